@@ -1,0 +1,73 @@
+# Needs Python 3.10 to 3.13 with its venv module, a C compiler, and nothing else: everything is installed into .venv.
+
+PYTHONS = python3.13 python3.12 python3.11 python3.10 python3
+RUN     = .venv/bin/python
+INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
+# Every module in benchmarks/ whose name does not begin with an underscore.
+BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))))
+FAILED  = echo "Installation failed. If the log above says that 'pycosat' could not be built, install a C compiler and" \
+          "Python's header files (Debian, Ubuntu: apt install build-essential python3-dev) and try again." >&2; exit 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
+	@echo "make test    all tests"
+	@echo "make lint    ruff (rules and format) and mypy"
+	@echo "make bench   the benchmarks, one line of JSON each"
+	@echo "make clean   delete .venv, build results and caches"
+	@echo
+	@echo 'ARGS="..."     further arguments for demo, test and bench: make test ARGS="-k pool -x"'
+	@echo "PYTHON=path    the interpreter (3.10 to 3.13) to make .venv with; an existing .venv is kept until make clean"
+
+demo: .venv/installed
+	$(RUN) reasoning_gym_environment.py demo $(ARGS)
+
+test: .venv/installed-dev
+	$(RUN) -m pytest $(ARGS)
+
+lint: .venv/installed-dev
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+
+bench: .venv/installed
+	@for module in $(BENCHMARKS); do \
+	    echo "$(RUN) -m $$module $(ARGS)" >&2; \
+	    $(RUN) -m $$module $(ARGS) || exit 1; \
+	done
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The first of the candidates that really runs (a version manager's shim may only print an error), is recent enough and
+# can make a working venv (Debian ships venv and ensurepip apart from Python).
+.venv/created:
+	@for python in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS)); do \
+	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
+	        >/dev/null 2>&1; \
+	    then \
+	        echo "Making .venv with $$("$$python" --version) ($$python)"; \
+	        rm -rf .venv; \
+	        "$$python" -m venv .venv && touch $@; \
+	        exit; \
+	    fi; \
+	done; \
+	echo "No Python 3.10 to 3.13 with a working venv module found (tried: $(or $(PYTHON),$(PYTHONS))). Install one" \
+	    "(Debian, Ubuntu: apt install python3-venv), or name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+.venv/installed: requirements.txt constraints.txt | .venv/created
+	@echo "Installing requirements.txt into .venv (about a minute)"
+	@$(INSTALL) -r requirements.txt || { $(FAILED); }
+	@touch $@
+
+# Brings requirements.txt in as well, so the plain stamp is due too.
+.venv/installed-dev: requirements-dev.txt requirements.txt constraints.txt | .venv/created
+	@echo "Installing requirements-dev.txt into .venv (about a minute)"
+	@$(INSTALL) -r requirements-dev.txt || { $(FAILED); }
+	@touch .venv/installed $@
