@@ -1,0 +1,75 @@
+"""The core of a reasoning-gym environment: tasks, workers, rewards, dumps. Knows nothing of any RL framework."""
+
+from .background import BackgroundWriter, encode_payload
+from .chat import ChatFormat, Prompt
+from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, ServerError, WorkerError
+from .evaluation import EvalResult, Evaluator, build_eval_set, choose_eval_tasks, sample_record, summarise
+from .inference import IncompleteReply, InferenceClient, Mode, Patience, Sampling, check_servers
+from .lifecycle import Interrupted, run_until_signal
+from .metrics import Loss, MetricsRecorder, Outcome
+from .prompts import SYSTEM_PROMPT, build_messages
+from .ranges import check_ranges
+from .records import Group, Problem, ProblemSpec, Reason, Rollout, Split, TaskInfo, Verdict
+from .rewards import extract_answer, has_signal, judge_texts, score_rollouts
+from .rollouts import RolloutDumper
+from .settings import ReasoningSettings
+from .surroundings import find_checkout, has_wandb_account
+from .tasks import UniformSampler, composite_members, select_tasks, task_params
+from .workers import LibraryInfo, PoolSettings, ProblemStream, WorkerPool
+
+__all__ = [
+    "SYSTEM_PROMPT",
+    "BackgroundWriter",
+    "ChatFormat",
+    "ConfigError",
+    "EvalResult",
+    "Evaluator",
+    "GenerationError",
+    "Group",
+    "IncompleteReply",
+    "InferenceClient",
+    "Interrupted",
+    "LibraryInfo",
+    "Loss",
+    "MetricsRecorder",
+    "Mode",
+    "Outcome",
+    "Patience",
+    "PoolSettings",
+    "Problem",
+    "ProblemSpec",
+    "ProblemStream",
+    "Prompt",
+    "Reason",
+    "ReasoningEnvError",
+    "ReasoningSettings",
+    "Rollout",
+    "RolloutDumper",
+    "Sampling",
+    "ScoringError",
+    "ServerError",
+    "Split",
+    "TaskInfo",
+    "UniformSampler",
+    "Verdict",
+    "WorkerError",
+    "WorkerPool",
+    "build_eval_set",
+    "build_messages",
+    "check_ranges",
+    "check_servers",
+    "choose_eval_tasks",
+    "composite_members",
+    "encode_payload",
+    "extract_answer",
+    "find_checkout",
+    "has_signal",
+    "has_wandb_account",
+    "judge_texts",
+    "run_until_signal",
+    "sample_record",
+    "score_rollouts",
+    "select_tasks",
+    "summarise",
+    "task_params",
+]

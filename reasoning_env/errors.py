@@ -1,0 +1,27 @@
+"""The package's exceptions: one root, a few children, each message with its remedy. Imports nothing of the package."""
+
+from __future__ import annotations
+
+
+class ReasoningEnvError(Exception):
+    """Root of everything that this package raises on purpose; its text is fit to be shown to a user as it is."""
+
+
+class ConfigError(ReasoningEnvError):
+    """A setting that cannot work: says what was expected, what came and what to do."""
+
+
+class ServerError(ReasoningEnvError):
+    """An inference server that is not there, or that cannot do what its type promises."""
+
+
+class GenerationError(ReasoningEnvError):
+    """A problem could not be generated: the task raised, died or ran into its deadline."""
+
+
+class ScoringError(ReasoningEnvError):
+    """Scoring failed through a fault of ours, twice; the group must be dropped, never scored 0."""
+
+
+class WorkerError(ReasoningEnvError):
+    """Worker processes cannot be started or kept alive at all."""

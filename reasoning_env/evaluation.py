@@ -1,0 +1,173 @@
+"""The fixed evaluation set, and what is made of its results."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm import tqdm
+
+from .chat import Prompt
+from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
+from .inference import InferenceClient, Patience, Sampling
+from .metrics import Loss, is_correct
+from .records import Problem, Verdict
+from .rewards import judge_texts
+from .settings import ReasoningSettings
+from .tasks import evaluation_spec
+from .workers import WorkerPool
+
+logger = logging.getLogger(__name__)
+
+EVAL_ATTEMPTS = 3
+"""Redraws of an evaluation sample, for tasks that fail to generate now and then."""
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """One evaluated problem: a verdict or, where there is none, what was lost, which is not a score of 0."""
+
+    problem: Problem
+    text: str
+    verdict: Verdict | None
+    loss: Loss | None = None
+
+
+def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
+    """`limit` of the tasks, spread evenly over their order; all of them for -1 or a limit at or above their number."""
+    if limit < 0 or limit >= len(tasks):
+        return tuple(tasks)
+    return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
+
+
+async def build_eval_set(
+    pool: WorkerPool,
+    tasks: Sequence[str],
+    params: Mapping[str, Mapping[str, Any]],
+    *,
+    samples_per_task: int,
+    eval_seed: int,
+    deadline_s: float,
+) -> list[Problem]:
+    """Generate the set; `params` are those of the tasks that need some. Logs what it must leave out."""
+
+    async def sample(task: str, number: int) -> Problem | None:
+        for attempt in range(EVAL_ATTEMPTS):
+            spec = evaluation_spec(task, number, attempt, run_seed=eval_seed, params=params.get(task))
+            try:
+                return await pool.generate(spec, deadline_s)
+            except GenerationError as error:
+                logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_ATTEMPTS)
+        return None
+
+    drawn = await asyncio.gather(*(sample(task, number) for task in tasks for number in range(samples_per_task)))
+    return [problem for problem in drawn if problem is not None]
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Asks for one completion a problem and scores it.
+
+    `workers` problems are under way at a time, each with `patience` for its completion. `note_loss` hears of every
+    problem that could not be evaluated.
+    """
+
+    pool: WorkerPool
+    inference: InferenceClient
+    make_prompt: Callable[[Problem], Prompt]
+    sampling: Sampling
+    settings: ReasoningSettings
+    workers: int
+    patience: Patience
+    note_loss: Callable[[Loss, Problem, Exception], None]
+
+    async def run(self, problems: Sequence[Problem]) -> list[EvalResult]:
+        """One result for each problem, in order, with a progress bar.
+
+        Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row.
+        """
+        limit = asyncio.Semaphore(self.workers)
+        failures = 0
+        with tqdm(total=len(problems), desc="evaluation", unit="problem", mininterval=1.0) as progress:
+
+            async def run(problem: Problem) -> EvalResult:
+                nonlocal failures
+                async with limit:
+                    result = await self._evaluate(problem)
+                if result.loss is not Loss.PROMPT_TOO_LONG:
+                    failures = 0 if result.loss is None else failures + 1
+                if failures >= self.settings.max_failed_groups_in_a_row:
+                    raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
+                progress.update()
+                return result
+
+            tasks = [asyncio.ensure_future(run(problem)) for problem in problems]
+            try:
+                return await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _evaluate(self, problem: Problem) -> EvalResult:
+        prompt = self.make_prompt(problem)
+        budget = self.sampling.completion_budget(prompt)
+        if budget < self.settings.min_completion_tokens:
+            self.note_loss(Loss.PROMPT_TOO_LONG, problem, ConfigError(f"{budget} tokens are left for a completion"))
+            return EvalResult(problem, "", None, Loss.PROMPT_TOO_LONG)
+        try:
+            completions = await self.inference.complete_in_time(prompt, 1, self.sampling, self.patience)
+        except Exception as error:  # whatever a server's client may raise
+            self.note_loss(Loss.INFERENCE, problem, error)
+            return EvalResult(problem, "", None, Loss.INFERENCE)
+        text = completions[0].text
+        try:
+            verdicts = await judge_texts(self.pool, problem, [text], self.settings.max_answer_bytes)
+        except ReasoningEnvError as error:
+            self.note_loss(Loss.SCORING, problem, error)
+            return EvalResult(problem, text, None, Loss.SCORING)
+        return EvalResult(problem, text, verdicts[0])
+
+
+def summarise(results: Sequence[EvalResult]) -> dict[str, float]:
+    """Mean score and share correct, overall and per task, over what was scored, and how much was not."""
+    by_task: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for result in results:
+        if result.verdict is not None:
+            by_task[result.problem.task].append(result.verdict)
+    metrics = _scores("eval", [verdict for verdicts in by_task.values() for verdict in verdicts])
+    metrics["eval/problems"] = len(results)
+    metrics["eval/failed"] = sum(result.verdict is None for result in results)
+    for task, verdicts in sorted(by_task.items()):
+        metrics |= _scores(f"eval/{task}", verdicts)
+    return metrics
+
+
+def _scores(prefix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
+    if not verdicts:
+        return {}
+    return {
+        f"{prefix}/mean_score": sum(verdict.score for verdict in verdicts) / len(verdicts),
+        f"{prefix}/share_correct": sum(is_correct(verdict) for verdict in verdicts) / len(verdicts),
+    }
+
+
+def sample_record(result: EvalResult, messages: Sequence[object]) -> dict[str, object]:
+    """One line of samples.jsonl."""
+    spec, verdict = result.problem.spec, result.verdict
+    return {
+        "task": spec.task,
+        "seed": spec.seed,
+        "sample": spec.index,
+        "messages": list(messages),
+        "completion": result.text,
+        "answer": None if verdict is None else verdict.answer,
+        "expected_answer": result.problem.answer,
+        "score": None if verdict is None else verdict.score,
+        "reason": verdict.reason.value if verdict else result.loss and result.loss.value,
+    }

@@ -1,0 +1,134 @@
+"""The frozen records that flow from the choice of a task to the group a trainer receives.
+
+One record carries a rollout and everything learnt about it; `dataclasses.replace` makes the next version of it. This
+module imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Split(str, Enum):
+    """Which stream a problem belongs to; the two never share a seed."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+class Reason(str, Enum):
+    """Why a rollout has the score it has; every verdict carries exactly one."""
+
+    SCORED = "scored"
+    """The verifier returned a number for the answer, whether high or low."""
+    NO_ANSWER = "no_answer"
+    SEVERAL_ANSWERS = "several_answers"
+    UNCLOSED_ANSWER = "unclosed_answer"
+    EMPTY_ANSWER = "empty_answer"
+    TOO_LONG = "too_long"
+    VERIFIER_ERROR = "verifier_error"
+    """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
+    TIMEOUT = "timeout"
+    """The verifier was still working on this answer at its deadline and was killed."""
+    CRASH = "crash"
+    """The judge died while it scored this answer, twice, each time on a fresh process."""
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """One task of the library's registry.
+
+    `category` is the library's own word for the family (`algebra`, `games`, ...).
+    """
+
+    name: str
+    category: str
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """What to generate: enough to make the same problem again.
+
+    `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
+    [0, 2**32): the library hands it to numpy, which takes no more.
+    """
+
+    task: str
+    seed: int
+    split: Split
+    index: int
+    attempt: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A generated problem.
+
+    `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
+    library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
+    bytes that only a judge opens.
+    """
+
+    spec: ProblemSpec
+    question: str = field(repr=False)
+    answer: str | None = field(repr=False)
+    metadata_json: str = field(repr=False)
+    entry: bytes = field(repr=False)
+    generation_s: float = 0.0
+
+    @property
+    def task(self) -> str:
+        return self.spec.task
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one answer earned: `score` in [0, 1], the reason, the text that was scored and the seconds it took."""
+
+    score: float
+    reason: Reason
+    answer: str | None = None
+    scoring_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One completion of a problem's prompt.
+
+    `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
+    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. `score` is the
+    reward that is sent, after the length penalty.
+    """
+
+    text: str = field(repr=False)
+    tokens: tuple[int, ...] = field(repr=False)
+    masks: tuple[int, ...] = field(repr=False)
+    logprobs: tuple[float, ...] | None = field(repr=False)
+    finish_reason: str
+    verdict: Verdict | None = None
+    score: float = 0.0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the token budget ended the completion."""
+        return self.finish_reason == "length"
+
+
+@dataclass(frozen=True)
+class Group:
+    """All rollouts of one problem, with the conversation that asked for them.
+
+    `messages` are the prompt's messages, each a mapping with `role` and `content`.
+    """
+
+    problem: Problem
+    messages: tuple[Mapping[str, str], ...] = field(repr=False)
+    rollouts: tuple[Rollout, ...]
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        return tuple(rollout.score for rollout in self.rollouts)

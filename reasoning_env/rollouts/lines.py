@@ -1,0 +1,71 @@
+"""A group as one line of strict JSON.
+
+The text is ASCII: everything else is escaped, so no text of a model can end a line early or break the encoding, and a
+lone surrogate reads back as itself. The one exception is JSON's own: a high surrogate that stands right before a low
+one reads back as the single character that the two stand for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..records import Group, Problem, Rollout
+
+
+def encode_group(group: Group) -> bytes:
+    """The group's line, newline included.
+
+    Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
+    Raises ValueError when `metadata_json` is not JSON.
+    """
+    # One call of the encoder holds the interpreter's lock until it is done. A call for each rollout lets the event loop
+    # in between; one for a group of long completions would stall it for tens of milliseconds.
+    rollouts = ", ".join([_json(_rollout(group, rollout)) for rollout in group.rollouts])
+    item_id, rest = _json(group.problem.task), _json(_facts(group.problem))
+    return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
+
+
+def _rollout(group: Group, rollout: Rollout) -> dict[str, Any]:
+    prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
+    verdict = rollout.verdict
+    return {
+        "conversation": [*prompt, {"role": "assistant", "content": rollout.text}],
+        "score": rollout.score,
+        "reason": verdict.reason.value if verdict else None,
+        "answer": verdict.answer if verdict else None,
+        "finish_reason": rollout.finish_reason,
+        "verifier_score": verdict.score if verdict else None,
+    }
+
+
+def _facts(problem: Problem) -> dict[str, Any]:
+    return {
+        "seed": problem.spec.seed,
+        "index": problem.spec.index,
+        "split": problem.spec.split.value,
+        "params": problem.spec.params,
+        "expected_answer": problem.answer,
+        "metadata": json.loads(problem.metadata_json),
+    }
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        # Rare, so only a value that needs it pays for the slow walk over everything in it.
+        return json.dumps(_plain(value), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """The value with everything that JSON cannot hold replaced by its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)

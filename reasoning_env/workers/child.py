@@ -1,0 +1,228 @@
+"""The child side: a template that imports the library once and forks workers, and the loops those workers run.
+
+Started as a script in a fresh interpreter with an emptied environment: `python child.py <control fd> <json options>`.
+The template is single-threaded, so forking it is safe, and it is the parent of all workers, so only it kills and reaps
+them: a process id can never have passed to somebody else. When the control socket closes (the main process ended, in
+whatever way) it kills every worker, removes their folders and exits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+if not __package__:
+    # Run as a script: the package's modules are found by their folders, which need not be on any path, and without its
+    # __init__ files, which would import what no worker needs. The script's own folder leaves the path, so that nothing
+    # in it can shadow a module that the library wants.
+    del sys.path[0]
+    _workers_folder = os.path.dirname(os.path.abspath(__file__))
+    for _name, _folder in (
+        ("reasoning_env", os.path.dirname(_workers_folder)),
+        ("reasoning_env.workers", _workers_folder),
+    ):
+        sys.modules[_name] = ModuleType(_name)
+        sys.modules[_name].__path__ = [_folder]
+
+from reasoning_env.workers.guards import WorkerLimits, enter_worker
+from reasoning_env.workers.library import Library
+from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
+
+GARBAGE_THRESHOLDS = (50_000, 20, 50)
+MEMORY_EXHAUSTED = 77
+"""Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
+
+
+def serve_maker(library: Library, sock: socket.socket) -> None:
+    """Answer generate requests until the socket closes."""
+    while (request := read_frame(sock)) is not None:
+        sock.sendall(_generate(library, request))
+
+
+def _generate(library: Library, request: Frame) -> bytes:
+    header = request.header
+    started = time.perf_counter()
+    try:
+        made = library.generate(header["task"], header["seed"], header["params"])
+    except MemoryError:
+        os._exit(MEMORY_EXHAUSTED)
+    except BaseException as error:
+        return encode_frame({"id": header["id"], "error": _describe(error)})
+    metadata = made.metadata_json.encode()
+    reply = {
+        "id": header["id"],
+        "question": made.question,
+        "answer": made.answer,
+        "generation_s": time.perf_counter() - started,
+        "metadata_bytes": len(metadata),
+    }
+    return encode_frame(reply, metadata + made.entry)
+
+
+def serve_judge(library: Library, sock: socket.socket) -> None:
+    """Answer score requests until the socket closes, with one frame for each answer, in order."""
+    while (request := read_frame(sock)) is not None:
+        header = request.header
+        try:
+            score = library.scorer(header["task"], header["params"], request.blob)
+        except MemoryError:
+            os._exit(MEMORY_EXHAUSTED)
+        except BaseException as error:
+            sock.sendall(encode_frame({"id": header["id"], "fault": _describe(error)}))
+            continue
+        for position, answer in enumerate(header["answers"]):
+            sock.sendall(encode_frame({"id": header["id"], "position": position, **_judge(score, answer)}))
+
+
+def _judge(score: Callable[[str], float], answer: str) -> dict[str, Any]:
+    """Score the answer bare and inside its tags and keep the higher; a form whose verifier fails earns nothing."""
+    started = time.perf_counter()
+    best: float | None = None
+    for form in (answer, f"<answer>{answer}</answer>"):
+        try:
+            value = score(form)
+        except MemoryError:
+            os._exit(MEMORY_EXHAUSTED)
+        except BaseException:  # verifiers raise anything for hostile text, SystemExit included
+            continue
+        best = value if best is None else max(best, value)
+        if best >= 1.0:
+            break
+    return {
+        "score": 0.0 if best is None else best,
+        "reason": "verifier_error" if best is None else "scored",
+        "scoring_s": time.perf_counter() - started,
+    }
+
+
+def _describe(error: BaseException) -> str:
+    # Cut so that it fits into a judge's frame even when JSON needs twelve bytes for each character.
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+class Template:
+    """Forks, kills and reaps workers on the orders that arrive on the control socket."""
+
+    def __init__(self, control: socket.socket, library: Library, directory: str, limits: WorkerLimits) -> None:
+        self._control = control
+        self._library = library
+        self._directory = directory
+        self._limits = limits
+        self._workers: dict[int, int] = {}
+
+    def run(self) -> None:
+        wake, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            readable, _, _ = select.select([self._control.fileno(), wake], [], [])
+            if wake in readable:
+                os.read(wake, 4096)
+                self._reap()
+            if self._control.fileno() in readable and not self._obey():
+                return
+
+    def kill_all(self) -> None:
+        for worker in list(self._workers):
+            self._kill(worker)
+        for pid in self._workers.values():
+            os.waitpid(pid, 0)
+
+    def _obey(self) -> bool:
+        data, descriptors, _, _ = socket.recv_fds(self._control, CONTROL.size, 1)
+        if len(data) < CONTROL.size:
+            return False
+        order, role, worker = CONTROL.unpack(data)
+        if order == Control.SPAWN:
+            self._spawn(worker, Role(role), descriptors[0])
+        else:
+            self._kill(worker)
+        return True
+
+    def _spawn(self, worker: int, role: Role, descriptor: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            _become_worker(self._library, role, descriptor, os.path.join(self._directory, str(worker)), self._limits)
+        os.close(descriptor)
+        self._workers[worker] = pid
+        self._report({"event": "forked", "worker": worker, "pid": pid})
+
+    def _kill(self, worker: int) -> None:
+        pid = self._workers.get(worker)
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        for worker, pid in list(self._workers.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                del self._workers[worker]
+                shutil.rmtree(os.path.join(self._directory, str(worker)), ignore_errors=True)
+                self._report({"event": "exited", "worker": worker, "status": os.waitstatus_to_exitcode(status)})
+
+    def _report(self, event: dict[str, Any]) -> None:
+        self._control.sendall(encode_frame(event))
+
+
+def _become_worker(library: Library, role: Role, descriptor: int, directory: str, limits: WorkerLimits) -> None:
+    """Run a worker to its end; never returns into the template's code."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        enter_worker(directory, limits, keep_fd=descriptor)
+        sock = socket.socket(fileno=descriptor)
+        serve = serve_maker if role is Role.MAKER else serve_judge
+        serve(library, sock)
+        status = 0
+    except ConnectionError:
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def main(control_fd: int, options: dict[str, Any]) -> None:
+    control = socket.socket(fileno=control_fd)
+    sys.path.extend(path for path in options["import_path"] if path not in sys.path)
+    try:
+        library = Library(options["checkout"])
+    except BaseException as error:
+        control.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
+        return
+    hello = {
+        "event": "hello",
+        "version": library.version,
+        "path": library.path,
+        "tasks": library.tasks,
+        "warnings": library.warnings,
+    }
+    control.sendall(encode_frame(hello))
+    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. Generators and
+    # verifiers make much garbage and few cycles, so the collector can come by more rarely.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    template = Template(control, library, options["directory"], WorkerLimits(**options["limits"]))
+    try:
+        template.run()
+    except ConnectionError:
+        pass  # the main process is gone
+    finally:
+        template.kill_all()
+        shutil.rmtree(options["directory"], ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), json.loads(sys.argv[2]))

@@ -1,0 +1,38 @@
+"""Defers the import of plotting modules that the library's dependencies ask for and workers never use.
+
+cellpylib, of which one task needs the cellular automata, imports matplotlib with itself: 40 % of the time that a worker
+takes to start. The first use of anything in a deferred module imports it after all.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+PLOTTING = ("matplotlib", "matplotlib.animation", "matplotlib.collections", "matplotlib.pyplot")
+
+
+class DeferredModule(ModuleType):
+    """Stands in for a module until one of its attributes is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # the import system's own look-ups need no real module
+        for waiting in [key for key, module in sys.modules.items() if isinstance(module, DeferredModule)]:
+            del sys.modules[waiting]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def defer(names: Sequence[str]) -> None:
+    """Put stand-ins where modules would be imported; parents come before their children in `names`."""
+    for name in names:
+        if name not in sys.modules:
+            module = DeferredModule(name)
+            module.__path__ = []
+            sys.modules[name] = module
+            parent, _, child = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], child, module)

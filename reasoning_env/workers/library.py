@@ -1,0 +1,163 @@
+"""The one place that imports reasoning-gym. Runs inside the template and its workers only.
+
+Datasets are cached per task and parameters, because some cost 50 to 300 ms to build, and are moved to another seed
+instead of being rebuilt where that gives the same item.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import pickle
+import random
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .deferred import PLOTTING, defer
+from .task_names import KNOWN_TASKS
+
+COMPOSITE = "composite"
+
+REBUILT_FOR_EACH_SEED = frozenset({"acre", "gsm_symbolic", "list_functions"})
+"""Tasks whose constructor consumes the seed, so that a cached dataset cannot be moved to another one."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    question: str
+    answer: str | None
+    metadata_json: str
+    entry: bytes
+
+
+class Library:
+    """The imported library with its caches; one per worker process.
+
+    Raises ImportError at construction when there is no reasoning_gym to import.
+    """
+
+    def __init__(self, checkout: str | None) -> None:
+        if checkout is not None:
+            sys.path.insert(0, checkout)
+        defer(PLOTTING)
+        self.module: ModuleType = importlib.import_module("reasoning_gym")
+        self.warnings: list[str] = []
+        self.tasks = self._discover()
+        self._datasets: dict[str, Any] = {}
+
+    @property
+    def path(self) -> str:
+        return str(Path(str(self.module.__file__)).parent)
+
+    @property
+    def version(self) -> str:
+        return str(getattr(self.module, "__version__", "unknown"))
+
+    def _discover(self) -> dict[str, str]:
+        """Task names with their categories, from the registry or, where that cannot be read, by trying known names."""
+        try:
+            registry = importlib.import_module("reasoning_gym.factory").DATASETS
+            return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
+        except Exception as error:
+            self.warnings.append(
+                f"the library's registry cannot be read ({type(error).__name__}: {error}); "
+                f"trying {len(KNOWN_TASKS)} known task names one by one"
+            )
+        found: dict[str, str] = {}
+        for name in sorted(KNOWN_TASKS):
+            try:
+                dataset = self.module.create_dataset(name, seed=0, size=1)
+            except Exception as error:
+                self.warnings.append(f"task {name} is left out: {type(error).__name__}: {error}")
+            else:
+                found[name] = _category(type(dataset).__module__)
+        return found
+
+    def generate(self, task: str, seed: int, params: Mapping[str, Any]) -> Generated:
+        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives; raises what the library does."""
+        # Nothing in the library should draw from the global generators; if something does, it is still reproducible.
+        random.seed(seed)
+        if task == COMPOSITE:
+            task, seed, params = _composite_member(seed, params)
+        entry = self._dataset(task, seed, params)[0]
+        answer = entry.get("answer")
+        return Generated(
+            question=str(entry["question"]),
+            answer=None if answer is None else str(answer),
+            metadata_json=_metadata_json(entry.get("metadata", {})),
+            entry=pickle.dumps(entry),
+        )
+
+    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes) -> Callable[[str], float]:
+        """A function from an answer to its score in [0, 1]; each call gets an entry of its own, fresh from the bytes.
+
+        The function raises what the verifier raises, and ValueError for a score that is not a finite number.
+        """
+        whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
+        member: str = task
+        if task == COMPOSITE:
+            member, params = whole["metadata"]["source_dataset"], {}
+        score_answer = self._dataset(member, 0, params, reseed=False).score_answer
+
+        def score(answer: str) -> float:
+            value = float(score_answer(answer, pickle.loads(entry)))
+            if not math.isfinite(value):
+                raise ValueError(f"the verifier returned {value}")
+            return min(1.0, max(0.0, value))
+
+        return score
+
+    def _dataset(self, task: str, seed: int, params: Mapping[str, Any], reseed: bool = True) -> Any:
+        key = task + json.dumps(params, sort_keys=True, default=repr) if params else task
+        dataset = self._datasets.get(key)
+        if dataset is None or (reseed and not _can_be_reseeded(task)):
+            dataset = self.module.create_dataset(task, seed=seed, size=1, **params)
+            self._datasets[key] = dataset
+        elif reseed:
+            dataset.seed = seed
+            dataset.config.seed = seed
+        return dataset
+
+
+def _category(module_name: str) -> str:
+    parts = module_name.split(".")
+    return parts[1] if len(parts) > 2 else "other"
+
+
+def _can_be_reseeded(task: str) -> bool:
+    """Only tasks that were measured: one that a newer library brings is rebuilt, which is slower and always right."""
+    return task in KNOWN_TASKS and task not in REBUILT_FOR_EACH_SEED
+
+
+def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, Any]]:
+    """The draw that CompositeDataset makes for its first item, without building every member to make it."""
+    members = params["datasets"]
+    weights = [float(member.get("weight", 1.0)) for member in members]
+    position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
+    member = members[position]
+    return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
+
+
+def _metadata_json(metadata: Any) -> str:
+    try:
+        return json.dumps(metadata, allow_nan=False)
+    except (TypeError, ValueError):
+        return json.dumps(_plain(metadata))
+
+
+def _plain(value: Any) -> Any:
+    """The nearest value that strict JSON can hold: keys as text, odd objects by their repr."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return repr(value)

@@ -1,0 +1,331 @@
+"""The pool of makers and judges as the rest of the package sees it: two calls, `generate` and `score`.
+
+Every worker slot has one task that owns it: it takes a job from its role's queue, runs it, and replaces the process as
+soon as it dies or is killed. A caller that is cancelled leaves its job's result unread; nothing is left half done.
+Deadlines count from the moment a job reaches an idle worker, never from the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ..errors import GenerationError, ScoringError, WorkerError
+from ..records import Problem, ProblemSpec, Reason, Verdict
+from .guards import WorkerLimits
+from .protocol import Frame, ProtocolFault, Role
+from .template import DeadlineExceeded, LibraryInfo, Template, Worker, WorkerDied
+
+logger = logging.getLogger(__name__)
+
+TEMPLATE_STARTS = 3
+"""How often in a row a template may fail to start before the pool gives up."""
+RESTART_PAUSE_S = 0.5
+MAX_SCORING_S = 1e6
+"""More than any deadline: a judge that claims to have worked for longer lies."""
+
+__all__ = ["LibraryInfo", "PoolSettings", "PoolStats", "WorkerPool"]
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """Numbers of processes, deadlines in seconds and limits in megabytes."""
+
+    makers: int = 2
+    judges: int = 2
+    scoring_deadline_s: float = 5.0
+    memory_mb: int = 1024
+    file_mb: int = 16
+    niceness: int = 10
+    start_timeout_s: float = 60.0
+    checkout: Path | None = None
+    """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
+
+
+@dataclass
+class PoolStats:
+    """Counters since the pool was started; a snapshot is safe to keep."""
+
+    generated: int = 0
+    generation_failures: int = 0
+    scored: int = 0
+    timeouts: int = 0
+    crashes: int = 0
+    protocol_faults: int = 0
+    workers_replaced: int = 0
+    templates_started: int = 0
+
+
+@dataclass
+class _GenerateJob:
+    spec: ProblemSpec
+    deadline_s: float
+    result: asyncio.Future[Problem]
+
+
+@dataclass
+class _ScoreJob:
+    problem: Problem
+    answers: list[str]
+    result: asyncio.Future[list[Verdict]]
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+class WorkerPool:
+    """Start it, use it from one event loop, close it."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        self._settings = settings
+        self._template: Template | None = None
+        self._template_lock = asyncio.Lock()
+        self._maker_jobs: asyncio.Queue[_GenerateJob] = asyncio.Queue()
+        self._judge_jobs: asyncio.Queue[_ScoreJob] = asyncio.Queue()
+        self._slots: list[asyncio.Task[None]] = []
+        self._failure: WorkerError | None = None
+        self.stats = PoolStats()
+
+    async def start(self) -> LibraryInfo:
+        """Start the processes; returns when the library is imported. Raises WorkerError."""
+        try:
+            info = await self._start_template()
+        except BaseException:
+            await self.close()
+            raise
+        self._slots = [
+            *(asyncio.create_task(self._own_maker()) for _ in range(self._settings.makers)),
+            *(asyncio.create_task(self._own_judge()) for _ in range(self._settings.judges)),
+        ]
+        return info
+
+    async def close(self) -> None:
+        """End every process and fail what is still queued; safe to call twice."""
+        self._failure = self._failure or WorkerError("the worker pool is closed")
+        for slot in self._slots:
+            slot.cancel()
+        await asyncio.gather(*self._slots, return_exceptions=True)
+        self._slots = []
+        self._fail_queued_jobs()
+        if self._template is not None:
+            await self._template.stop()
+            self._template = None
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """Process ids of the workers that are alive, in the order in which they were started."""
+        return () if self._template is None else tuple(self._template.pids.values())
+
+    @property
+    def queued_jobs(self) -> int:
+        """Jobs that wait for a worker, of both kinds."""
+        return self._maker_jobs.qsize() + self._judge_jobs.qsize()
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        """Generate the problem of a spec.
+
+        Raises GenerationError when the task raises, its worker dies or `deadline_s` passes, and WorkerError when there
+        are no workers any more.
+        """
+        self._check_open()
+        job = _GenerateJob(spec, deadline_s, asyncio.get_running_loop().create_future())
+        self._maker_jobs.put_nowait(job)
+        return await job.result
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+        """Score answers to a problem: one verdict each, in order; equal answers are scored once.
+
+        Raises ScoringError when a fault of ours persists on a fresh worker, and WorkerError when there are no workers
+        any more.
+        """
+        self._check_open()
+        distinct = list(dict.fromkeys(answers))
+        if not distinct:
+            return []
+        job = _ScoreJob(problem, distinct, asyncio.get_running_loop().create_future())
+        self._judge_jobs.put_nowait(job)
+        verdicts = dict(zip(distinct, await job.result, strict=True))
+        return [verdicts[answer] for answer in answers]
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    async def _start_template(self) -> LibraryInfo:
+        limits = WorkerLimits(self._settings.memory_mb, self._settings.file_mb, self._settings.niceness)
+        self._template = Template(self._settings.checkout, limits)
+        self.stats.templates_started += 1
+        return await self._template.start(self._settings.start_timeout_s)
+
+    async def _spawn(self, role: Role) -> Worker:
+        """A new worker, restarting the template first if it is gone; raises WorkerError when that fails repeatedly."""
+        async with self._template_lock:
+            for start in range(1, TEMPLATE_STARTS + 1):
+                try:
+                    assert self._template is not None
+                    if not self._template.alive:
+                        await self._template.stop()
+                        await self._start_template()
+                    return await self._template.spawn(role)
+                except WorkerError as error:
+                    if start == TEMPLATE_STARTS:
+                        raise
+                    logger.warning("workers cannot be started (%s); trying again", error)
+                    await asyncio.sleep(RESTART_PAUSE_S)
+        raise AssertionError("unreachable")
+
+    async def _replace(self, worker: Worker) -> Worker:
+        worker.kill()
+        self.stats.workers_replaced += 1
+        return await self._spawn(worker.role)
+
+    def _give_up(self, failure: WorkerError) -> None:
+        if self._failure is None:
+            logger.error("no worker processes any more: %s", failure)
+            self._failure = failure
+        self._fail_queued_jobs()
+
+    def _fail_queued_jobs(self) -> None:
+        assert self._failure is not None
+        for queue in (self._maker_jobs, self._judge_jobs):
+            while not queue.empty():
+                _fail(queue.get_nowait().result, self._failure)
+
+    async def _own_maker(self) -> None:
+        job: _GenerateJob | None = None
+        try:
+            worker = await self._spawn(Role.MAKER)
+            while True:
+                job = await self._maker_jobs.get()
+                if not job.result.done():
+                    worker = await self._run_generation(worker, job)
+        except WorkerError as failure:
+            self._give_up(failure)
+        finally:
+            if job is not None:
+                _fail(job.result, self._failure or WorkerError("the worker pool is closing"))
+
+    async def _run_generation(self, worker: Worker, job: _GenerateJob) -> Worker:
+        """Run one job and settle its future; returns the worker for the next job, another one if this one is lost."""
+        spec = job.spec
+        request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params)}
+        try:
+            worker.send(request)
+            reply = await worker.receive(job.deadline_s)
+            problem = _problem(spec, reply)
+        except (DeadlineExceeded, WorkerDied, ProtocolFault) as error:
+            cause = f"took over {job.deadline_s:g} s" if isinstance(error, DeadlineExceeded) else f"ended: {error}"
+            self.stats.generation_failures += 1
+            _fail(job.result, GenerationError(f"{spec.task}, seed {spec.seed}: generation {cause}"))
+            return await self._replace(worker)
+        except GenerationError as error:
+            self.stats.generation_failures += 1
+            _fail(job.result, error)
+        else:
+            self.stats.generated += 1
+            if not job.result.done():
+                job.result.set_result(problem)
+        return worker
+
+    async def _own_judge(self) -> None:
+        job: _ScoreJob | None = None
+        try:
+            worker = await self._spawn(Role.JUDGE)
+            while True:
+                job = await self._judge_jobs.get()
+                if not job.result.done():
+                    worker = await self._run_scoring(worker, job)
+        except WorkerError as failure:
+            self._give_up(failure)
+        finally:
+            if job is not None:
+                _fail(job.result, self._failure or WorkerError("the worker pool is closing"))
+
+    async def _run_scoring(self, worker: Worker, job: _ScoreJob) -> Worker:
+        """Score a job's answers one by one and settle its future; returns the worker for the next job.
+
+        A judge that dies without our doing costs the answer it was at a second try on a fresh judge. Only when that one
+        dies of the same answer is the answer to blame.
+        """
+        died_at: int | None = None
+        faulty = False
+        while len(job.verdicts) < len(job.answers):
+            try:
+                await self._score_remaining(worker, job)
+                continue
+            except DeadlineExceeded:
+                self.stats.timeouts += 1
+                answer = job.answers[len(job.verdicts)]
+                job.verdicts.append(Verdict(0.0, Reason.TIMEOUT, answer, self._settings.scoring_deadline_s))
+            except (WorkerDied, ProtocolFault) as error:
+                self.stats.protocol_faults += isinstance(error, ProtocolFault)
+                position = len(job.verdicts)
+                if died_at == position:
+                    self.stats.crashes += 1
+                    job.verdicts.append(Verdict(0.0, Reason.CRASH, job.answers[position]))
+                died_at = position
+            except ScoringError as error:
+                if faulty:
+                    _fail(job.result, error)
+                    return await self._replace(worker)
+                faulty = True
+            worker = await self._replace(worker)
+        self.stats.scored += len(job.answers)
+        if not job.result.done():
+            job.result.set_result(job.verdicts)
+        return worker
+
+    async def _score_remaining(self, worker: Worker, job: _ScoreJob) -> None:
+        answers = job.answers[len(job.verdicts) :]
+        spec = job.problem.spec
+        request = {"task": spec.task, "params": dict(spec.params), "answers": answers}
+        worker.send(request, job.problem.entry)
+        for position, answer in enumerate(answers):
+            reply = await worker.receive(self._settings.scoring_deadline_s)
+            job.verdicts.append(_verdict(reply.header, position, answer, spec))
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        # A caller that was cancelled never looks; asyncio must not report its exception as forgotten.
+        with contextlib.suppress(Exception):
+            future.exception()
+
+
+def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
+    header = reply.header
+    if "error" in header:
+        raise GenerationError(f"{spec.task}, seed {spec.seed}: {header['error']}")
+    split = header["metadata_bytes"]
+    return Problem(
+        spec=spec,
+        question=header["question"],
+        answer=header["answer"],
+        metadata_json=reply.blob[:split].decode(),
+        entry=reply.blob[split:],
+        generation_s=header["generation_s"],
+    )
+
+
+def _verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
+    """Check a judge's reply field by field: it comes from a process that has read model text."""
+    if "fault" in header:
+        raise ScoringError(f"{spec.task}, seed {spec.seed}: the judge cannot score: {str(header['fault'])[:500]}")
+    score, seconds, reason = header.get("score"), header.get("scoring_s"), header.get("reason")
+    if (
+        header.get("position") != position
+        or not _is_number(score, 1.0)
+        or not _is_number(seconds, MAX_SCORING_S)
+        or reason not in (Reason.SCORED.value, Reason.VERIFIER_ERROR.value)
+    ):
+        raise ProtocolFault(f"a verdict that cannot be one: {str(header)[:200]}")
+    return Verdict(float(score), Reason(reason), answer, float(seconds))
+
+
+def _is_number(value: Any, highest: float) -> TypeGuard[float]:
+    """Whether a value is a number from 0 to `highest`; an integer may be too large to become a float."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= highest
