@@ -1,0 +1,75 @@
+"""The demo's command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .policy_server import DEFAULT_SKILL
+from .rules import TASKS
+
+UNKNOWN_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
+"""Tasks that the scripted policy can only guess at: quick to generate, and hardly ever right by luck."""
+ALL_TASKS = "all"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose; see the help texts."""
+
+    batches: int
+    skill: float
+    seed: int
+    group_size: int
+    tasks: str
+    dumps_dir: Path
+    server_type: str
+    timeout_s: float
+
+
+def read_options(argv: Sequence[str]) -> Options:
+    """Return the options of a command line; ends the process with a message if they make no sense."""
+    parser = argparse.ArgumentParser(
+        prog="reasoning_gym_environment.py demo",
+        description="Watch problems being generated, answered by a scripted policy, scored, and delivered through"
+        " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    default_tasks = ",".join(sorted(TASKS + UNKNOWN_TASKS))
+    parser.add_argument("--batches", type=int, default=10, help="batches that the trainer pulls")
+    parser.add_argument(
+        "--skill", type=float, default=DEFAULT_SKILL, help="share of right rollouts on the policy's tasks, 0 to 1"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems and of the policy")
+    parser.add_argument("--group-size", type=int, default=8, help="rollouts per problem")
+    parser.add_argument("--tasks", default=default_tasks, help=f"names with commas between them, or '{ALL_TASKS}'")
+    parser.add_argument("--dumps-dir", type=Path, default=Path("data_dumps/demo"), help="folder for the rollouts")
+    parser.add_argument("--server-type", choices=("vllm", "openai"), default="vllm", help="protocol of the policy")
+    parser.add_argument("--timeout-s", type=float, default=180.0, help="give up after so many seconds")
+    options = Options(**vars(parser.parse_args(argv)))
+    if options.batches < 1 or options.group_size < 1:
+        parser.error("--batches and --group-size must be at least 1")
+    if not 0.0 <= options.skill <= 1.0:
+        parser.error("--skill must lie between 0 and 1")
+    if options.timeout_s <= 0:
+        parser.error("--timeout-s must be positive")
+    return options
+
+
+def describe_tasks(options: Options) -> str:
+    """Return a sentence on what the policy can and cannot do with the chosen tasks."""
+    if options.tasks == ALL_TASKS:
+        return (
+            f"Tasks: all of the library's. The scripted policy knows {len(TASKS)} of them and is right there in"
+            f" {options.skill:.0%} of its rollouts; elsewhere it only guesses, and most groups will be dropped."
+        )
+    chosen = [name.strip() for name in options.tasks.split(",")]
+    known = [name for name in chosen if name in TASKS]
+    guessed = [name for name in chosen if name not in TASKS]
+    text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and is right there in"
+    text += f" {options.skill:.0%} of its rollouts."
+    if guessed:
+        text += f" At {', '.join(guessed)} it can only guess, as a model does beyond its abilities."
+    return text

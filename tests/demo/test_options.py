@@ -1,0 +1,45 @@
+"""The demo's command line."""
+
+from __future__ import annotations
+
+import pytest
+from reasoning_gym.factory import DATASETS
+
+from demo.options import UNKNOWN_TASKS, describe_tasks, read_options
+from demo.rules import TASKS
+
+
+def test_the_default_tasks_are_the_policys_own_and_some_that_it_must_fail() -> None:
+    chosen = read_options([]).tasks.split(",")
+    assert set(chosen) == set(TASKS) | set(UNKNOWN_TASKS)
+    assert set(chosen) <= set(DATASETS)
+
+
+def test_the_description_says_what_the_policy_cannot_do() -> None:
+    text = describe_tasks(read_options(["--tasks", "gcd, maze", "--skill", "0.25"]))
+    assert "knows 1 of them" in text
+    assert "25%" in text
+    assert "At maze it can only guess" in text
+    assert "guess" not in describe_tasks(read_options(["--tasks", "gcd"]))
+    assert "most groups will be dropped" in describe_tasks(read_options(["--tasks", "all"]))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--batches", "0"],
+        ["--group-size", "0"],
+        ["--skill", "1.5"],
+        ["--timeout-s", "0"],
+        ["--server-type", "carrier-pigeon"],
+        ["--batches", "many"],
+        ["extra"],
+    ],
+)
+def test_a_senseless_option_ends_the_command_with_a_message(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        read_options(argv)
+    assert caught.value.code == 2
+    assert "error:" in capsys.readouterr().err

@@ -1,0 +1,53 @@
+"""Each rule against the library itself."""
+
+from __future__ import annotations
+
+import pytest
+import reasoning_gym
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.rules import RULES, TASKS, solve
+
+ITEMS = 25
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_library_gives_every_answer_the_full_score(task: str) -> None:
+    dataset = reasoning_gym.create_dataset(task, size=ITEMS, seed=123)
+    for item in dataset:
+        assert dataset.score_answer(solve(item["question"]), item) == 1.0, item["question"]
+
+
+def test_questions_of_other_tasks_have_no_answer() -> None:
+    for task in ("polynomial_equations", "decimal_chain_sum", "simple_geometry", "maze", "complex_arithmetic"):
+        dataset = reasoning_gym.create_dataset(task, size=ITEMS, seed=123)
+        assert {solve(item["question"]) for item in dataset} == {None}, task
+
+
+@given(st.text())
+def test_any_text_may_be_asked(text: str) -> None:
+    solve(text)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "convert the base-1 number 0 to base-99",
+        "convert the base-7 number zz to hexadecimal",
+        "Calculate 1 / 0.",
+        "Simplify the fraction 0/0 to its lowest terms",
+        "how many legs are there in total if you have 3 dragons?",
+        "Sort these numbers in ascending order: 1, -, 2",
+        "Find the prime factorization of 1000000000000000000.",
+        "Solve for x: 3 = 3",
+        "Solve for x: x + y = 3",
+        f"these numbers: {'9' * 5000}",
+    ],
+)
+def test_a_malformed_question_has_no_answer(question: str) -> None:
+    assert solve(question) is None
+
+
+def test_no_task_has_two_rules() -> None:
+    assert len({rule.task for rule in RULES}) == len(RULES)

@@ -1,0 +1,80 @@
+"""The tokenizer that the demo and the tests use, through transformers."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.chat import last_question
+from demo.generation import TOKENIZER_FOLDER
+
+TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is 12 * 3?\nQuick!"},
+    {"role": "assistant", "content": TAGGED},
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return transformers.AutoTokenizer.from_pretrained(TOKENIZER_FOLDER)
+
+
+def test_loading_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        transformers.AutoTokenizer.from_pretrained(TOKENIZER_FOLDER)
+    assert caplog.records == []
+
+
+TEXTS = st.text() | st.text(alphabet=" \n\t<>/'.,!?0123456789abÄ🙂\u200b") | st.just(TAGGED)
+
+
+@given(TEXTS)
+def test_every_text_decodes_to_itself(tokenizer: Any, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_tags_survive_the_removal_of_special_tokens(tokenizer: Any) -> None:
+    ids = [*tokenizer.encode(TAGGED), tokenizer.eos_token_id]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == TAGGED
+
+
+def test_nothing_is_added_around_a_text(tokenizer: Any) -> None:
+    assert tokenizer.encode("hello") == tokenizer.encode("hello", add_special_tokens=False)
+    assert tokenizer.bos_token is None
+
+
+def test_special_tokens_are_distinct_and_there_is_no_length_limit(tokenizer: Any) -> None:
+    assert tokenizer.eos_token == "<|im_end|>"
+    assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
+    assert tokenizer.model_max_length >= 100_000
+
+
+def test_the_chat_template_marks_every_turn(tokenizer: Any) -> None:
+    text = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)
+    assert text == "".join(f"<|im_start|>{turn['role']}\n{turn['content']}<|im_end|>\n" for turn in CONVERSATION)
+
+
+def test_the_generation_prompt_is_where_the_reply_begins(tokenizer: Any) -> None:
+    prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
+    whole = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)
+    assert whole == f"{prompt}{TAGGED}<|im_end|>\n"
+    ids = tokenizer.encode(prompt)
+    assert tokenizer.encode(whole)[: len(ids)] == ids
+
+
+def test_the_policy_finds_the_question_in_a_prompt(tokenizer: Any) -> None:
+    prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
+    assert last_question(prompt) == "What is 12 * 3?\nQuick!"
+    assert last_question("no turns in here") == "no turns in here"
+
+
+def test_the_files_are_small() -> None:
+    assert sum(path.stat().st_size for path in Path(TOKENIZER_FOLDER).iterdir()) < 300_000
