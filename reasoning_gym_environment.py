@@ -109,11 +109,11 @@ class ReasoningGymEnv(BaseEnv):
         testing: bool = False,
     ) -> None:
         _set_log_levels(config)
-        server_configs = _with_tokenizers(server_configs, config.tokenizer_name)
+        server_configs = _completed(server_configs, config.tokenizer_name)
         try:
             super().__init__(config, server_configs, slurm, testing)
-        except OSError as error:
-            raise core.ConfigError(_explain_construction(error, config)) from error
+        except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
+            raise core.ConfigError(_explain_construction(error, config, server_configs)) from error
         self.config: ReasoningGymEnvConfig = config
         self.process_mode = False
         self._testing = testing
@@ -160,25 +160,25 @@ class ReasoningGymEnv(BaseEnv):
         checkout = core.find_checkout(HERE)
         pool = core.WorkerPool(self.config.pool_settings(checkout))
         library = await pool.start()
-        available = tuple(task.name for task in library.tasks)
         try:
+            available = tuple(task.name for task in library.tasks)
             tasks = core.select_tasks(available, self.config.task_names)
-        except core.ConfigError:
+            for warning in library.warnings:
+                logger.warning("%s", warning)
+            logger.info(
+                "reasoning-gym %s from %s (%s); %d of %d tasks selected",
+                library.version,
+                library.path,
+                "the checkout beside this module" if checkout else "the installed package",
+                len(tasks),
+                len(available),
+            )
+            if not self._testing:
+                await core.check_servers(self.server.servers, self._mode, self.config.startup_timeout_s)
+        except BaseException:
             await pool.close()
             raise
         self._backend = _Backend(pool, available, tasks)
-        for warning in library.warnings:
-            logger.warning("%s", warning)
-        logger.info(
-            "reasoning-gym %s from %s (%s); %d of %d tasks selected",
-            library.version,
-            library.path,
-            "the checkout beside this module" if checkout else "the installed package",
-            len(tasks),
-            len(available),
-        )
-        if not self._testing:
-            await core.check_servers(self.server.servers, self._mode, self.config.startup_timeout_s)
         self._progress = asyncio.create_task(self._log_progress())
 
     @property
@@ -200,7 +200,7 @@ class ReasoningGymEnv(BaseEnv):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         if self._progress is not None:
-            logger.info("%s", self._metrics.progress_line(self._stream.stats if self._stream else None))
+            logger.info("%s", self._progress_line())
             self._progress = None
         if self._stream is not None:
             await self._stream.close()
@@ -209,7 +209,7 @@ class ReasoningGymEnv(BaseEnv):
         if self._dumper is not None:
             await asyncio.to_thread(self._dumper.close)
         if self.jsonl_writer is not None:
-            self.jsonl_writer.close()
+            await asyncio.to_thread(self.jsonl_writer.close)
 
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
@@ -223,6 +223,8 @@ class ReasoningGymEnv(BaseEnv):
     async def process_manager(self) -> None:
         """Write `total_steps` groups to a file, then end."""
         self._go_offline_without_account()
+        # No trainer sets a limit here; BaseEnv would warn of that with every group.
+        self.max_token_len = self.config.max_token_length
         await core.run_until_signal(super().process_manager, self.close)
 
     async def _run_evaluate(self) -> None:
@@ -271,12 +273,19 @@ class ReasoningGymEnv(BaseEnv):
         self._instance = int(self._resume["instance"] if self._resume else self.env_id)
         self._start_stream()
 
+    async def get_server_info(self) -> None:
+        try:
+            await super().get_server_info()
+        except ValueError as error:
+            raise core.ConfigError(f"this environment does not fit the trainer: {error}") from error
+
     async def _wait_for_run_api(self) -> None:
         url = self.config.rollout_server_url
         deadline = time.monotonic() + self.config.startup_timeout_s
+        timeout = aiohttp.ClientTimeout(total=self.config.startup_timeout_s)
         while True:
             try:
-                async with aiohttp.ClientSession() as session, session.get(url):
+                async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url):
                     return
             except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
                 if time.monotonic() > deadline:
@@ -579,18 +588,32 @@ class ReasoningGymEnv(BaseEnv):
         if not path.exists():
             logger.warning("there is no checkpoint at %s; the problem stream starts from its beginning", path)
             return
-        state = json.loads(path.read_text())
+        try:
+            state = json.loads(path.read_text())
+            saved = {key: state[key] for key in ("seed", "tasks", "instance", "stream")}
+        except (ValueError, TypeError, KeyError) as error:
+            raise core.ConfigError(
+                f"the checkpoint {path} is damaged ({type(error).__name__}: {error}); move it away, and the problem "
+                "stream starts from its beginning"
+            ) from error
         for key, current in (("seed", self.config.seed), ("tasks", list(self._started().tasks))):
-            if state.get(key) != current:
+            if saved[key] != current:
                 raise core.ConfigError(
                     f"the checkpoint {path} was made with other {key}; resume with the same, or move it away"
                 )
-        self._resume = state
+        self._resume = saved
 
     async def _log_progress(self) -> None:
+        last = ""
         while True:
             await asyncio.sleep(self.config.progress_interval_s)
-            logger.info("%s", self._metrics.progress_line(self._stream.stats if self._stream else None))
+            line = self._progress_line()
+            if line != last:
+                logger.info("%s", line)
+            last = line
+
+    def _progress_line(self) -> str:
+        return self._metrics.progress_line(self._stream.stats if self._stream else None)
 
     def _tell_once(self, level: int, message: str, key: str | None = None) -> None:
         if (key or message) not in self._told:
@@ -616,10 +639,10 @@ def _set_log_levels(config: ReasoningGymEnvConfig) -> None:
     )
 
 
-def _with_tokenizers(
+def _completed(
     configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
 ) -> ServerBaseline | list[APIServerConfig]:
-    """Server configs that name the environment's tokenizer where they name none.
+    """Server configs with the environment's tokenizer and some API key where they name none.
 
     Raises ConfigError for servers of different types: Atropos would treat all of them as the first.
     """
@@ -629,12 +652,17 @@ def _with_tokenizers(
         raise core.ConfigError(
             f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
         )
-    named = [
-        config.model_copy(update={"tokenizer_name": tokenizer_name}) if config.tokenizer_name == "none" else config
-        for config in several
-    ]
+    completed = []
+    for config in several:
+        missing = {}
+        if config.tokenizer_name == "none":
+            missing["tokenizer_name"] = tokenizer_name
+        if isinstance(config, APIServerConfig) and not config.api_key:
+            # The client refuses to be made without a key, also for servers that want none.
+            missing["api_key"] = "x"
+        completed.append(config.model_copy(update=missing))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
-    return named if isinstance(configs, (list, APIServerConfig)) else named[0]
+    return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
 
 
 def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str) -> core.RolloutDumper | None:
@@ -649,13 +677,17 @@ def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str) -> core.RolloutDu
     )
 
 
-def _explain_construction(error: OSError, config: ReasoningGymEnvConfig) -> str:
-    if error.errno is not None:
+def _explain_construction(
+    error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig]
+) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
         return str(error)
-    reason = str(error).splitlines()[0]
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
     return (
-        f"a tokenizer cannot be read ({reason}); env.tokenizer_name (now {config.tokenizer_name!r}) and "
-        "openai.tokenizer_name take a folder or a name on the Hugging Face hub"
+        f"the environment cannot be built, most likely for a tokenizer that cannot be read ({reason}); "
+        f"env.tokenizer_name (now {config.tokenizer_name!r}), openai.tokenizer_name and, for a trl server, "
+        f"openai.model_name (now {models}) take a folder, or a name on the Hugging Face hub"
     )
 
 

@@ -116,7 +116,8 @@ class InferenceClient:
         }
         if self._mode is Mode.TEXT:
             reply = await self._servers.completion(**arguments)
-            return [self._rollout_from_text(prompt, choice, sampling) for choice in reply.choices]
+            texts = (self._rollout_from_text(prompt, choice, sampling) for choice in reply.choices)
+            return [rollout for rollout in texts if rollout is not None]
         async with self._servers.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
@@ -124,10 +125,13 @@ class InferenceClient:
         rollouts = (_rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired)
         return [rollout for rollout in rollouts if rollout is not None]
 
-    def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout:
+    def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | None:
         text = self._chat.strip_end_of_turn(choice.text or "")
         finish_reason = choice.finish_reason or "stop"
         completion = self._chat.completion_tokens(text, finished=finish_reason == "stop")
+        if not completion:
+            logger.warning("a completion is left out: the server returned no text, and says that it was cut short")
+            return None
         room = sampling.token_limit - 1 - len(prompt.tokens)
         if len(completion) > room:
             # Tokenized here, the text can be longer than what the server counted.
@@ -195,7 +199,8 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
     deadline = time.monotonic() + timeout_s
     told: set[str] = set()
     while True:
-        replies = await asyncio.gather(*(_probe(server, mode) for server in servers))
+        patience_s = max(POLL_S, deadline - time.monotonic())
+        replies = await asyncio.gather(*(_probe_in_time(server, mode, patience_s) for server in servers))
         silent = [(server, problem) for server, problem in zip(servers, replies, strict=True) if problem]
         if len(silent) < len(servers):
             for server, problem in silent:
@@ -211,6 +216,13 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
             told.add(summary)
             logger.info("waiting for an inference server (%s)", summary)
         await asyncio.sleep(min(POLL_S, timeout_s))
+
+
+async def _probe_in_time(server: Any, mode: Mode, patience_s: float) -> str | None:
+    try:
+        return await asyncio.wait_for(_probe(server, mode), patience_s)
+    except asyncio.TimeoutError:
+        return "it accepts requests and does not reply"
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:
@@ -236,6 +248,7 @@ def _judge_failure(server: Any, mode: Mode, error: Exception) -> str:
     unreachable = isinstance(error, (OSError, asyncio.TimeoutError)) or type(error).__name__ in (
         "APIConnectionError",
         "APITimeoutError",
+        "ServerDisconnectedError",
     )
     if status in UNREACHABLE_STATUS or (status is None and unreachable):
         return description

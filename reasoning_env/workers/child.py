@@ -39,7 +39,6 @@ from reasoning_env.workers.guards import WorkerLimits, enter_worker
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
 
-GARBAGE_THRESHOLDS = (50_000, 20, 50)
 MEMORY_EXHAUSTED = 77
 """Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
 
@@ -209,11 +208,9 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
         "warnings": library.warnings,
     }
     control.sendall(encode_frame(hello))
-    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. Generators and
-    # verifiers make much garbage and few cycles, so the collector can come by more rarely.
+    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
     template = Template(control, library, options["directory"], WorkerLimits(**options["limits"]))
     try:
         template.run()

@@ -6,7 +6,9 @@ instead of being rebuilt where that gives the same item.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.metadata
 import json
 import math
 import pickle
@@ -45,6 +47,7 @@ class Library:
         if checkout is not None:
             sys.path.insert(0, checkout)
         defer(PLOTTING)
+        self._from_checkout = checkout is not None
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
@@ -56,6 +59,10 @@ class Library:
 
     @property
     def version(self) -> str:
+        """The installed distribution's version; what the module says of itself lags behind it."""
+        if not self._from_checkout:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version("reasoning-gym")
         return str(getattr(self.module, "__version__", "unknown"))
 
     def _discover(self) -> dict[str, str]:

@@ -152,7 +152,7 @@ class WorkerPool:
 
     def _check_open(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise WorkerError(str(self._failure))
 
     async def _start_template(self) -> LibraryInfo:
         limits = WorkerLimits(self._settings.memory_mb, self._settings.file_mb, self._settings.niceness)
@@ -192,7 +192,7 @@ class WorkerPool:
         assert self._failure is not None
         for queue in (self._maker_jobs, self._judge_jobs):
             while not queue.empty():
-                _fail(queue.get_nowait().result, self._failure)
+                _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
 
     async def _own_maker(self) -> None:
         job: _GenerateJob | None = None
@@ -206,7 +206,7 @@ class WorkerPool:
             self._give_up(failure)
         finally:
             if job is not None:
-                _fail(job.result, self._failure or WorkerError("the worker pool is closing"))
+                _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
 
     async def _run_generation(self, worker: Worker, job: _GenerateJob) -> Worker:
         """Run one job and settle its future; returns the worker for the next job, another one if this one is lost."""
@@ -221,8 +221,10 @@ class WorkerPool:
             self.stats.generation_failures += 1
             _fail(job.result, GenerationError(f"{spec.task}, seed {spec.seed}: generation {cause}"))
             return await self._replace(worker)
-        except GenerationError as error:
+        except (GenerationError, TypeError, ValueError) as error:  # the latter for parameters that JSON cannot hold
             self.stats.generation_failures += 1
+            if not isinstance(error, GenerationError):
+                error = GenerationError(f"{spec.task}: its parameters cannot be sent to a worker: {error}")
             _fail(job.result, error)
         else:
             self.stats.generated += 1
@@ -242,7 +244,7 @@ class WorkerPool:
             self._give_up(failure)
         finally:
             if job is not None:
-                _fail(job.result, self._failure or WorkerError("the worker pool is closing"))
+                _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
 
     async def _run_scoring(self, worker: Worker, job: _ScoreJob) -> Worker:
         """Score a job's answers one by one and settle its future; returns the worker for the next job.

@@ -79,7 +79,9 @@ class ProblemStream:
         self._turn = asyncio.Lock()
         self._head_waited_since: tuple[int, float] | None = None
         self._failures_in_a_row: Counter[str] = Counter()
-        self._quarantined: list[str] = []
+        self._quarantined: list[str] = list((state or {}).get("quarantined", ()))
+        for task in self._quarantined:
+            sampler.quarantine(task)
         self._served = 0
         self._failures = 0
         self._passed_over = 0
@@ -91,7 +93,9 @@ class ProblemStream:
                 index = self._owed.popleft()
             else:
                 index, self._next_index = self._next_index, self._next_index + 1
-            self._pending[index] = asyncio.create_task(self._fill(index))
+            task = asyncio.create_task(self._fill(index))
+            task.add_done_callback(_retrieve)
+            self._pending[index] = task
 
     async def next(self) -> Problem:
         """The next problem. Raises GenerationError when every task is quarantined, WorkerError without workers."""
@@ -111,8 +115,13 @@ class ProblemStream:
         self._pending.clear()
 
     def state(self) -> dict[str, Any]:
-        """What a later stream needs to go on from here: the next new position, and those begun but not handed out."""
-        return {"next_index": self._next_index, "owed": [*self._pending, *self._owed]}
+        """What a later stream needs to go on from here: the next new position, those begun but not handed out, and the
+        tasks that are not drawn any more."""
+        return {
+            "next_index": self._next_index,
+            "owed": [*self._pending, *self._owed],
+            "quarantined": list(self._quarantined),
+        }
 
     @property
     def stats(self) -> StreamStats:
@@ -168,3 +177,9 @@ class ProblemStream:
                 self._quarantine_after,
                 error,
             )
+
+
+def _retrieve(task: asyncio.Task[Problem]) -> None:
+    """Mark a failure as seen: when the workers are gone every position fails, and only the next one is asked for."""
+    if not task.cancelled():
+        task.exception()

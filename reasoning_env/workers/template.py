@@ -35,6 +35,7 @@ FRAME_LIMITS = {
     Role.JUDGE: FrameLimits(header=4 * KILOBYTE, blob=0),
 }
 CONTROL_LIMITS = FrameLimits(header=256 * KILOBYTE, blob=0)
+MAX_UNREAD_FRAMES = 1024
 STOP_TIMEOUT_S = 5.0
 
 
@@ -64,10 +65,10 @@ class FrameStream(asyncio.Protocol):
         self._frames: deque[Frame] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        self.transport: asyncio.WriteTransport | None = None
+        self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
+        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
@@ -75,8 +76,13 @@ class FrameStream(asyncio.Protocol):
             self._frames.extend(self._decoder.feed(data))
         except ProtocolFault as fault:
             self._fail(fault)
+            self.close()  # what follows a fault cannot be read, and must not pile up here
         else:
             self._wake()
+        if self._failure is not None:
+            self.close()  # what follows a malformed frame means nothing
+        elif len(self._frames) > MAX_UNREAD_FRAMES and self.transport is not None:
+            self.transport.pause_reading()  # a worker that says more than it was asked for waits, and costs no memory
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(WorkerDied(str(exc or "the connection closed")))
@@ -99,6 +105,8 @@ class FrameStream(asyncio.Protocol):
                 self._waiter = None
                 if timer is not None:
                     timer.cancel()
+        if self.transport is not None and len(self._frames) <= MAX_UNREAD_FRAMES:
+            self.transport.resume_reading()
         return self._frames.popleft()
 
     def close(self) -> None:
@@ -143,8 +151,11 @@ class Worker:
         return frame
 
     def kill(self) -> None:
-        self._stream.close()
+        self.disconnect()
         self._template.kill(self.number)
+
+    def disconnect(self) -> None:
+        self._stream.close()
 
 
 class Template:
@@ -159,6 +170,7 @@ class Template:
         self._directory = ""
         self._watcher: asyncio.Task[None] | None = None
         self._workers_started = 0
+        self._connected: dict[int, Worker] = {}
         self.pids: dict[int, int] = {}
 
     @property
@@ -244,9 +256,11 @@ class Template:
                 ours.close()
                 raise WorkerError(f"the process that forks workers is gone: {error}") from error
         await worker.connect(ours)
+        self._connected[worker.number] = worker
         return worker
 
     def kill(self, number: int) -> None:
+        self._connected.pop(number, None)
         if self._control is not None and self.alive:
             with contextlib.suppress(OSError):
                 self._control.send(CONTROL.pack(Control.KILL, 0, number))
@@ -255,6 +269,9 @@ class Template:
         """Close the control socket, upon which the template kills its workers and ends; then make sure that it did."""
         if self._watcher is not None:
             self._watcher.cancel()
+        for worker in self._connected.values():
+            worker.disconnect()
+        self._connected.clear()
         self._events.close()
         if self._control is not None:
             self._control.close()
