@@ -2,9 +2,10 @@
 
 `python -m benchmarks.throughput` runs both in one go, on the same machine under the same load, so that the ratios mean
 something where the figures alone do not. Both use Atropos' own server manager with a policy that answers at once: 64
-groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks. Answers cluster within a group, as a
-policy's do (`--distinct` has no two of them equal). The heartbeat asks the loop for a wake-up
-every 5 ms, from before set-up to the end, and reports by how much each came late.
+groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks that can be built from defaults. Both do
+the same problems, position by position: some take a thousand times longer to generate than others, so that two samples
+of them are not the same work. Answers cluster within a group, as a policy's do (`--distinct` has no two of them equal).
+The heartbeat asks the loop for a wake-up every 5 ms, set-up included, and reports by how much each came late.
 
 Prints one line of JSON. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds a
 rollout over calling the verifier of a cheap task directly.
@@ -31,6 +32,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from reasoning_env.tasks import UniformSampler
+from reasoning_env.workers.task_names import KNOWN_TASKS
+
 ROOT = Path(__file__).resolve().parent.parent
 TOKENIZER = ROOT / "demo" / "tokenizer"
 GROUP_SIZE = 8
@@ -38,6 +42,8 @@ COMPLETION_TOKENS = 200
 MAX_TOKENS = 8192
 HEARTBEAT_S = 0.005
 CHEAP_TASK = "chain_sum"
+SEED = 42
+TASKS = sorted(KNOWN_TASKS - {"composite"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,6 @@ class Figures:
 
     setup_s: float
     groups_per_s: float
-    groups: int
     stall_p50_ms: float
     stall_p99_ms: float
     stall_max_ms: float
@@ -121,29 +126,42 @@ def server_config() -> Any:
     )
 
 
-async def keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, seconds: float) -> tuple[int, float]:
-    """Run groups, `in_flight` at a time, for a while; returns how many were finished and the seconds it took."""
+async def keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, groups: int) -> float:
+    """Run groups, `in_flight` at a time; returns the seconds that it took."""
     started = time.perf_counter()
-    finished = 0
+    remaining = iter(range(groups))
 
     async def lane() -> None:
-        nonlocal finished
-        while time.perf_counter() - started < seconds:
+        for _ in remaining:
             await do_group()
-            finished += 1
 
     await asyncio.gather(*(lane() for _ in range(in_flight)))
-    return finished, time.perf_counter() - started
+    return time.perf_counter() - started
 
 
-async def measure_environment(seconds: float, in_flight: int, warm_up_s: float, distinct: bool) -> Figures:
+@dataclass(frozen=True)
+class Load:
+    """What both sides are given to do."""
+
+    groups: int
+    warm_up_groups: int
+    in_flight: int
+    distinct_answers: bool
+
+
+async def measure_environment(load: Load) -> Figures:
     import reasoning_gym_environment as front_door
 
     class Env(front_door.ReasoningGymEnv):
-        server_cls = instant_server_class(distinct)
+        server_cls = instant_server_class(load.distinct_answers)
 
     config = front_door.ReasoningGymEnvConfig(
-        tokenizer_name=str(TOKENIZER), group_size=GROUP_SIZE, max_token_length=MAX_TOKENS, use_wandb=False
+        tokenizer_name=str(TOKENIZER),
+        group_size=GROUP_SIZE,
+        max_token_length=MAX_TOKENS,
+        use_wandb=False,
+        seed=SEED,
+        tasks=TASKS,
     )
     heartbeat = Heartbeat()
     env = Env(config, [server_config()])
@@ -159,34 +177,33 @@ async def measure_environment(seconds: float, in_flight: int, warm_up_s: float, 
         await env.collect_trajectories(await env.get_next_item())
 
     await env.collect_trajectories(first)
-    await keep_busy(group, in_flight, warm_up_s)
+    await keep_busy(group, load.in_flight, load.warm_up_groups)
     heartbeat.late_ms.clear()
-    finished, took = await keep_busy(group, in_flight, seconds)
-    late = heartbeat.late_ms
-    workers = env.worker_pids
-    figures = _figures(setup_s, finished / took, finished, late, setup_stall, workers)
+    took = await keep_busy(group, load.in_flight, load.groups)
+    figures = _figures(setup_s, load.groups / took, heartbeat.late_ms, setup_stall, env.worker_pids)
     heartbeat.stop()
     await env.close()
     return figures
 
 
-async def measure_reference(seconds: float, in_flight: int, warm_up_s: float, distinct: bool) -> Figures:
+async def measure_reference(load: Load) -> Figures:
     """The plain way: the library on the event loop, a new dataset for every item, both forms scored."""
     from atroposlib.envs.server_handling.server_manager import ServerManager
     from transformers import AutoTokenizer
 
     heartbeat = Heartbeat()
     tokenizer = AutoTokenizer.from_pretrained(str(TOKENIZER))
-    servers = ServerManager([server_config()], server_class=instant_server_class(distinct))
+    servers = ServerManager([server_config()], server_class=instant_server_class(load.distinct_answers))
     await asyncio.sleep(0.05)
     heartbeat.late_ms.clear()
     started = time.perf_counter()
     library = importlib.import_module("reasoning_gym")
-    names = _usable_tasks(library)
-    chance = random.Random(42)
+    sampler = UniformSampler(_usable_tasks(library), (), run_seed=SEED)
+    positions = itertools.count()
 
     def item() -> tuple[Any, dict[str, Any]]:
-        dataset = library.create_dataset(chance.choice(names), seed=chance.randrange(2**31), size=1)
+        spec = sampler.draw(next(positions), 0)
+        dataset = library.create_dataset(spec.task, seed=spec.seed, size=1)
         return dataset, dataset[0]
 
     item()
@@ -205,10 +222,10 @@ async def measure_reference(seconds: float, in_flight: int, warm_up_s: float, di
             answer = choice.text.rpartition("<answer>")[2].partition("</answer>")[0]
             _plain_score(dataset, answer, entry)
 
-    await keep_busy(group, in_flight, warm_up_s)
+    await keep_busy(group, load.in_flight, load.warm_up_groups)
     heartbeat.late_ms.clear()
-    finished, took = await keep_busy(group, in_flight, seconds)
-    figures = _figures(setup_s, finished / took, finished, heartbeat.late_ms, setup_stall, ())
+    took = await keep_busy(group, load.in_flight, load.groups)
+    figures = _figures(setup_s, load.groups / took, heartbeat.late_ms, setup_stall, ())
     heartbeat.stop()
     return figures
 
@@ -264,13 +281,12 @@ async def measure_isolation(groups: int) -> float:
 
 
 def _figures(
-    setup_s: float, rate: float, groups: int, late_ms: Sequence[float], setup_stall: float, workers: Sequence[int]
+    setup_s: float, rate: float, late_ms: Sequence[float], setup_stall: float, workers: Sequence[int]
 ) -> Figures:
     ordered = sorted(late_ms)
     return Figures(
         setup_s=round(setup_s, 3),
         groups_per_s=round(rate, 1),
-        groups=groups,
         stall_p50_ms=round(ordered[len(ordered) // 2], 2),
         stall_p99_ms=round(ordered[int(0.99 * len(ordered))], 2),
         stall_max_ms=round(ordered[-1], 2),
@@ -288,7 +304,7 @@ def _resident_mb(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")), 0.0)
 
 
-def _run(which: str, seconds: float, in_flight: int, warm_up_s: float, distinct: bool, answer: Any) -> None:
+def _run(which: str, load: Load, answer: Any) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     os.chdir(tempfile.mkdtemp())  # some of the library's generators touch files
@@ -296,15 +312,14 @@ def _run(which: str, seconds: float, in_flight: int, warm_up_s: float, distinct:
     if which == "isolation":
         answer.send(asyncio.run(measure_isolation(500)))
     else:
-        measure = measure_environment if which == "environment" else measure_reference
-        answer.send(asyncio.run(measure(seconds, in_flight, warm_up_s, distinct)))
+        answer.send(asyncio.run(measure_environment(load) if which == "environment" else measure_reference(load)))
 
 
-def _in_fresh_process(which: str, seconds: float, in_flight: int, warm_up_s: float, distinct: bool) -> Any:
+def _in_fresh_process(which: str, load: Load) -> Any:
     """Each side gets an interpreter of its own, so that neither finds the other's imports and caches."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_run, args=(which, seconds, in_flight, warm_up_s, distinct, theirs))
+    process = context.Process(target=_run, args=(which, load, theirs))
     process.start()
     theirs.close()
     result = ours.recv()
@@ -314,19 +329,19 @@ def _in_fresh_process(which: str, seconds: float, in_flight: int, warm_up_s: flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=20.0, help="seconds to measure each side for")
-    parser.add_argument("--warm-up-s", type=float, default=5.0, help="seconds before that")
+    parser.add_argument("--groups", type=int, default=2000, help="groups to measure each side over")
+    parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--distinct", action="store_true", help="no two equal answers in a group (the worst case)")
     options = parser.parse_args()
-    arguments = (options.seconds, options.in_flight, options.warm_up_s, options.distinct)
-    reference: Figures = _in_fresh_process("reference", *arguments)
-    environment: Figures = _in_fresh_process("environment", *arguments)
-    isolation_ms: float = _in_fresh_process("isolation", *arguments)
+    load = Load(options.groups, options.warm_up_groups, options.in_flight, options.distinct)
+    reference: Figures = _in_fresh_process("reference", load)
+    environment: Figures = _in_fresh_process("environment", load)
+    isolation_ms: float = _in_fresh_process("isolation", load)
     result = {
         "benchmark": "throughput",
         "cores": os.cpu_count(),
-        "distinct_answers": options.distinct,
+        **asdict(load),
         "throughput_ratio": round(environment.groups_per_s / reference.groups_per_s, 2),
         "setup_ratio": round(environment.setup_s / reference.setup_s, 2),
         "isolation_ms_per_rollout": round(isolation_ms, 3),

@@ -1,18 +1,26 @@
 """Defers the import of plotting modules that the library's dependencies ask for and workers never use.
 
-cellpylib, of which one task needs the cellular automata, imports matplotlib with itself: 40 % of the time that a worker
-takes to start. The first use of anything in a deferred module imports it after all.
+cellpylib, of which one task needs the cellular automata, imports matplotlib with itself: a third of the time that a
+worker takes to start. The first use of anything in a deferred module imports it after all.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-PLOTTING = ("matplotlib", "matplotlib.animation", "matplotlib.collections", "matplotlib.pyplot")
+PLOTTING: Mapping[str, tuple[str, ...]] = {
+    "matplotlib": (),
+    "matplotlib.animation": (),
+    "matplotlib.collections": (),
+    "matplotlib.pyplot": (),
+    "mpl_toolkits": (),
+    "mpl_toolkits.mplot3d": ("Axes3D",),
+}
+"""Modules, parents before their children, with the names that are imported from them for the side effect alone."""
 
 
 class DeferredModule(ModuleType):
@@ -26,12 +34,14 @@ class DeferredModule(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def defer(names: Sequence[str]) -> None:
-    """Put stand-ins where modules would be imported; parents come before their children in `names`."""
-    for name in names:
+def defer(modules: Mapping[str, tuple[str, ...]]) -> None:
+    """Put stand-ins where modules would be imported, each with placeholders for the names listed with it."""
+    for name, placeholders in modules.items():
         if name not in sys.modules:
             module = DeferredModule(name)
             module.__path__ = []
+            for placeholder in placeholders:
+                setattr(module, placeholder, None)
             sys.modules[name] = module
             parent, _, child = name.rpartition(".")
             if parent:
