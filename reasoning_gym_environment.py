@@ -109,6 +109,8 @@ class ReasoningGymEnv(BaseEnv):
         testing: bool = False,
     ) -> None:
         _set_log_levels(config)
+        self._run_uuid = str(uuid.uuid4())
+        self._dumper = _make_dumper(config, self._run_uuid)
         server_configs = _completed(server_configs, config.tokenizer_name)
         try:
             super().__init__(config, server_configs, slurm, testing)
@@ -124,8 +126,6 @@ class ReasoningGymEnv(BaseEnv):
         self._mode = core.Mode.TEXT if text_only else core.Mode.TOKENS
         self._inference = core.InferenceClient(self.server, self._chat, self.tokenizer, self._mode)
         self._metrics = core.MetricsRecorder()
-        self._run_uuid = str(uuid.uuid4())
-        self._dumper = _make_dumper(config, self._run_uuid)
         if self.jsonl_writer is not None:
             self.jsonl_writer = core.BackgroundWriter(self.jsonl_writer)
         self._backend: _Backend | None = None
@@ -133,6 +133,7 @@ class ReasoningGymEnv(BaseEnv):
         self._instance = 0
         self._resume: dict[str, Any] = {}
         self._eval_set: list[core.Problem] | None = None
+        self._handed_out: set[int] = set()
         self._failures_in_a_row = 0
         self._fatal: core.ReasoningEnvError | None = None
         self._told: set[str] = set()
@@ -316,6 +317,7 @@ class ReasoningGymEnv(BaseEnv):
             prompt = self._prompt(problem)
             if self._sampling(evaluating=False).completion_budget(prompt) >= self.config.min_completion_tokens:
                 logger.debug("next: %s", problem.spec)
+                self._handed_out.add(problem.spec.index)
                 return RolloutItem(problem, prompt)
             self._metrics.record_loss(core.Loss.PROMPT_TOO_LONG)
             self._tell_once(
@@ -374,23 +376,28 @@ class ReasoningGymEnv(BaseEnv):
 
     async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]:
         """Sample and score a group; None when it failed (counted, logged) or carries no signal."""
+        scored = await self._collect(item)
+        self._handed_out.discard(item.problem.spec.index)
+        return scored, []
+
+    async def _collect(self, item: RolloutItem) -> ScoredDataGroup | None:
         try:
             rollouts = await self._sample(item.prompt)
         except Exception as error:
             self._note_loss(core.Loss.INFERENCE, item.problem, error)
-            return None, []
+            return None
         group = core.Group(item.problem, item.prompt.messages, tuple(rollouts))
         try:
             scored = await self.score(group)
         except core.ScoringError as error:
             self._note_loss(core.Loss.SCORING, item.problem, error)
-            return None, []
+            return None
         except core.WorkerError as error:
             self._fatal = error
             self._note_loss(core.Loss.SCORING, item.problem, error)
-            return None, []
+            return None
         self._failures_in_a_row = 0
-        return scored, []
+        return scored
 
     async def _sample(self, prompt: core.Prompt) -> list[core.Rollout]:
         group_size, sampling = self.config.group_size, self._sampling(evaluating=False)
@@ -572,19 +579,31 @@ class ReasoningGymEnv(BaseEnv):
         return wandb_metrics
 
     def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
-        """Save the position in the problem stream, so that a resumed run does not serve the same problems again."""
+        """Save the position in the problem stream; problems that are under way are served again by a resumed run."""
+        stream = None if self._stream is None else self._stream.state()
+        if stream is not None:
+            stream["owed"] = sorted({*stream["owed"], *self._handed_out})
         state = {
             "version": CHECKPOINT_VERSION,
             "seed": self.config.seed,
             "tasks": list(self._started().tasks),
             "instance": self._instance,
-            "stream": None if self._stream is None else self._stream.state(),
+            "stream": stream,
+            **(data or {}),
         }
-        super().save_checkpoint(step, {**state, **(data or {})})
+        path = self._checkpoint_path(step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(".part")
+        beside.write_text(json.dumps(state))
+        beside.replace(path)
+        logger.info("saved the checkpoint %s", path)
+
+    def _checkpoint_path(self, step: int) -> Path:
+        return Path(self.checkpoint_dir, "env_checkpoints", str(self.wandb_prepend), f"step-{step}.json")
 
     def load_checkpoint(self) -> None:
         """Take up the saved position. Raises ConfigError for a checkpoint of another seed or task selection."""
-        path = Path(self.checkpoint_dir, "env_checkpoints", str(self.wandb_prepend), f"step-{self.curr_step}.json")
+        path = self._checkpoint_path(self.curr_step)
         if not path.exists():
             logger.warning("there is no checkpoint at %s; the problem stream starts from its beginning", path)
             return

@@ -2,10 +2,11 @@
 
 `python -m benchmarks.throughput` runs both in one go, on the same machine under the same load, so that the ratios mean
 something where the figures alone do not. Both use Atropos' own server manager with a policy that answers at once: 64
-groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks that can be built from defaults. Both do
-the same problems, position by position: some take a thousand times longer to generate than others, so that two samples
-of them are not the same work. Answers cluster within a group, as a policy's do (`--distinct` has no two of them equal).
-The heartbeat asks the loop for a wake-up every 5 ms, set-up included, and reports by how much each came late.
+groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks that can be built from defaults.
+
+Both do the same problems, position by position: some take a thousand times longer to generate than others, so that two
+samples of them are not the same work. Answers cluster within a group, as a policy's do (`--distinct` has no two of them
+equal). The heartbeat asks the loop for a wake-up every 5 ms, set-up included, and reports by how much each came late.
 
 Prints one line of JSON. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds a
 rollout over calling the verifier of a cheap task directly.

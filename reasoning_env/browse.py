@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from .records import Problem, ProblemSpec, Split, TaskInfo
 from .surroundings import find_checkout
 from .tasks import select_tasks, task_params
 from .workers import PoolSettings, WorkerPool
+
+logger = logging.getLogger(__name__)
 
 DEADLINE_S = 60.0
 NO_ORACLE = "(no single answer: the verifier accepts many)"
@@ -45,6 +48,8 @@ async def _collect(settings: PoolSettings, names: Sequence[str], count: int, see
     pool = WorkerPool(settings)
     try:
         info = await pool.start()
+        for warning in info.warnings:
+            logger.warning("%s", warning)
         available = {task.name: task for task in info.tasks}
         selected = select_tasks(list(available), names)
         params = task_params(selected if names else list(available), list(available))

@@ -21,8 +21,8 @@ from .records import Rollout
 
 logger = logging.getLogger(__name__)
 
-COMPLETION_REQUESTS = 3
-"""How often the completions that a server left out are asked for again."""
+FRUITLESS_REQUESTS = 3
+"""How many requests in a row may bring no usable completion; as long as some come, the rest is asked for again."""
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 POLL_S = 1.0
@@ -77,12 +77,15 @@ class InferenceClient:
         Raises IncompleteReply, and whatever the server's client raises after its own retries.
         """
         rollouts: list[Rollout] = []
-        for _ in range(COMPLETION_REQUESTS):
+        fruitless = 0
+        while fruitless < FRUITLESS_REQUESTS:
             missing = n - len(rollouts)
-            rollouts += (await self._request(prompt, missing, sampling))[:missing]
+            usable = await self._request(prompt, missing, sampling)
+            rollouts += usable[:missing]
             if len(rollouts) == n:
                 return rollouts
-        raise IncompleteReply(f"{len(rollouts)} usable completions of {n} after {COMPLETION_REQUESTS} requests")
+            fruitless = 0 if usable else fruitless + 1
+        raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
 
     async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, patience: Patience) -> list[Rollout]:
         """`complete`, but raising ServerError instead of waiting without end for a server that is gone or stuck.

@@ -70,7 +70,10 @@ def _generate(library: Library, request: Frame) -> bytes:
 
 
 def serve_judge(library: Library, sock: socket.socket) -> None:
-    """Answer score requests until the socket closes, with one frame for each answer, in order."""
+    """Answer score requests until the socket closes, with one frame for each answer, in order.
+
+    A request may ask to be told when the task is built, which can take longer than scoring, before the first answer.
+    """
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
@@ -80,6 +83,8 @@ def serve_judge(library: Library, sock: socket.socket) -> None:
         except BaseException as error:
             sock.sendall(encode_frame({"id": header["id"], "fault": _describe(error)}))
             continue
+        if header["announce"]:
+            sock.sendall(encode_frame({"id": header["id"], "ready": True}))
         for position, answer in enumerate(header["answers"]):
             sock.sendall(encode_frame({"id": header["id"], "position": position, **_judge(score, answer)}))
 
@@ -161,8 +166,10 @@ class Template:
     def _kill(self, worker: int) -> None:
         pid = self._workers.get(worker)
         if pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            # Its group too, for processes that a verifier has started; it leads one from its first moments on.
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    kill(pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         for worker, pid in list(self._workers.items()):

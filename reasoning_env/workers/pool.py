@@ -283,11 +283,30 @@ class WorkerPool:
     async def _score_remaining(self, worker: Worker, job: _ScoreJob) -> None:
         answers = job.answers[len(job.verdicts) :]
         spec = job.problem.spec
-        request = {"task": spec.task, "params": dict(spec.params), "answers": answers}
+        # The time that a judge takes to build a task it has not scored before is not the answer's.
+        announce = spec.task not in worker.built_tasks
+        request = {"task": spec.task, "params": dict(spec.params), "answers": answers, "announce": announce}
         worker.send(request, job.problem.entry)
+        if announce:
+            await self._await_ready(worker, spec)
         for position, answer in enumerate(answers):
             reply = await worker.receive(self._settings.scoring_deadline_s)
             job.verdicts.append(_verdict(reply.header, position, answer, spec))
+
+    async def _await_ready(self, worker: Worker, spec: ProblemSpec) -> None:
+        """Wait until a judge has built a task; raises ScoringError when it cannot, or takes too long."""
+        try:
+            reply = await worker.receive(self._settings.start_timeout_s)
+        except DeadlineExceeded:
+            limit_s = self._settings.start_timeout_s
+            raise ScoringError(f"{spec.task}: a judge took over {limit_s:g} s to build the task") from None
+        except WorkerDied as error:
+            raise ScoringError(f"{spec.task}: a judge died before it had built the task") from error
+        if reply.header.get("ready") is not True:
+            _raise_fault(reply.header, spec)
+            raise ProtocolFault(f"a verdict before the judge was ready: {str(reply.header)[:200]}")
+        if not spec.params:
+            worker.built_tasks.add(spec.task)
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
@@ -313,10 +332,14 @@ def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
     )
 
 
-def _verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """Check a judge's reply field by field: it comes from a process that has read model text."""
+def _raise_fault(header: dict[str, Any], spec: ProblemSpec) -> None:
     if "fault" in header:
         raise ScoringError(f"{spec.task}, seed {spec.seed}: the judge cannot score: {str(header['fault'])[:500]}")
+
+
+def _verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
+    """Check a judge's reply field by field: it comes from a process that has read model text."""
+    _raise_fault(header, spec)
     score, seconds, reason = header.get("score"), header.get("scoring_s"), header.get("reason")
     if (
         header.get("position") != position

@@ -132,6 +132,8 @@ class Worker:
     def __init__(self, number: int, role: Role, template: Template) -> None:
         self.number = number
         self.role = role
+        self.built_tasks: set[str] = set()
+        """Tasks, with their default parameters, that this judge is known to have built."""
         self._template = template
         self._stream = FrameStream(FRAME_LIMITS[role])
         self._requests = 0

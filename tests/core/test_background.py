@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.background import BackgroundWriter, encode_group, encode_payload
+
+
+class Writer:
+    """Keeps what it is given, each time only when `gate` is open."""
+
+    def __init__(self) -> None:
+        self.written: list[Any] = []
+        self.threads: set[str] = set()
+        self.closed = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def write(self, obj: Any) -> None:
+        assert self.gate.wait(30.0)
+        self.threads.add(threading.current_thread().name)
+        if obj.get("broken"):
+            raise OSError("no space left")
+        self.written.append(obj)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_closing_writes_everything_in_order() -> None:
+    writer = Writer()
+    background = BackgroundWriter(writer)
+    for number in range(100):
+        background.write({"number": number})
+    background.close()
+    assert writer.written == [{"number": number} for number in range(100)]
+    assert writer.closed == 1
+
+
+def test_writing_waits_for_nothing_and_happens_elsewhere() -> None:
+    writer = Writer()
+    writer.gate.clear()
+    background = BackgroundWriter(writer)
+    background.write({"number": 1})
+    assert writer.written == []
+    writer.gate.set()
+    background.close()
+    assert writer.written == [{"number": 1}]
+    assert threading.current_thread().name not in writer.threads
+
+
+def test_keys_that_the_caller_adds_afterwards_are_not_written() -> None:
+    writer = Writer()
+    writer.gate.clear()
+    background = BackgroundWriter(writer)
+    group = {"number": 1}
+    background.write(group)
+    group["added"] = 2
+    writer.gate.set()
+    background.close()
+    assert writer.written == [{"number": 1}]
+
+
+def test_closing_twice_closes_once() -> None:
+    writer = Writer()
+    background = BackgroundWriter(writer)
+    background.close()
+    background.close()
+    assert writer.closed == 1
+
+
+def test_group_that_cannot_be_written_is_reported_and_the_next_one_written(caplog: pytest.LogCaptureFixture) -> None:
+    writer = Writer()
+    background = BackgroundWriter(writer)
+    background.write({"broken": True})
+    background.write({"number": 2})
+    background.close()
+    assert writer.written == [{"number": 2}]
+    assert caplog.messages == ["a group could not be written and is lost: OSError: no space left"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
+    max_leaves=8,
+)
+GROUPS = st.dictionaries(st.text(), JSON | st.lists(JSON, max_size=4), max_size=4)
+
+
+@given(GROUPS)
+def test_encoded_group_reads_back_unchanged(group: dict[str, Any]) -> None:
+    assert json.loads(encode_group(group)) == group
+
+
+@given(GROUPS | st.lists(GROUPS, max_size=3), st.sampled_from([0, 40, 10**9]))
+def test_encoded_payload_reads_back_unchanged(payload: Any, minimum_size: int) -> None:
+    encoded = encode_payload(payload, minimum_size)
+    assert encoded.headers["Content-Type"] == "application/json"
+    compressed = encoded.headers.get("Content-Encoding") == "gzip"
+    assert json.loads(gzip.decompress(encoded.body) if compressed else encoded.body) == payload
+
+
+@pytest.mark.parametrize(("minimum_size", "compressed"), [(18, True), (19, False)])
+def test_payload_is_compressed_from_the_minimum_size_on(minimum_size: int, compressed: bool) -> None:
+    payload = {"tokens": [1, 2, 3]}
+    assert len(encode_group(payload)) == 18
+    assert ("Content-Encoding" in encode_payload(payload, minimum_size).headers) is compressed

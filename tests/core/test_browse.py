@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.browse import NO_ORACLE, tasks_command
+from reasoning_env.errors import ConfigError
+
+PACKAGE = """
+class Dataset:
+    def __init__(self, config):
+        self.config = config
+
+    def __getitem__(self, index):
+        if self.config["name"] == "gcd":
+            raise ValueError("no such puzzle")
+        answer = None if self.config["name"] == "maze" else str(self.config["seed"])
+        return {"question": f"First line of {self.config['seed']}.\\n" + "More of it. " * 30, "answer": answer}
+
+
+Dataset.__module__ = "reasoning_gym.family.module"
+
+
+def create_dataset(name, **config):
+    return Dataset({"name": name, **config})
+"""
+FACTORY = """
+from reasoning_gym import Dataset
+
+DATASETS = {name: (Dataset, dict) for name in ("chain_sum", "gcd", "maze")}
+"""
+
+Show = Callable[..., str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a checkout of a library of three tasks, one of which fails."""
+    package = tmp_path / "reasoning-gym" / "reasoning_gym"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PACKAGE)
+    (package / "factory.py").write_text(FACTORY)
+    return tmp_path
+
+
+@pytest.fixture
+def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
+    """Runs the command and returns what it prints."""
+
+    def show(*argv: str) -> str:
+        assert tasks_command(argv, folder) == 0
+        return capsys.readouterr().out
+
+    return show
+
+
+def test_table_has_a_line_for_every_task(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = show().splitlines()
+    assert [line.split()[:2] for line in lines[:4]] == [
+        ["TASK", "CATEGORY"],
+        ["chain_sum", "family"],
+        ["gcd", "family"],
+        ["maze", "family"],
+    ]
+    assert "First line of 42. More of it." in lines[1]
+    assert lines[1].endswith("…")
+    assert max(map(len, lines[:4])) <= 60
+    assert "cannot be generated: gcd, seed 42: Val" in lines[2]
+    assert lines[-1] == "3 tasks; `tasks NAME` shows whole samples with their answers"
+
+
+def test_named_task_is_shown_whole_with_its_answers(show: Show) -> None:
+    output = show("chain_sum", "--samples", "2", "--seed", "5")
+    assert output.count("More of it. " * 30) == 2
+    assert [line for line in output.splitlines() if line.startswith("===")] == [
+        "=== chain_sum (family), seed 5",
+        "=== chain_sum (family), seed 1005",
+    ]
+    assert "--- answer\n5\n" in output
+    assert "--- answer\n1005\n" in output
+
+
+def test_task_without_an_oracle_says_so(show: Show) -> None:
+    assert NO_ORACLE in show("maze", "--samples", "1")
+
+
+def test_task_that_fails_is_shown_with_its_cause(show: Show) -> None:
+    assert "cannot be generated: gcd, seed 42: ValueError: no such puzzle" in show("gcd", "--samples", "1")
+
+
+def test_unknown_name_is_refused_with_the_nearest(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no task 'chain_sun'; did you mean chain_sum"):
+        tasks_command(["chain_sun"], folder)
+
+
+@pytest.mark.parametrize("argv", [["--samples", "0"], ["--seed", "-1"], ["--seed", str(2**31)], ["--samples", "x"]])
+def test_number_out_of_range_is_a_usage_error(
+    folder: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        tasks_command(argv, folder)
+    assert end.value.code == 2
+    assert "--s" in capsys.readouterr().err
+
+
+def test_warnings_of_the_library_are_logged(folder: Path, show: Show, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "reasoning-gym" / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
+    show("maze")
+    assert caplog.messages[0].startswith("the library's registry cannot be read (")

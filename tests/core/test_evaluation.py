@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from reasoning_env.chat import Prompt
+from reasoning_env.errors import GenerationError, ScoringError, ServerError, WorkerError
+from reasoning_env.evaluation import (
+    EVAL_ATTEMPTS,
+    EvalResult,
+    Evaluator,
+    build_eval_set,
+    choose_eval_tasks,
+    sample_record,
+    summarise,
+)
+from reasoning_env.inference import InferenceClient, Patience, Sampling
+from reasoning_env.metrics import Loss
+from reasoning_env.records import Problem, ProblemSpec, Reason, Rollout, Split, Verdict
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.workers import WorkerPool
+
+from .records import MESSAGES, make_problem
+
+TASKS = ("chain_sum", "maze", "sudoku")
+
+
+class Pool:
+    """Makes any problem, but for specs that `fails` picks out; gives an answer the score that it names."""
+
+    def __init__(self, fails: Callable[[ProblemSpec], bool] = lambda spec: False) -> None:
+        self._fails = fails
+        self.specs: list[ProblemSpec] = []
+        self.deadlines: set[float] = set()
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        self.specs.append(spec)
+        self.deadlines.add(deadline_s)
+        await asyncio.sleep(0)
+        if self._fails(spec):
+            raise GenerationError(f"{spec.task}: no luck")
+        return Problem(spec, f"question {spec.seed}", "2", "{}", b"")
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+        if "fault" in answers:
+            raise ScoringError("the judge cannot score")
+        return [Verdict(float(answer), Reason.SCORED, answer) for answer in answers]
+
+
+async def _build(pool: Pool, tasks: Sequence[str] = TASKS, **changed: Any) -> list[Problem]:
+    options = {"samples_per_task": 3, "eval_seed": 123, "deadline_s": 60.0, **changed}
+    return await build_eval_set(cast(WorkerPool, pool), tasks, {}, **options)
+
+
+# ------------------------------------------------------------------ the set
+
+
+async def test_set_is_the_same_for_the_same_seed() -> None:
+    assert await _build(Pool()) == await _build(Pool())
+
+
+async def test_set_differs_for_another_seed() -> None:
+    first, second = await _build(Pool()), await _build(Pool(), eval_seed=124)
+    assert not {problem.spec.seed for problem in first} & {problem.spec.seed for problem in second}
+
+
+async def test_set_holds_the_wanted_number_of_samples_of_each_task_in_order() -> None:
+    problems = await _build(Pool())
+    assert [(problem.task, problem.spec.index) for problem in problems] == [
+        (task, number) for task in TASKS for number in range(3)
+    ]
+    assert {problem.spec.split for problem in problems} == {Split.EVAL}
+
+
+async def test_problems_of_a_task_do_not_depend_on_the_other_tasks() -> None:
+    alone = await _build(Pool(), ["maze"])
+    assert alone == [problem for problem in await _build(Pool()) if problem.task == "maze"]
+
+
+async def test_problems_do_not_depend_on_how_many_there_are() -> None:
+    few, many = await _build(Pool(), ["maze"], samples_per_task=2), await _build(Pool(), ["maze"], samples_per_task=5)
+    assert many[:2] == few
+
+
+async def test_parameters_reach_the_tasks_that_need_them() -> None:
+    pool = Pool()
+    params = {"maze": {"size": 3}}
+    await build_eval_set(cast(WorkerPool, pool), TASKS, params, samples_per_task=1, eval_seed=1, deadline_s=7.0)
+    assert [spec.params for spec in pool.specs] == [{}, {"size": 3}, {}]
+    assert pool.deadlines == {7.0}
+
+
+async def test_sample_that_fails_is_drawn_again_and_leaves_the_others_as_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool = Pool(lambda spec: (spec.task, spec.index, spec.attempt) == ("maze", 1, 0))
+    problems, undisturbed = await _build(pool), await _build(Pool())
+    assert problems[4].spec.attempt == 1
+    assert problems[4].spec.seed != undisturbed[4].spec.seed
+    assert problems[:4] + problems[5:] == undisturbed[:4] + undisturbed[5:]
+    assert caplog.messages == ["evaluation sample 1 of maze is drawn again: maze: no luck"]
+
+
+async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    pool = Pool(lambda spec: spec.task == "maze")
+    problems = await _build(pool, samples_per_task=1)
+    assert [problem.task for problem in problems] == ["chain_sum", "sudoku"]
+    assert [spec.attempt for spec in pool.specs if spec.task == "maze"] == list(range(EVAL_ATTEMPTS))
+    assert caplog.messages[-1] == f"evaluation sample 0 of maze is left out after {EVAL_ATTEMPTS} draws"
+
+
+@pytest.mark.parametrize(
+    ("limit", "chosen"),
+    [
+        (-1, "abcdefghij"),
+        (10, "abcdefghij"),
+        (99, "abcdefghij"),
+        (0, ""),
+        (1, "a"),
+        (2, "af"),
+        (3, "adg"),
+        (9, "abcdefghi"),
+    ],
+)
+def test_chosen_tasks_are_spread_evenly(limit: int, chosen: str) -> None:
+    assert choose_eval_tasks("abcdefghij", limit) == tuple(chosen)
+
+
+# ------------------------------------------------------------------ the run
+
+
+class Inference:
+    """Answers every prompt with its text, or raises what its text says."""
+
+    def __init__(self) -> None:
+        self.under_way = 0
+        self.most_under_way = 0
+
+    async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, patience: Patience) -> list[Rollout]:
+        assert n == 1
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if prompt.text == "gone":
+            raise ServerError("no reply")
+        return [Rollout(f"<answer>{prompt.text}</answer>", (1,), (1,), None, "stop")]
+
+
+class Run:
+    """An evaluator whose prompts are the problems' questions, and what it told of losses."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.losses: list[tuple[Loss, Problem, Exception]] = []
+        self.inference = Inference()
+        self.evaluator = Evaluator(
+            pool=cast(WorkerPool, Pool()),
+            inference=cast(InferenceClient, self.inference),
+            make_prompt=lambda problem: Prompt(
+                (), problem.question, (0,) * (1000 if problem.question == "long" else 3)
+            ),
+            sampling=Sampling(0.6, 0.95, token_limit=500, split="eval"),
+            settings=ReasoningSettings(**settings),
+            workers=2,
+            patience=Patience(None, 1.0),
+            note_loss=lambda loss, problem, error: self.losses.append((loss, problem, error)),
+        )
+
+    async def of(self, *questions: str) -> list[EvalResult]:
+        problems = [
+            Problem(ProblemSpec("maze", number, Split.EVAL, number), question, "2", "{}", b"")
+            for number, question in enumerate(questions)
+        ]
+        return await self.evaluator.run(problems)
+
+
+async def test_results_are_in_the_order_of_the_problems() -> None:
+    results = await Run().of("1.0", "0.25", "0.5")
+    assert [result.problem.spec.index for result in results] == [0, 1, 2]
+    assert [result.verdict.score if result.verdict else None for result in results] == [1.0, 0.25, 0.5]
+    assert [result.text for result in results] == [f"<answer>{score}</answer>" for score in ("1.0", "0.25", "0.5")]
+
+
+async def test_no_more_problems_than_workers_are_under_way() -> None:
+    run = Run()
+    await run.of(*["1.0"] * 20)
+    assert run.inference.most_under_way == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "loss", "text"),
+    [
+        ("gone", Loss.INFERENCE, ""),
+        ("fault", Loss.SCORING, "<answer>fault</answer>"),
+        ("long", Loss.PROMPT_TOO_LONG, ""),
+    ],
+)
+async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_told(question: str, loss: Loss, text: str) -> None:
+    run = Run()
+    results = await run.of("1.0", question, "0.5")
+    assert [result.loss for result in results] == [None, loss, None]
+    assert (results[1].verdict, results[1].text) == (None, text)
+    assert [(told, problem) for told, problem, _ in run.losses] == [(loss, results[1].problem)]
+
+
+async def test_many_failures_in_a_row_end_the_run() -> None:
+    with pytest.raises(ServerError, match="3 evaluation problems in a row failed"):
+        await Run(max_failed_groups_in_a_row=3).of(*["1.0", "gone", "fault", "gone", *["1.0"] * 50])
+
+
+async def test_failures_with_successes_between_do_not_end_the_run() -> None:
+    results = await Run(max_failed_groups_in_a_row=3).of(*["gone", "gone", "1.0", "1.0"] * 5)
+    assert sum(result.loss is Loss.INFERENCE for result in results) == 10
+
+
+async def test_prompts_that_are_too_long_do_not_end_the_run() -> None:
+    results = await Run(max_failed_groups_in_a_row=1).of(*["long"] * 10)
+    assert [result.loss for result in results] == [Loss.PROMPT_TOO_LONG] * 10
+
+
+async def test_ended_run_leaves_nothing_under_way() -> None:
+    with pytest.raises(ServerError):
+        await Run(max_failed_groups_in_a_row=1).of(*["gone"] * 20)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+# ------------------------------------------------------------------ what is made of it
+
+
+def _result(task: str, score: float | None, loss: Loss | None = None) -> EvalResult:
+    verdict = None if score is None else Verdict(score, Reason.SCORED, "2")
+    return EvalResult(make_problem(task), "text", verdict, loss)
+
+
+def test_summary_holds_scores_overall_and_per_task_and_what_failed() -> None:
+    results = [
+        _result("maze", 1.0),
+        _result("maze", 0.5),
+        _result("sudoku", 0.0),
+        _result("sudoku", None, Loss.INFERENCE),
+        _result("chain_sum", None, Loss.SCORING),
+    ]
+    assert summarise(results) == {
+        "eval/mean_score": 0.5,
+        "eval/share_correct": 1 / 3,
+        "eval/problems": 5,
+        "eval/failed": 2,
+        "eval/maze/mean_score": 0.75,
+        "eval/maze/share_correct": 0.5,
+        "eval/sudoku/mean_score": 0.0,
+        "eval/sudoku/share_correct": 0.0,
+    }
+
+
+def test_summary_of_failures_alone_has_no_score() -> None:
+    assert summarise([_result("maze", None, Loss.INFERENCE)]) == {"eval/problems": 1, "eval/failed": 1}
+
+
+def test_sample_of_a_scored_problem_tells_all_of_it() -> None:
+    assert sample_record(_result("maze", 0.5), MESSAGES) == {
+        "task": "maze",
+        "seed": 7,
+        "sample": 0,
+        "messages": list(MESSAGES),
+        "completion": "text",
+        "answer": "2",
+        "expected_answer": "2",
+        "score": 0.5,
+        "reason": "scored",
+    }
+
+
+def test_sample_of_a_failed_problem_has_no_score_but_a_reason() -> None:
+    record = sample_record(_result("maze", None, Loss.INFERENCE), MESSAGES)
+    assert (record["score"], record["answer"], record["reason"]) == (None, None, "inference_failed")
+
+
+async def test_loss_of_all_workers_ends_the_building_of_the_set() -> None:
+    class Gone(Pool):
+        async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+            raise WorkerError("no workers any more")
+
+    with pytest.raises(WorkerError):
+        await _build(Gone())

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import reasoning_env
+from reasoning_env.lifecycle import Interrupted, run_until_signal
+
+END_TIMEOUT_S = 30.0
+
+SCRIPT = """
+import asyncio, sys
+from reasoning_env.lifecycle import Interrupted, run_until_signal
+
+async def work():
+    print("working", flush=True)
+    await asyncio.sleep(600)
+
+async def close():
+    print("closing", flush=True)
+    await asyncio.sleep(float(sys.argv[1]))
+    print("closed", flush=True)
+
+try:
+    asyncio.run(run_until_signal(work, close))
+except Interrupted as end:
+    print(end, flush=True)
+    sys.exit(end.exit_code)
+"""
+
+
+@pytest.fixture(params=[0.0, 600.0], ids=["quick close", "endless close"])
+def process(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A process whose work has begun."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(request.param)],
+        env={**os.environ, "PYTHONPATH": str(Path(reasoning_env.__file__).parents[1])},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert _line(process) == "working"
+        yield process
+        process.kill()
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("process", [0.0], indirect=True, ids=["quick close"])
+def test_signal_ends_the_work_and_closes(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    process.send_signal(number)
+    assert [_line(process) for _ in range(3)] == ["closing", "closed", f"stopped by {number.name}"]
+    assert process.wait(END_TIMEOUT_S) == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("process", [600.0], indirect=True, ids=["endless close"])
+def test_second_signal_ends_the_process_at_once(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    process.send_signal(signal.SIGTERM)
+    assert _line(process) == "closing"
+    process.send_signal(number)
+    assert process.wait(END_TIMEOUT_S) == 128 + number
+    assert _line(process) == ""
+
+
+class Closer:
+    """Counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def __call__(self) -> None:
+        await asyncio.sleep(0)
+        self.calls += 1
+
+
+async def test_result_of_the_work_is_returned_after_closing() -> None:
+    closer = Closer()
+
+    async def work() -> int:
+        assert closer.calls == 0
+        return 7
+
+    assert await run_until_signal(work, closer) == 7
+    assert closer.calls == 1
+
+
+async def test_error_of_the_work_is_raised_after_closing() -> None:
+    closer = Closer()
+
+    async def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_until_signal(work, closer)
+    assert closer.calls == 1
+
+
+async def test_cancelled_caller_cancels_the_work_and_closes() -> None:
+    closer, ended = Closer(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    running = asyncio.create_task(run_until_signal(work, closer))
+    await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended.is_set()
+    assert closer.calls == 1
+
+
+async def test_closing_waits_for_what_the_work_does_when_it_is_cancelled() -> None:
+    order: list[str] = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(600)
+        finally:
+            await asyncio.sleep(0.01)
+            order.append("work ended")
+
+    async def close() -> None:
+        order.append("closed")
+
+    with pytest.raises(Interrupted, match="stopped by SIGTERM"):
+        await run_until_signal(work, close)
+    assert order == ["work ended", "closed"]
+
+
+async def test_handlers_are_removed_at_the_end() -> None:
+    async def work() -> None:
+        assert signal.getsignal(signal.SIGTERM) is not before
+
+    before = signal.getsignal(signal.SIGTERM)
+    await run_until_signal(work, Closer())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_work_runs_where_signals_cannot_be_handled() -> None:
+    results: list[int] = []
+    closer = Closer()
+
+    async def work() -> int:
+        return 7
+
+    thread = threading.Thread(target=lambda: results.append(asyncio.run(run_until_signal(work, closer))))
+    thread.start()
+    thread.join(END_TIMEOUT_S)
+    assert (results, closer.calls) == ([7], 1)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.metrics import Loss, MetricsRecorder, Outcome, classify, is_correct
+from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers import PoolStats, StreamStats
+
+from .records import make_group, make_rollout
+
+RIGHT = make_rollout(1.0)
+WRONG = make_rollout(0.0)
+HALF = make_rollout(0.5)
+PENALISED = make_rollout(1.0, reward=0.0)
+STREAM = StreamStats(ready=5, served=9, failures=4, passed_over=2, quarantined=("maze", "sudoku"))
+POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7)
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "outcome"),
+    [
+        ([RIGHT, WRONG], Outcome.KEPT),
+        ([RIGHT, HALF], Outcome.KEPT),
+        ([RIGHT, PENALISED], Outcome.KEPT),
+        ([RIGHT, RIGHT], Outcome.ALL_RIGHT),
+        ([PENALISED, PENALISED], Outcome.ALL_RIGHT),
+        ([WRONG, WRONG], Outcome.ALL_WRONG),
+        ([HALF, HALF], Outcome.ALL_EQUAL),
+        ([RIGHT], Outcome.KEPT),
+        ([WRONG], Outcome.KEPT),
+    ],
+)
+def test_outcome_says_why_a_group_carries_no_signal(rollouts: list[object], outcome: Outcome) -> None:
+    group = make_group(rollouts)  # type: ignore[arg-type]
+    assert classify(group) is outcome
+    assert MetricsRecorder().record_group(group) is outcome
+
+
+@pytest.mark.parametrize(
+    ("verdict", "correct"),
+    [
+        (None, False),
+        (Verdict(1.0, Reason.SCORED), True),
+        (Verdict(1.0 - 1e-12, Reason.SCORED), True),
+        (Verdict(0.99, Reason.SCORED), False),
+    ],
+)
+def test_correct_is_a_full_score(verdict: Verdict | None, correct: bool) -> None:
+    assert is_correct(verdict) is correct
+
+
+def _report(recorder: MetricsRecorder) -> dict[str, float]:
+    return recorder.report(STREAM, POOL, queued_jobs=11)
+
+
+SCORES = st.sampled_from([0.0, 0.25, 1.0])
+GROUPS = st.lists(
+    st.lists(st.builds(make_rollout, SCORES, st.sampled_from(Reason)), min_size=1, max_size=4).map(make_group),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(GROUPS)
+def test_shares_of_reasons_and_outcomes_each_sum_to_one(groups: list[object]) -> None:
+    recorder = MetricsRecorder()
+    for group in groups:
+        recorder.record_group(group)  # type: ignore[arg-type]
+    report = _report(recorder)
+    for prefix in ("train/reason/", "train/groups/"):
+        shares = [value for name, value in report.items() if name.startswith(prefix)]
+        assert sum(shares) == pytest.approx(1.0)
+        assert all(0.0 <= share <= 1.0 for share in shares)
+    assert len([name for name in report if name.startswith("train/reason/")]) == len(Reason)
+
+
+def test_report_holds_means_and_shares_of_the_rollouts() -> None:
+    recorder = MetricsRecorder()
+    rollouts = [
+        make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
+        make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
+    ]
+    recorder.record_group(make_group(rollouts, "maze", generation_s=0.5))
+    recorder.record_group(make_group([make_rollout(1.0)] * 2, "sudoku", generation_s=1.5))
+    expected = {
+        "train/mean_score": (0.5 + 0.0 + 1.0 + 1.0) / 4,
+        "train/share_correct": 3 / 4,
+        "train/truncated_share": 1 / 4,
+        "train/prompt_tokens_mean": 2.0,
+        "train/completion_tokens_mean": (4 + 8 + 3 + 3) / 4,
+        "train/completion_tokens_max": 8,
+        "perf/generation_s_mean": 1.0,
+        "perf/generation_s_max": 1.5,
+        "perf/scoring_s_mean": 0.1 / 4,
+        "perf/scoring_s_max": 0.1,
+        "train/reason/scored": 3 / 4,
+        "train/reason/no_answer": 1 / 4,
+        "train/groups/kept": 1 / 2,
+        "train/groups/all_right": 1 / 2,
+        "train/groups/all_wrong": 0.0,
+        "train/task_mean_score/maze": 0.25,
+        "train/task_mean_score/sudoku": 1.0,
+    }
+    report = _report(recorder)
+    assert {name: report[name] for name in expected} == pytest.approx(expected)
+
+
+def test_report_ends_its_interval() -> None:
+    recorder = MetricsRecorder()
+    recorder.record_group(make_group([RIGHT, WRONG]))
+    assert "train/mean_score" in _report(recorder)
+    assert not [name for name in _report(recorder) if name.startswith("train/")]
+
+
+def test_report_tells_of_workers_stream_and_losses() -> None:
+    recorder = MetricsRecorder()
+    recorder.record_loss(Loss.SCORING)
+    recorder.record_loss(Loss.SCORING)
+    recorder.record_loss(Loss.PROMPT_TOO_LONG)
+    assert _report(recorder) == {
+        "lost/inference_failed": 0,
+        "lost/scoring_failed": 2,
+        "lost/prompt_too_long": 1,
+        "perf/queued_jobs": 11,
+        "perf/ready_problems": 5,
+        "perf/passed_over_problems": 2,
+        "workers/replaced": 3,
+        "workers/timeouts": 2,
+        "workers/crashes": 1,
+        "workers/protocol_faults": 7,
+        "tasks/generation_failures": 4,
+        "tasks/quarantined": 2,
+    }
+
+
+def test_report_without_a_stream_leaves_its_metrics_out() -> None:
+    assert "perf/ready_problems" not in MetricsRecorder().report(None, POOL, 0)
+
+
+def test_progress_line_is_words_of_key_and_value() -> None:
+    recorder = MetricsRecorder()
+    recorder.record_group(make_group([RIGHT, WRONG], "maze"))
+    recorder.record_group(make_group([RIGHT, RIGHT], "sudoku"))
+    recorder.record_loss(Loss.INFERENCE)
+    line = recorder.progress_line(STREAM)
+    assert re.fullmatch(r"progress:( [a-z_]+=[^ =]+)+", line)
+    words = dict(word.split("=") for word in line.removeprefix("progress: ").split())
+    assert words == {
+        "groups": "2",
+        "kept": "1",
+        "all_right": "1",
+        "all_wrong": "0",
+        "all_equal": "0",
+        "failed": "1",
+        "mean_score": "0.750",
+        "share_correct": "0.750",
+        "tasks": "2",
+        "quarantined": "2",
+        "ready": "5",
+    }
+
+
+def test_progress_line_counts_since_the_start_not_since_the_report() -> None:
+    recorder = MetricsRecorder()
+    recorder.record_group(make_group([RIGHT, WRONG]))
+    before = recorder.progress_line(None)
+    _report(recorder)
+    assert recorder.progress_line(None) == before
+
+
+def test_progress_line_before_the_first_group_has_every_word() -> None:
+    assert MetricsRecorder().progress_line(None) == (
+        "progress: groups=0 kept=0 all_right=0 all_wrong=0 all_equal=0 failed=0 mean_score=nan share_correct=nan "
+        "tasks=0 quarantined=0 ready=0"
+    )

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.workers import PoolSettings
+
+REFUSED: dict[str, list[Any]] = {
+    "tasks": [None, 7, [1]],
+    "seed": [-1, "x", 1.5],
+    "system_prompt": [None, 7],
+    "temperature": [-0.1, 2.1, math.nan],
+    "top_p": [0.0, 1.1, math.nan],
+    "min_completion_tokens": [0],
+    "mask_too_long_completions": ["perhaps", 2],
+    "max_answer_bytes": [0, 10_000_001],
+    "num_eval_samples_per_task": [0, 100_001],
+    "num_eval_tasks": [-2],
+    "eval_seed": [-1],
+    "eval_temperature": [-0.1, 2.1],
+    "eval_top_p": [0.0, 1.1],
+    "num_makers": [0, 257],
+    "num_judges": [0, 257],
+    "prefetch_problems": [0, 100_001],
+    "generation_deadline_s": [0.0, 3601.0, math.nan, math.inf],
+    "eval_generation_deadline_s": [0.0, 3601.0],
+    "scoring_deadline_s": [0.0, 3601.0, math.nan],
+    "worker_memory_mb": [511, 1_048_577],
+    "worker_niceness": [-1, 20],
+    "worker_start_timeout_s": [0.0, 3601.0],
+    "quarantine_after_failures": [0, 1001],
+    "dump_rollouts": ["perhaps"],
+    "dump_failed_rollouts": ["perhaps"],
+    "rollout_save_score_threshold": [-0.1, 1.1, math.nan],
+    "data_dumps_dir": [7],
+    "startup_timeout_s": [0.0, 86_401.0],
+    "max_failed_groups_in_a_row": [0, 100_001],
+    "progress_interval_s": [0.0, 86_401.0],
+    "debug_logging": ["perhaps"],
+    "suppress_base_env_logs": ["perhaps"],
+}
+FROM_TEXT: dict[str, tuple[str, Any]] = {
+    "tasks": ("gsm_symbolic, chain_sum,", ["gsm_symbolic", "chain_sum"]),
+    "seed": ("0", 0),
+    "system_prompt": ("Think, then answer.", "Think, then answer."),
+    "temperature": ("0", 0.0),
+    "top_p": ("0.5", 0.5),
+    "min_completion_tokens": ("1", 1),
+    "mask_too_long_completions": ("false", False),
+    "max_answer_bytes": ("100", 100),
+    "num_eval_samples_per_task": ("1", 1),
+    "num_eval_tasks": ("3", 3),
+    "eval_seed": ("1", 1),
+    "eval_temperature": ("2.0", 2.0),
+    "eval_top_p": ("1", 1.0),
+    "num_makers": ("256", 256),
+    "num_judges": ("1", 1),
+    "prefetch_problems": ("1", 1),
+    "generation_deadline_s": ("0.5", 0.5),
+    "eval_generation_deadline_s": ("3600", 3600.0),
+    "scoring_deadline_s": ("1e-1", 0.1),
+    "worker_memory_mb": ("512", 512),
+    "worker_niceness": ("0", 0),
+    "worker_start_timeout_s": ("5", 5.0),
+    "quarantine_after_failures": ("1", 1),
+    "dump_rollouts": ("true", True),
+    "dump_failed_rollouts": ("True", True),
+    "rollout_save_score_threshold": ("0", 0.0),
+    "data_dumps_dir": ("some/folder", "some/folder"),
+    "startup_timeout_s": ("1", 1.0),
+    "max_failed_groups_in_a_row": ("1", 1),
+    "progress_interval_s": ("0.1", 0.1),
+    "debug_logging": ("1", True),
+    "suppress_base_env_logs": ("0", False),
+}
+
+
+def test_every_setting_is_tested() -> None:
+    assert set(REFUSED) == set(FROM_TEXT) == set(ReasoningSettings.model_fields)
+
+
+def test_every_setting_is_described() -> None:
+    assert [name for name, field in ReasoningSettings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
+def test_value_out_of_range_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        ReasoningSettings(**{name: value})
+    assert {error["loc"][0] for error in refusal.value.errors()} == {name}
+
+
+@pytest.mark.parametrize(("name", "text", "value"), [(name, *pair) for name, pair in FROM_TEXT.items()])
+def test_text_from_the_command_line_is_parsed(name: str, text: str, value: Any) -> None:
+    parsed = getattr(ReasoningSettings(**{name: text}), name)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [("", ()), (" , ", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
+)
+def test_tasks_are_a_list_or_names_between_commas(value: Any, names: tuple[str, ...]) -> None:
+    assert ReasoningSettings(tasks=value).task_names == names
+
+
+def test_defaults_that_users_rely_on() -> None:
+    settings = ReasoningSettings()
+    assert settings.model_dump(
+        include={
+            *("dump_rollouts", "dump_failed_rollouts", "rollout_save_score_threshold", "debug_logging"),
+            *("suppress_base_env_logs", "seed", "mask_too_long_completions", "num_eval_samples_per_task", "eval_seed"),
+        }
+    ) == {
+        "dump_rollouts": False,
+        "dump_failed_rollouts": False,
+        "rollout_save_score_threshold": 0.7,
+        "debug_logging": False,
+        "suppress_base_env_logs": True,
+        "seed": 42,
+        "mask_too_long_completions": True,
+        "num_eval_samples_per_task": 5,
+        "eval_seed": 123,
+    }
+    assert settings.task_names == ()
+
+
+def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
+    settings = ReasoningSettings(
+        num_makers=3,
+        num_judges=4,
+        scoring_deadline_s=1.5,
+        worker_memory_mb=600,
+        worker_niceness=7,
+        worker_start_timeout_s=8.0,
+    )
+    assert settings.pool_settings(tmp_path) == PoolSettings(
+        makers=3,
+        judges=4,
+        scoring_deadline_s=1.5,
+        memory_mb=600,
+        niceness=7,
+        start_timeout_s=8.0,
+        checkout=tmp_path,
+    )

@@ -1,0 +1,228 @@
+"""The full line: two environments, an inference server, Atropos' run-api and a trainer, each a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import demo.toy_trainer
+from demo.rules import TASKS
+from demo.toy_trainer import TrainerSettings, pull_batches
+from reasoning_env.rollouts import DumpedGroup, read_groups
+
+from .processes import REPOSITORY, ProcessId, Run, Runs, free_port, is_alive, server_flags, wait_until
+
+pytestmark = pytest.mark.slow
+
+GROUP_SIZE = 4
+BATCH_SIZE = 16
+MAX_TOKEN_LEN = 1024
+LEAST_BATCHES = 8
+THRESHOLD = 0.7
+KINDS = ("vllm", "openai")
+SIGNALS = {"vllm": signal.SIGTERM, "openai": signal.SIGINT}
+EXIT_CODES = {"vllm": 143, "openai": 130}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An environment after its end."""
+
+    run: Run
+    exit_code: int
+    workers: set[ProcessId]
+    dumps: Path
+
+    @property
+    def passed(self) -> list[DumpedGroup]:
+        return [group for path in sorted(self.dumps.glob("*_environment_rollouts_*")) for group in read_groups(path)]
+
+    @property
+    def failed(self) -> list[DumpedGroup]:
+        return [group for path in sorted(self.dumps.glob("*_FAILED_*")) for group in read_groups(path)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a trainer got from the two environments, and how they ended."""
+
+    batches: list[list[dict[str, Any]]]
+    environments: dict[str, Ended]
+
+    def groups_of(self, kind: str) -> list[dict[str, Any]]:
+        """The groups of one environment; those with log-probabilities come from vLLM's protocol."""
+        groups = [group for batch in self.batches for group in batch]
+        return [group for group in groups if (group["inference_logprobs"] is not None) == (kind == "vllm")]
+
+
+async def pull(url: str) -> list[list[dict[str, Any]]]:
+    """The batches that the toy trainer pulls, and checks, until both environments have sent enough."""
+    batches: list[list[dict[str, Any]]] = []
+    check = demo.toy_trainer.check_batch
+
+    def keep_and_check(batch: list[dict[str, Any]], **rules: int) -> None:
+        batches.append(batch)
+        check(batch, **rules)
+
+    settings = TrainerSettings(
+        batch_size=BATCH_SIZE, group_size=GROUP_SIZE, max_token_len=MAX_TOKEN_LEN, batch_timeout_s=60
+    )
+    demo.toy_trainer.check_batch = keep_and_check  # a spy: the check itself is the trainer's
+    try:
+        async for record in pull_batches(url, settings, batches=1000):
+            senders = {group["env_id"] for batch in batches for group in batch}
+            if record.number >= LEAST_BATCHES and len(senders) == len(KINDS):
+                return batches
+    finally:
+        demo.toy_trainer.check_batch = check
+    raise AssertionError("one of the environments sent nothing")
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="module")
+def line(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Line:
+    api_port, policy_port = free_port(), free_port()
+    url = f"http://127.0.0.1:{api_port}"
+    folders = {kind: tmp_path_factory.mktemp(f"dumps_{kind}") for kind in KINDS}
+    # All at once: the environments wait for the others by themselves.
+    run_api = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", "127.0.0.1", "--port", str(api_port)]
+    runs.start("run_api", run_api)
+    policy = [sys.executable, "-m", "demo.policy_server", "--port", str(policy_port), "--latency-s", "0.01"]
+    runs.start("policy", policy, cwd=REPOSITORY)
+    started = {
+        kind: runs.start_environment(
+            kind,
+            "serve",
+            *server_flags(policy_port, kind),
+            *("--env.rollout_server_url", url),
+            *("--env.group_size", str(GROUP_SIZE)),
+            *("--env.tasks", ",".join(TASKS)),
+            *("--env.max_num_workers", "4"),
+            *("--env.use_wandb", "False"),
+            *("--env.dump_rollouts", "True"),
+            *("--env.dump_failed_rollouts", "True"),
+            *("--env.data_dumps_dir", folders[kind]),
+            *("--env.rollout_save_score_threshold", str(THRESHOLD)),
+            *("--env.startup_timeout_s", "60"),
+        )
+        for kind in KINDS
+    }
+    wait_until(lambda: answers(url), 60, "the start of run-api")
+    batches = asyncio.run(asyncio.wait_for(pull(url), 90))
+    workers = {kind: run.see_descendants() for kind, run in started.items()}
+    for kind, run in started.items():
+        run.process.send_signal(SIGNALS[kind])
+    ended = {kind: Ended(run, run.end(), workers[kind], folders[kind]) for kind, run in started.items()}
+    return Line(batches, ended)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def test_every_batch_passed_the_trainers_checks(line: Line) -> None:
+    # A batch that does not pass ends the fixture with an error; here, that there were any.
+    assert len(line.batches) >= LEAST_BATCHES
+    assert {sum(len(group["scores"]) for group in batch) for batch in line.batches} == {BATCH_SIZE}
+
+
+@each_kind
+def test_groups_arrive_from_both_kinds_of_server(line: Line, kind: str) -> None:
+    assert len({group["env_id"] for group in line.groups_of(kind)}) == 1
+
+
+def test_the_two_environments_share_no_problem(line: Line) -> None:
+    seeds = [{group.seed for group in (*ended.passed, *ended.failed)} for ended in line.environments.values()]
+    assert all(len(each) >= 10 for each in seeds)
+    assert not seeds[0] & seeds[1]
+
+
+@each_kind
+def test_a_signal_ends_it_with_the_usual_status_and_one_line(line: Line, kind: str) -> None:
+    ended = line.environments[kind]
+    assert ended.exit_code == EXIT_CODES[kind]
+    assert ended.run.error_lines == [f"reasoning_gym_environment serve: stopped by {SIGNALS[kind].name}"]
+    assert "Traceback" not in ended.run.stderr
+
+
+@needs_proc
+@each_kind
+def test_no_process_is_left(line: Line, kind: str) -> None:
+    workers = line.environments[kind].workers
+    assert len(workers) >= 5  # the template, two makers, two judges
+    assert not [worker for worker in workers if is_alive(worker)]
+
+
+@each_kind
+def test_no_temporary_folder_is_left(line: Line, kind: str) -> None:
+    assert line.environments[kind].run.left_behind == []
+
+
+@each_kind
+def test_dump_files_are_finished(line: Line, kind: str) -> None:
+    names = sorted(path.name for path in line.environments[kind].dumps.iterdir())
+    pattern = r"reasoning_gym_environment_(FAILED_)?rollouts_[0-9a-f-]{36}_\d{4}\.jsonl"
+    assert len(names) >= 2
+    assert all(re.fullmatch(pattern, name) for name in names), names
+
+
+@each_kind
+@pytest.mark.parametrize(("stream", "capacity"), [("*_environment_rollouts_*", 100), ("*_FAILED_*", 50)])
+def test_dump_files_hold_as_many_groups_as_they_should(line: Line, kind: str, stream: str, capacity: int) -> None:
+    files = sorted(line.environments[kind].dumps.glob(stream))
+    counts = [len(path.read_text().splitlines()) for path in files]
+    assert counts[:-1] == [capacity] * (len(counts) - 1)
+    assert 0 < counts[-1] <= capacity
+
+
+@each_kind
+def test_every_dumped_line_is_a_whole_group(line: Line, kind: str) -> None:
+    for path in line.environments[kind].dumps.iterdir():
+        for text in path.read_text().splitlines():
+            group = json.loads(text)
+            assert group["item_id"] in TASKS
+            assert len(group["rollouts"]) == GROUP_SIZE
+            for rollout in group["rollouts"]:
+                assert [message["role"] for message in rollout["conversation"]] == ["system", "user", "assistant"]
+                assert 0.0 <= rollout["score"] <= 1.0
+
+
+@each_kind
+def test_each_stream_holds_what_belongs_there(line: Line, kind: str) -> None:
+    ended = line.environments[kind]
+    assert all(max(group.scores) > THRESHOLD for group in ended.passed)
+    assert all(not any(group.scores) for group in ended.failed)
+
+
+@each_kind
+def test_every_good_group_that_the_trainer_got_was_dumped(line: Line, kind: str) -> None:
+    good = [group for group in line.groups_of(kind) if max(group["scores"]) > THRESHOLD]
+    dumped = [group.scores for group in line.environments[kind].passed]
+    assert good
+    for group in good:
+        dumped.remove(tuple(group["scores"]))  # raises where one is missing
+
+
+@each_kind
+def test_the_log_says_where_the_library_came_from_and_how_it_goes(line: Line, kind: str) -> None:
+    log = line.environments[kind].run.stderr
+    assert f"{len(TASKS)} of 106 tasks selected" in log
+    assert re.search(r"\((the installed package|the checkout beside this module)\)", log)
+    assert re.search(r"progress: groups=\d+ kept=\d+ .*mean_score=0\.\d+", log)

@@ -1,0 +1,235 @@
+"""The three ways to use the folder: run as a script, installed, and dropped into another source tree.
+
+Each from a working directory outside the project, with nothing of the project on the path but what that way puts there.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.rollouts import read_groups
+
+from .processes import REPOSITORY, SCRIPT, TOKENIZER, Run, Runs
+
+pytestmark = pytest.mark.slow
+
+TASKS = 106
+SHIPPED = (
+    *("reasoning_gym_environment.py", "reasoning_env", "demo"),
+    *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
+)
+SETUPTOOLS_NEEDED = 77
+
+PROBE = """
+import asyncio, importlib, json, logging, sys
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+
+class Server(APIServer):
+    async def check_server_status_task(self, chat_completion=True):
+        self.server_healthy = True
+    async def _chat_completion_wrapper(self, **kwargs):
+        raise NotImplementedError
+    async def _completion_wrapper(self, **kwargs):
+        raise NotImplementedError
+    async def _tokens_and_logprobs_completion_wrapper(self, **kwargs):
+        return [1], [[5]] * kwargs["n"], [[-0.5]] * kwargs["n"], ["stop"] * kwargs["n"]
+
+logging.basicConfig(level=logging.INFO)
+module = importlib.import_module(sys.argv[1])
+
+class Env(module.ReasoningGymEnv):
+    server_cls = Server
+
+async def main():
+    config = module.ReasoningGymEnvConfig(
+        tokenizer_name=sys.argv[2], use_wandb=False, tasks="chain_sum", group_size=2, dump_failed_rollouts=True
+    )
+    env = Env(config, [APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:9/v1", api_key="x")])
+    try:
+        await env.setup()
+        item = await env.get_next_item()
+        await env.collect_trajectories(item)
+    finally:
+        await env.close()
+    print(json.dumps({
+        "module": module.__file__,
+        "core": sys.modules[type(item.problem).__module__].__file__,
+        "question": item.problem.question,
+        "prompt": item.prompt.text,
+    }))
+
+asyncio.run(main())
+"""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a fresh interpreter found: files of the module and of the core, and a problem with its prompt."""
+
+    module: Path
+    core: Path
+    question: str
+    prompt: str
+
+
+def finish(run: Run) -> str:
+    assert run.end() == 0, run.stderr
+    return run.stdout
+
+
+def start_probe(runs: Runs, name: str, module: str, path: Path, tokenizer: Path) -> Run:
+    return runs.start(name, [sys.executable, "-c", PROBE, module, tokenizer], {"PYTHONPATH": str(path)})
+
+
+def probed(run: Run) -> Imported:
+    found = json.loads(finish(run).splitlines()[-1])
+    return Imported(Path(found["module"]), Path(found["core"]), found["question"], found["prompt"])
+
+
+def copy_shipped(target: Path) -> Path:
+    target.mkdir(parents=True)
+    for name in SHIPPED:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, target / name)
+    return target
+
+
+def install(source: Path, target: Path) -> None:
+    """`pip install` without what is installed already; the build tool is taken from here where it is recent enough."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(source)]
+    try:
+        recent = int(importlib.metadata.version("setuptools").split(".")[0]) >= SETUPTOOLS_NEEDED
+    except importlib.metadata.PackageNotFoundError:
+        recent = False
+    if recent:
+        command += ["--no-build-isolation", "--no-index"]
+    quiet = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+    done = subprocess.run(command, env=quiet, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@dataclass(frozen=True)
+class Ways:
+    tree: Path
+    target: Path
+    table: Run
+    dropped_in: Run
+    installed: Run
+    command: Run
+
+
+@pytest.fixture(scope="module")
+def ways(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Ways:
+    """All of them under way at the same time."""
+    table = runs.start("table", [sys.executable, SCRIPT, "tasks"])
+
+    tree = tmp_path_factory.mktemp("tree")
+    copied = copy_shipped(tree / "environments" / "reasoning_gym_environment")
+    checkout = copied / "reasoning-gym"
+    checkout.mkdir()
+    # Found without an import, which would bring the library into this process.
+    library = Path(str(importlib.util.find_spec("reasoning_gym").submodule_search_locations[0]))
+    (checkout / "reasoning_gym").symlink_to(library)
+    dotted = "environments.reasoning_gym_environment.reasoning_gym_environment"
+    dropped_in = start_probe(runs, "dropped_in", dotted, tree, copied / "demo" / "tokenizer")
+
+    target = tmp_path_factory.mktemp("installed")
+    install(copy_shipped(tmp_path_factory.mktemp("source") / "project"), target)
+    tokenizer = target / "reasoning_gym_demo" / "tokenizer"
+    installed = start_probe(runs, "installed", "reasoning_gym_environment", target, tokenizer)
+    script = target / "bin" / "reasoning-gym-environment"
+    command = runs.start("command", [sys.executable, script, "demo", "--help"], {"PYTHONPATH": str(target)})
+    return Ways(tree, target, table, dropped_in, installed, command)
+
+
+def test_the_script_lists_every_task_with_its_category(ways: Ways) -> None:
+    header, *rows = [line for line in finish(ways.table).splitlines() if line.strip()]
+    assert header.split() == ["TASK", "CATEGORY", "A", "SAMPLE", "QUESTION"]
+    assert rows.pop().startswith(f"{TASKS} tasks;")
+    assert len(rows) == TASKS
+    assert {row.split()[0] for row in rows} >= {"chain_sum", "composite", "zebra_puzzles"}
+    assert all(len(row.split()) > 2 and len(row) <= 120 for row in rows)
+    assert not [row for row in rows if "cannot be generated" in row]
+
+
+def test_dropped_in_it_works_by_its_dotted_path(ways: Ways) -> None:
+    found = probed(ways.dropped_in)
+    assert found.question in found.prompt
+    assert "<answer>" in found.prompt
+
+
+def test_dropped_in_it_uses_nothing_from_elsewhere(ways: Ways) -> None:
+    found = probed(ways.dropped_in)
+    assert found.module.is_relative_to(ways.tree)
+    assert found.core.is_relative_to(ways.tree)
+
+
+def test_a_checkout_of_the_library_beside_the_module_is_used(ways: Ways) -> None:
+    finish(ways.dropped_in)
+    checkout = ways.tree / "environments" / "reasoning_gym_environment" / "reasoning-gym" / "reasoning_gym"
+    assert f"from {checkout} (the checkout beside this module)" in ways.dropped_in.stderr
+
+
+def test_dumps_lie_beside_the_module_by_default(ways: Ways) -> None:
+    finish(ways.dropped_in)
+    folder = ways.tree / "environments" / "reasoning_gym_environment" / "data_dumps"
+    [path] = folder.iterdir()
+    [group] = read_groups(path)
+    assert group.item_id == "chain_sum"
+
+
+def test_installed_it_can_be_imported(ways: Ways) -> None:
+    found = probed(ways.installed)
+    assert found.question in found.prompt
+    assert "<answer>" in found.prompt
+
+
+def test_installed_it_uses_nothing_from_elsewhere(ways: Ways) -> None:
+    found = probed(ways.installed)
+    assert found.module.is_relative_to(ways.target)
+    assert found.core.is_relative_to(ways.target)
+
+
+def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
+    assert "--batches" in finish(ways.command)
+
+
+def test_installed_it_uses_the_installed_library(ways: Ways) -> None:
+    finish(ways.installed)
+    assert "(the installed package)" in ways.installed.stderr
+
+
+def test_installed_it_declares_what_it_needs(ways: Ways) -> None:
+    [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
+    needed = importlib.metadata.PathDistribution(folder).requires or []
+    wanted = (REPOSITORY / "requirements.txt").read_text().splitlines()
+    wanted = [line.strip() for line in wanted if line.strip() and not line.startswith("#")]
+    assert sorted(map(normal, needed)) == sorted(map(normal, wanted))
+
+
+def normal(requirement: str) -> str:
+    return requirement.replace(" ", "").lower()
+
+
+def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> None:
+    [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
+    files = importlib.metadata.PathDistribution(folder).files or []
+    names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
+    assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo"}
+
+
+def test_the_shipped_tokenizer_is_small() -> None:
+    assert sum(path.stat().st_size for path in TOKENIZER.iterdir()) < 2**20

@@ -1,0 +1,162 @@
+"""Inference servers that are not there or answer nonsense, at startup and in the middle of a run, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp.test_utils import unused_port
+
+from reasoning_env import ServerError
+
+from .conftest import MakeFor
+from .http_servers import (
+    Handler,
+    Switchboard,
+    a_list,
+    a_web_page,
+    another_object,
+    empty_texts,
+    error_401,
+    error_404,
+    error_500,
+    hang_up,
+    is_small,
+    next_group,
+    no_completion,
+    no_json,
+    odd_values,
+    one_completion,
+    two_completions,
+)
+
+BOTH = pytest.mark.parametrize("kind", ["vllm", "openai"])
+USELESS = [error_404, error_401, no_json, a_web_page, another_object, a_list, odd_values, no_completion]
+ABSENT = [error_500, hang_up]
+
+
+@BOTH
+@pytest.mark.parametrize("fault", USELESS)
+async def test_a_server_that_will_never_do_is_refused_at_once(
+    make_for: MakeFor, server: Switchboard, fault: Handler
+) -> None:
+    server.fault = fault
+    with pytest.raises(ServerError, match=server.url):
+        await asyncio.wait_for(make_for(server, startup_timeout_s=3600), 20)
+
+
+@BOTH
+@pytest.mark.parametrize("fault", ABSENT)
+async def test_a_server_that_is_not_up_is_given_up_after_the_timeout(
+    make_for: MakeFor, server: Switchboard, fault: Handler
+) -> None:
+    server.fault = fault
+    with pytest.raises(ServerError, match=f"no inference server answered within 0.5 s.*{server.url}"):
+        await asyncio.wait_for(make_for(server, startup_timeout_s=0.5), 10)
+
+
+@BOTH
+async def test_a_server_that_refuses_connections_is_given_up_after_the_timeout(make_for: MakeFor, kind: str) -> None:
+    nobody = Switchboard(kind, f"http://127.0.0.1:{unused_port()}")
+    with pytest.raises(ServerError, match=f"no inference server answered within 0.5 s.*{nobody.url}"):
+        await asyncio.wait_for(make_for(nobody, startup_timeout_s=0.5), 10)
+
+
+@BOTH
+async def test_a_server_that_never_answers_is_given_up_after_the_timeout(
+    make_for: MakeFor, server: Switchboard
+) -> None:
+    server.fault = server.hang
+    with pytest.raises(ServerError, match=f"no inference server answered within 0.5 s.*{server.url}"):
+        await asyncio.wait_for(make_for(server, startup_timeout_s=0.5), 10)
+
+
+@pytest.mark.parametrize("kind", ["openai", "trl"])
+async def test_a_server_of_another_protocol_is_refused_with_a_word_on_its_type(
+    make_for: MakeFor, server: Switchboard
+) -> None:
+    board = Switchboard("sglang", server.url)
+    with pytest.raises(ServerError, match=r"check openai\.server_type \(now 'sglang'"):
+        await asyncio.wait_for(make_for(board, startup_timeout_s=3600), 20)
+
+
+IN_THE_MIDDLE = [error_500, no_json, a_web_page, another_object, a_list, odd_values, hang_up, no_completion]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        *((kind, fault) for kind in ("vllm", "openai") for fault in IN_THE_MIDDLE),
+        ("openai", two_completions),  # in place of four, every time it is asked
+    ],
+)
+async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
+    make_for: MakeFor, server: Switchboard, fault: Handler
+) -> None:
+    env = await make_for(server)
+    await next_group(env)
+    await env.report()
+    server.fault, server.spared = fault, is_small
+    group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
+    metrics = await env.report()
+    server.fault = None
+    assert group is None
+    assert metrics["lost/inference_failed"] == 1
+    assert "train/mean_score" not in metrics
+    assert await next_group(env)
+
+
+@BOTH
+@pytest.mark.slow
+async def test_a_reply_that_never_comes_costs_one_group_which_is_counted(
+    make_for: MakeFor, server: Switchboard
+) -> None:
+    env = await make_for(server, timeout_s=1)
+    await next_group(env)
+    server.fault, server.spared = server.hang, is_small
+    group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
+    server.fault = None
+    assert group is None
+    assert (await env.report())["lost/inference_failed"] == 1
+    assert await next_group(env)
+
+
+@BOTH
+async def test_process_does_not_wait_for_ever_for_a_reply(make_for: MakeFor, server: Switchboard) -> None:
+    env = await make_for(server, worker_timeout=0.5)
+    env.process_mode = True
+    server.fault, server.spared = server.hang, is_small
+    group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 20)
+    assert group is None
+    assert (await env.report())["lost/inference_failed"] == 1
+
+
+@pytest.mark.parametrize("kind", ["openai"])
+async def test_empty_texts_are_wrong_answers(make_for: MakeFor, server: Switchboard) -> None:
+    env = await make_for(server)
+    server.fault, server.spared = empty_texts, is_small
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    metrics = await env.report()
+    assert group is None
+    assert metrics["train/reason/no_answer"] == 1.0
+    assert metrics["train/groups/all_wrong"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["vllm"])
+async def test_completions_without_a_token_are_no_rollouts(make_for: MakeFor, server: Switchboard) -> None:
+    env = await make_for(server)
+    server.fault, server.spared = empty_texts, is_small
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    assert group is None
+    assert (await env.report())["lost/inference_failed"] == 1
+
+
+@pytest.mark.parametrize("kind", ["vllm"])
+async def test_a_server_that_gives_one_completion_at_a_time_fills_the_group(
+    make_for: MakeFor, server: Switchboard
+) -> None:
+    env = await make_for(server, ensure_scores_are_not_same=False)
+    server.fault = one_completion
+    group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
+    assert group is not None
+    assert len(group["tokens"]) == env.config.group_size

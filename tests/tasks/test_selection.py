@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.tasks import composite_members, select_tasks
+
+AVAILABLE = ["sudoku", "composite", "chain_sum", "mini_sudoku"]
+
+
+@pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "all"]])
+def test_nothing_and_all_select_every_task(wanted: list[str]) -> None:
+    assert select_tasks(AVAILABLE, wanted) == ("chain_sum", "composite", "mini_sudoku", "sudoku")
+
+
+def test_selection_is_in_name_order_without_repeats() -> None:
+    assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "sudoku"]) == ("chain_sum", "sudoku")
+
+
+def test_unknown_name_is_refused_with_the_nearest_ones() -> None:
+    with pytest.raises(ConfigError, match=r"there is no task 'sudoko'; did you mean sudoku, mini_sudoku\?"):
+        select_tasks(AVAILABLE, ["chain_sum", "sudoko"])
+
+
+def test_unknown_name_like_no_other_is_refused_without_a_guess() -> None:
+    with pytest.raises(ConfigError, match=r"there is no task 'xyz' \(`tasks` lists all 4 names\)"):
+        select_tasks(AVAILABLE, ["xyz"])
+
+
+def test_library_without_tasks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no task at all"):
+        select_tasks([], ["chain_sum"])
+
+
+def test_composite_is_made_of_the_other_selected_tasks() -> None:
+    assert composite_members(AVAILABLE, ["sudoku", "composite", "chain_sum"]) == ("sudoku", "chain_sum")
+
+
+def test_composite_alone_is_made_of_all_other_tasks() -> None:
+    assert composite_members(AVAILABLE, ["composite"]) == ("chain_sum", "mini_sudoku", "sudoku")

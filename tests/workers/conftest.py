@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.workers import WorkerPool
+
+from .fake_library import write_fake_library
+from .support import running_pool
+
+
+@pytest.fixture(scope="session")
+def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_fake_library(tmp_path_factory.mktemp("checkout"))
+
+
+@pytest.fixture
+async def pool(fake_library: Path) -> AsyncIterator[WorkerPool]:
+    """One maker and one judge over the fake library."""
+    async with running_pool(fake_library) as pool:
+        yield pool
+
+
+@pytest.fixture
+def temp_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which this process makes temporary files, empty and watched by the test alone."""
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder

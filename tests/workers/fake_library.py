@@ -1,0 +1,304 @@
+"""A stand-in for the library with tasks that misbehave on demand, written into a folder that serves as a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = """\
+__version__ = "0.0.fake"
+
+
+def create_dataset(name, **config):
+    from .factory import DATASETS
+
+    dataset_cls, config_cls = DATASETS[name]
+    return dataset_cls(config_cls(**config))
+"""
+
+FACTORY = """\
+from .acts.generating import GENERATING, Config
+
+DATASETS = {name: (dataset_cls, Config) for name, dataset_cls in GENERATING.items()}
+"""
+
+GENERATING = '''\
+import json
+import os
+import random
+import resource
+import socket
+import sys
+import time
+
+from .scoring import score
+
+
+class Config:
+    def __init__(self, seed, size, **params):
+        self.seed, self.size, self.params = seed, size, params
+
+
+class Base:
+    """Question and answer are the seed; metadata holds the parameters."""
+
+    def __init__(self, config):
+        self.config = config
+        self.seed = config.seed
+
+    def __getitem__(self, index):
+        return {"question": f"question {self.seed}", "answer": str(self.seed), "metadata": self.config.params}
+
+    def score_answer(self, answer, entry):
+        return score(answer, entry)
+
+
+class Ok(Base):
+    pass
+
+
+class Hang(Base):
+    """Tells that it began, then keeps a core busy for ever."""
+
+    def __getitem__(self, index):
+        if "marker" in self.config.params:
+            open(self.config.params["marker"], "w").close()
+        while True:
+            pass
+
+
+class HangFirst(Base):
+    """Hangs for seed 0 only."""
+
+    def __getitem__(self, index):
+        while self.seed == 0:
+            time.sleep(1)
+        return super().__getitem__(index)
+
+
+class Raise(Base):
+    def __getitem__(self, index):
+        raise ValueError("no such puzzle")
+
+
+class Exit(Base):
+    def __getitem__(self, index):
+        sys.exit("leaving")
+
+
+class Crash(Base):
+    def __getitem__(self, index):
+        os._exit(3)
+
+
+class Memory(Base):
+    def __getitem__(self, index):
+        blocks = []
+        while True:
+            blocks.append(bytes(1 << 24))
+
+
+class Noisy(Base):
+    """Prints, warns on stderr and leaves files behind."""
+
+    def __getitem__(self, index):
+        print("noise")
+        print("noise", file=sys.stderr)
+        with open("left_behind", "w") as file:
+            file.write("noise")
+        return super().__getitem__(index)
+
+
+class NoAnswer(Base):
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "answer": None}
+
+
+class NumberAnswer(Base):
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "answer": 7}
+
+
+class NoMetadata(Base):
+    def __getitem__(self, index):
+        entry = super().__getitem__(index)
+        del entry["metadata"]
+        return entry
+
+
+class OddMetadata(Base):
+    def __getitem__(self, index):
+        odd = {(1, 2): {3}, "nan": float("nan"), "deep": [(1.5, None, True)], "object": 1 + 2j}
+        return {**super().__getitem__(index), "metadata": odd}
+
+
+class GlobalRandom(Base):
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "question": str(random.random())}
+
+
+class Huge(Base):
+    """A question over the limit of a frame's header."""
+
+    def __getitem__(self, index):
+        return {**super().__getitem__(index), "question": "x" * (5 << 20)}
+
+
+class Unbuildable(Base):
+    """Cannot be built in a process that does not generate: a judge fails before it reads an answer."""
+
+    def __init__(self, config):
+        if config.seed == 0:
+            raise ValueError("\\u00e9" * 2000)
+        super().__init__(config)
+
+
+class BuildCrash(Base):
+    """Ends the process that builds it."""
+
+    def __init__(self, config):
+        os._exit(3)
+
+
+class SlowBuild(Base):
+    """Takes a second to build, as some tasks of the library take a third of one."""
+
+    def __init__(self, config):
+        time.sleep(1.0)
+        super().__init__(config)
+
+
+class Inspect(Base):
+    """Reports, as the question, what the worker process is."""
+
+    def __getitem__(self, index):
+        descriptors = []
+        for descriptor in range(256):
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                continue
+            descriptors.append(descriptor)
+        null = os.stat(os.devnull).st_rdev
+        report = {
+            "pid": os.getpid(),
+            "session": os.getsid(0),
+            "environment": dict(os.environ),
+            "directory": os.getcwd(),
+            "descriptors": descriptors,
+            "stdio_is_null": [os.fstat(descriptor).st_rdev == null for descriptor in (0, 1, 2)],
+            "niceness": os.nice(0),
+            "memory": resource.getrlimit(resource.RLIMIT_AS),
+            "file_size": resource.getrlimit(resource.RLIMIT_FSIZE),
+            "hash_randomization": sys.flags.hash_randomization,
+            "stdin": sys.stdin.read(),
+        }
+        return {**super().__getitem__(index), "question": json.dumps(report)}
+
+
+GENERATING = {
+    "ok": Ok,
+    "hang": Hang,
+    "hang_first": HangFirst,
+    "raise": Raise,
+    "exit": Exit,
+    "crash": Crash,
+    "memory": Memory,
+    "noisy": Noisy,
+    "no_answer": NoAnswer,
+    "number_answer": NumberAnswer,
+    "no_metadata": NoMetadata,
+    "odd_metadata": OddMetadata,
+    "global_random": GlobalRandom,
+    "huge": Huge,
+    "unbuildable": Unbuildable,
+    "build_crash": BuildCrash,
+    "slow_build": SlowBuild,
+    "inspect": Inspect,
+}
+'''
+
+SCORING = '''\
+import os
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+
+def score(answer, entry):
+    """The answer says what the verifier does; anything else is compared with the entry's answer."""
+    tagged = answer.startswith("<answer>")
+    verb, _, rest = answer.removeprefix("<answer>").removesuffix("</answer>").partition(" ")
+    if verb == "number":  # the score for the bare form and the one for the tagged form
+        return float(rest.split()[tagged])
+    if verb == "raise_untagged" and not tagged:
+        raise ValueError("cannot read this")
+    if verb == "text":
+        return "a score that is no number"
+    if verb == "raise":
+        raise ValueError("cannot read this")
+    if verb == "exit":
+        sys.exit("leaving")
+    if verb == "interrupt":
+        raise KeyboardInterrupt
+    if verb == "hang":
+        while True:
+            pass
+    if verb == "crash":
+        os._exit(3)
+    if verb == "memory":
+        blocks = []
+        while True:
+            blocks.append(bytes(1 << 24))
+    if verb == "spawn":  # starts a process of its own, whose pid goes into a file, and hangs
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        with open(rest + ".part", "w") as file:
+            file.write(str(child.pid))
+        os.rename(rest + ".part", rest)
+        time.sleep(600)
+    if verb == "noisy":
+        print("noise")
+        print("noise", file=sys.stderr)
+        with open("left_behind", "w") as file:
+            file.write("noise")
+    if verb == "big_file":
+        with open("big", "wb") as file:
+            file.write(b"x" * (8 << 20))
+    if verb == "spoil":  # writes into the entry, which must not show in the next call
+        entry["answer"] = "spoilt"
+        return 0.0
+    if verb == "once":  # the rest of the answer is done the first time only
+        marker, _, act = rest.partition(" ")
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            return score(act, entry)
+        return 0.75
+    if verb == "forge":  # sends bytes of its own over the judge's socket
+        _send(bytes.fromhex(rest))
+        time.sleep(60)
+    if verb in ("noisy", "raise_untagged"):
+        return 1.0
+    return 1.0 if answer == entry["answer"] else 0.0
+
+
+def _send(data):
+    for descriptor in range(3, 256):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.write(descriptor, data)
+        except OSError:
+            continue
+'''
+
+
+def write_fake_library(folder: Path) -> Path:
+    """Write the package `reasoning_gym` into `folder`, which a pool then takes as its checkout."""
+    package = folder / "reasoning_gym"
+    (package / "acts").mkdir(parents=True)
+    (package / "__init__.py").write_text(PACKAGE)
+    (package / "factory.py").write_text(FACTORY)
+    (package / "acts" / "__init__.py").write_text("")
+    (package / "acts" / "generating.py").write_text(GENERATING)
+    (package / "acts" / "scoring.py").write_text(SCORING)
+    return folder

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.workers.deferred import DeferredModule, defer
+
+NAMES = ("plotting_stub", "plotting_stub.curves")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package with a module in it; each leaves a file behind when it is imported."""
+    folder = tmp_path / NAMES[0]
+    folder.mkdir()
+    for name, value in (("__init__", 1), ("curves", 2)):
+        mark = f"open({str(tmp_path / ('imported_' + name))!r}, 'w').close()"
+        (folder / f"{name}.py").write_text(f"{mark}\nVALUE = {value}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+def _imported(package: Path) -> list[str]:
+    return sorted(path.name for path in package.glob("imported_*"))
+
+
+def test_import_of_a_deferred_module_runs_nothing(package: Path) -> None:
+    defer(dict.fromkeys(NAMES, ()))
+    module = importlib.import_module("plotting_stub.curves")
+    assert isinstance(module, DeferredModule)
+    assert _imported(package) == []
+
+
+def test_first_use_imports_the_module(package: Path) -> None:
+    defer(dict.fromkeys(NAMES, ()))
+    assert importlib.import_module("plotting_stub.curves").VALUE == 2
+    assert _imported(package) == ["imported___init__", "imported_curves"]
+    assert not isinstance(sys.modules["plotting_stub"], DeferredModule)
+
+
+def test_module_inside_a_deferred_package_can_be_reached_through_it(package: Path) -> None:
+    defer(dict.fromkeys(NAMES, ()))
+    assert importlib.import_module("plotting_stub").curves.VALUE == 2
+
+
+def test_look_ups_of_the_import_system_import_nothing(package: Path) -> None:
+    defer(dict.fromkeys(NAMES, ()))
+    assert not hasattr(sys.modules["plotting_stub"], "__file__")
+    assert _imported(package) == []
+
+
+def test_missing_attribute_is_reported_as_by_the_module_itself(package: Path) -> None:
+    defer(dict.fromkeys(NAMES, ()))
+    with pytest.raises(AttributeError, match="plotting_stub"):
+        _ = importlib.import_module("plotting_stub").missing
+
+
+def test_module_that_is_there_already_is_left_alone(package: Path) -> None:
+    module = importlib.import_module("plotting_stub")
+    defer({NAMES[0]: ()})
+    assert sys.modules["plotting_stub"] is module
+
+
+def test_placeholder_is_imported_without_the_module(package: Path) -> None:
+    defer({NAMES[0]: ("Axes",)})
+    assert importlib.import_module(NAMES[0]).Axes is None
+    assert _imported(package) == []
+
+
+def test_library_is_imported_without_its_plotting(tmp_path: Path) -> None:
+    script = (
+        "import sys; from reasoning_env.workers.library import Library; Library(None); "
+        "print(any(name.startswith('matplotlib.backend') for name in sys.modules))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

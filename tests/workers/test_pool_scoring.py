@@ -1,0 +1,294 @@
+"""Scoring through a pool over the fake library, whose verifier does what the answer says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.errors import ScoringError, WorkerError
+from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers import WorkerPool
+from reasoning_env.workers.pool import _verdict
+from reasoning_env.workers.protocol import FRAME, ProtocolFault, encode_frame
+
+from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
+
+
+def _shape(verdicts: list[Verdict]) -> list[tuple[float, Reason]]:
+    return [(verdict.score, verdict.reason) for verdict in verdicts]
+
+
+RIGHT = (1.0, Reason.SCORED)
+WRONG = (0.0, Reason.SCORED)
+FAILED = (0.0, Reason.VERIFIER_ERROR)
+
+
+async def test_verdicts_are_in_the_order_of_the_answers(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    verdicts = await pool.score(problem, ["3", "4", "number 0.5 0"])
+    assert _shape(verdicts) == [RIGHT, WRONG, (0.5, Reason.SCORED)]
+    assert [verdict.answer for verdict in verdicts] == ["3", "4", "number 0.5 0"]
+
+
+async def test_equal_answers_are_scored_once(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    assert _shape(await pool.score(problem, ["3", "4", "3", "3"])) == [RIGHT, WRONG, RIGHT, RIGHT]
+    assert pool.stats.scored == 2
+
+
+async def test_no_answers_give_no_verdicts(pool: WorkerPool) -> None:
+    assert await pool.score(await make(pool), []) == []
+    assert pool.stats.scored == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("number 0.25 0.5", 0.5),
+        ("number 0.5 0.25", 0.5),
+        ("number 7 0", 1.0),
+        ("number -3 -2", 0.0),
+        ("number nan 0.5", 0.5),
+        ("number 0.5 inf", 0.5),
+        ("raise_untagged", 1.0),
+    ],
+)
+async def test_better_form_counts_clamped(pool: WorkerPool, answer: str, score: float) -> None:
+    assert _shape(await pool.score(await make(pool), [answer])) == [(score, Reason.SCORED)]
+
+
+@pytest.mark.parametrize("answer", ["raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"])
+async def test_verifier_that_fails_costs_its_answer_only(pool: WorkerPool, answer: str) -> None:
+    problem = await make(pool, seed=3)
+    assert _shape(await pool.score(problem, ["3", answer, "3 "])) == [RIGHT, FAILED, WRONG]
+    assert pool.stats.workers_replaced == 0
+
+
+@pytest.mark.parametrize("answer", ["noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000])
+async def test_odd_answers_and_side_effects_leave_the_next_answer_right(pool: WorkerPool, answer: str) -> None:
+    problem = await make(pool, seed=3)
+    verdicts = await pool.score(problem, [answer, "3"])
+    assert verdicts[0].reason is Reason.SCORED
+    assert _shape(verdicts[1:]) == [RIGHT]
+    assert pool.stats.workers_replaced == 0
+
+
+async def test_file_over_the_limit_is_an_error_of_the_verifier(fake_library: Path) -> None:
+    async with running_pool(fake_library, file_mb=4) as pool:
+        problem = await make(pool, seed=3)
+        assert _shape(await pool.score(problem, ["big_file", "3"])) == [FAILED, RIGHT]
+        assert pool.stats.workers_replaced == 0
+
+
+@pytest.mark.parametrize("act", ["crash", "memory"])
+async def test_judge_that_dies_twice_of_an_answer_costs_that_answer_only(pool: WorkerPool, act: str) -> None:
+    problem = await make(pool, seed=3)
+    verdicts = await pool.score(problem, ["3", act, "4", "number 0.5 0"])
+    assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG, (0.5, Reason.SCORED)]
+    assert (pool.stats.crashes, pool.stats.workers_replaced) == (1, 2)
+
+
+async def test_judge_that_dies_once_of_an_answer_costs_nothing(pool: WorkerPool, tmp_path: Path) -> None:
+    problem = await make(pool, seed=3)
+    verdicts = await pool.score(problem, ["3", f"once {tmp_path / 'marker'} crash", "4"])
+    assert _shape(verdicts) == [RIGHT, (0.75, Reason.SCORED), WRONG]
+    assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
+
+
+async def test_two_deadly_answers_each_get_their_second_try(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    verdicts = await pool.score(problem, ["crash", "crash again", "3"])
+    assert _shape(verdicts) == [(0.0, Reason.CRASH), (0.0, Reason.CRASH), RIGHT]
+
+
+async def test_hanging_verifier_times_out_for_its_answer_only(fake_library: Path) -> None:
+    async with running_pool(fake_library, scoring_deadline_s=2.0) as pool:
+        problem = await make(pool, seed=3)
+        verdicts = await pool.score(problem, ["3", "hang", "4", "3 ", "number 0.5 0"])
+        assert _shape(verdicts) == [RIGHT, (0.0, Reason.TIMEOUT), WRONG, WRONG, (0.5, Reason.SCORED)]
+        assert (pool.stats.timeouts, pool.stats.workers_replaced) == (1, 1)
+
+
+async def test_hanging_verifier_is_killed(fake_library: Path) -> None:
+    async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
+        judge = pool.worker_pids[1]
+        await pool.score(await make(pool), ["hang"])
+        await until(lambda: is_gone(judge))
+
+
+async def test_processes_that_a_verifier_starts_end_with_its_judge(fake_library: Path, tmp_path: Path) -> None:
+    async with running_pool(fake_library, scoring_deadline_s=2.0) as pool:
+        pid_file = tmp_path / "pid"
+        [verdict] = await pool.score(await make(pool), [f"spawn {pid_file}"])
+        assert verdict.reason is Reason.TIMEOUT
+        pid = int(pid_file.read_text())
+        try:
+            await until(lambda: is_gone(pid))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+async def test_time_that_building_the_task_takes_is_not_the_answers(fake_library: Path) -> None:
+    """A deadline that passes before the verifier has seen the answer is a fault of ours, and never a score of 0."""
+    async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
+        problem = await make(pool, "slow_build", seed=3)
+        assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
+
+
+async def test_hanging_verifier_does_not_hold_up_other_requests(fake_library: Path, tmp_path: Path) -> None:
+    async with running_pool(fake_library, judges=2, scoring_deadline_s=PATIENCE_S) as pool:
+        problem = await make(pool, seed=3)
+        marker = tmp_path / "marker"
+        hanging = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
+        await until(marker.exists)
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+        assert not hanging.done()
+        hanging.cancel()
+
+
+async def test_judge_killed_mid_answer_is_replaced_and_the_scores_are_right(pool: WorkerPool, tmp_path: Path) -> None:
+    problem = await make(pool, seed=3)
+    marker = tmp_path / "marker"
+    scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
+    await until(marker.exists)
+    os.kill(pool.worker_pids[1], signal.SIGKILL)
+    assert _shape(await scoring) == [RIGHT, (0.75, Reason.SCORED), WRONG]
+    assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
+
+
+async def test_judge_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    judge = pool.worker_pids[1]
+    os.kill(judge, signal.SIGKILL)
+    await until(lambda: is_gone(judge))
+    assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
+
+
+@pytest.mark.parametrize("task", ["unbuildable", "no_such_task"])
+async def test_judge_that_cannot_build_the_task_is_no_verdict(pool: WorkerPool, task: str) -> None:
+    problem = await make(pool, "unbuildable")
+    problem = type(problem)(spec(task), problem.question, problem.answer, problem.metadata_json, problem.entry)
+    with pytest.raises(ScoringError, match=f"^{task}, seed 1: the judge cannot score"):
+        await pool.score(problem, ["1", "2"])
+    assert _shape(await pool.score(await make(pool, "ok", 3), ["3"])) == [RIGHT]
+
+
+async def test_judge_that_dies_while_it_builds_the_task_is_no_verdict(pool: WorkerPool) -> None:
+    """It has not seen the answer yet, which is therefore not to blame."""
+    made = await make(pool, seed=3)
+    problem = type(made)(spec("build_crash"), made.question, made.answer, made.metadata_json, made.entry)
+    with pytest.raises(ScoringError):
+        await pool.score(problem, ["3"])
+    assert _shape(await pool.score(made, ["3"])) == [RIGHT]
+
+
+async def test_entry_that_is_no_pickle_is_no_verdict(pool: WorkerPool) -> None:
+    problem = await make(pool)
+    broken = type(problem)(spec("composite", datasets=[]), problem.question, "1", "{}", b"broken")
+    with pytest.raises(ScoringError):
+        await pool.score(broken, ["1"])
+
+
+async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
+    waiting = [asyncio.create_task(pool.score(problem, [str(number)])) for number in range(5)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+
+
+async def test_closing_fails_the_scoring_under_way(pool: WorkerPool, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    scoring = asyncio.create_task(pool.score(await make(pool), [f"once {marker} hang"]))
+    await until(marker.exists)
+    await pool.close()
+    with pytest.raises(WorkerError):
+        await scoring
+
+
+# ------------------------------------------------------------------ forged replies
+
+GENUINE: dict[str, Any] = {"id": 1, "position": 0, "score": 0.5, "reason": "scored", "scoring_s": 0.1}
+HUGE = 10**400
+FORGED_FIELDS = {
+    "score above one": {"score": 1.5},
+    "score below zero": {"score": -0.5},
+    "score not a number": {"score": "1"},
+    "score true": {"score": True},
+    "score nan": {"score": float("nan")},
+    "score missing": {"score": None},
+    "score huge": {"score": HUGE},
+    "seconds infinite": {"scoring_s": float("inf")},
+    "seconds huge": {"scoring_s": HUGE},
+    "seconds text": {"scoring_s": "0"},
+    "reason unknown": {"reason": "excellent"},
+    "reason of another": {"reason": "timeout"},
+    "reason a list": {"reason": ["scored"]},
+    "position ahead": {"position": 1},
+    "position text": {"position": "0"},
+}
+
+
+@pytest.mark.parametrize("fields", FORGED_FIELDS.values(), ids=FORGED_FIELDS.keys())
+def test_verdict_with_a_forged_field_is_a_protocol_fault(fields: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolFault):
+        _verdict({**GENUINE, **fields}, 0, "answer", spec())
+
+
+@given(st.dictionaries(st.sampled_from(sorted(GENUINE)), st.none() | st.integers() | st.floats() | st.text()))
+def test_verdict_is_in_range_or_a_protocol_fault(fields: dict[str, Any]) -> None:
+    try:
+        verdict = _verdict({**GENUINE, **fields}, 0, "answer", spec())
+    except ProtocolFault:
+        return
+    assert 0.0 <= verdict.score <= 1.0
+    assert verdict.reason in (Reason.SCORED, Reason.VERIFIER_ERROR)
+
+
+def test_genuine_verdict_is_taken_over() -> None:
+    assert _verdict(GENUINE, 0, "answer", spec()) == Verdict(0.5, Reason.SCORED, "answer", 0.1)
+
+
+FORGED_REPLIES = {
+    "not json": FRAME.pack(4, 0) + b"evil",
+    "not an object": FRAME.pack(2, 0) + b"[]",
+    "header too large": FRAME.pack(5000, 0),
+    "with a blob": encode_frame(GENUINE, b"pickle"),
+    "another request": encode_frame({**GENUINE, "id": 99}),
+    "no request": encode_frame({key: value for key, value in GENUINE.items() if key != "id"}),
+    "score above one": encode_frame({**GENUINE, "score": 1.5}),
+    "score huge": encode_frame({**GENUINE, "score": HUGE}),
+    "empty": encode_frame({}),
+}
+
+
+@pytest.mark.parametrize("reply", FORGED_REPLIES.values(), ids=FORGED_REPLIES.keys())
+async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: WorkerPool, reply: bytes) -> None:
+    problem = await make(pool, seed=3)
+    judge = pool.worker_pids[1]
+    verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
+    assert _shape(verdicts) == [(0.0, Reason.CRASH), RIGHT, WRONG]
+    assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2, 2)
+    await until(lambda: is_gone(judge))
+
+
+async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: WorkerPool, tmp_path: Path) -> None:
+    """A genuine-looking verdict for the answer, then one for an answer that has not been asked about yet."""
+    problem = await make(pool, seed=3)
+    early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
+    first = await pool.score(problem, [f"once {tmp_path / 'marker'} forge {early.hex()}"])
+    assert json.dumps(first[0].score) == "0.5"
+    assert _shape(await pool.score(problem, ["4"])) == [WRONG]
+    assert pool.stats.protocol_faults == 1

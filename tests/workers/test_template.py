@@ -1,0 +1,366 @@
+"""How worker processes start, what they are, and that nothing of them outlives the pool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasoning_env
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.records import Reason
+from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers import template as template_module
+from reasoning_env.workers.task_names import KNOWN_TASKS
+
+from .support import PATIENCE_S, is_gone, make, running_pool, spec, until, wait_until
+
+linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's part is there on Linux only")
+
+
+# ------------------------------------------------------------------ the library
+
+
+def _package(folder: Path, **files: str) -> Path:
+    package = folder / "reasoning_gym"
+    package.mkdir()
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(textwrap.dedent(text))
+    return folder
+
+
+async def _info(checkout: Path | None, **settings: Any) -> reasoning_env.LibraryInfo:
+    pool = WorkerPool(PoolSettings(makers=1, judges=1, checkout=checkout, **settings))
+    try:
+        return await pool.start()
+    finally:
+        await pool.close()
+
+
+async def test_checkout_is_preferred_to_the_installed_library(fake_library: Path) -> None:
+    info = await _info(fake_library)
+    assert info.path == str(fake_library / "reasoning_gym")
+    assert info.version == "0.0.fake"
+
+
+async def test_tasks_come_in_name_order_with_their_categories(fake_library: Path) -> None:
+    info = await _info(fake_library)
+    names = [task.name for task in info.tasks]
+    assert names == sorted(names)
+    assert "hang" in names
+    assert {task.category for task in info.tasks} == {"acts"}
+
+
+async def test_library_without_a_version_is_of_an_unknown_one(tmp_path: Path) -> None:
+    info = await _info(_package(tmp_path, __init__="", factory="DATASETS = {}"))
+    assert info.version == "unknown"
+    assert info.tasks == ()
+
+
+NO_REGISTRY = """
+    class Dataset:
+        def __init__(self, seed):
+            self.seed = seed
+
+    def create_dataset(name, seed, size):
+        if name not in ("chain_sum", "maze"):
+            raise ValueError("not in this version")
+        return Dataset(seed)
+    """
+
+
+async def test_unreadable_registry_falls_back_to_known_names_with_a_warning(tmp_path: Path) -> None:
+    info = await _info(_package(tmp_path, __init__=NO_REGISTRY))
+    assert [task.name for task in info.tasks] == ["chain_sum", "maze"]
+    assert info.warnings[0].startswith("the library's registry cannot be read (ModuleNotFoundError: ")
+    assert "task sudoku is left out: ValueError: not in this version" in info.warnings
+    assert len(info.warnings) == 1 + len(KNOWN_TASKS) - 2
+
+
+@pytest.mark.parametrize("factory", ["DATASETS = None", "DATASETS = {'a': None}", "raise ValueError('odd')"])
+async def test_odd_registries_count_as_unreadable(tmp_path: Path, factory: str) -> None:
+    info = await _info(_package(tmp_path, __init__=NO_REGISTRY, factory=factory))
+    assert [task.name for task in info.tasks] == ["chain_sum", "maze"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise RuntimeError('broken release')", "RuntimeError: broken release"),
+        ("def broken(:", "SyntaxError"),
+        ("raise SystemExit('leaving')", "SystemExit: leaving"),
+    ],
+)
+async def test_library_that_cannot_be_imported_says_why(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(WorkerError, match=f"^reasoning-gym cannot be imported by a worker process: {cause}"):
+        await _info(_package(tmp_path, __init__=text))
+
+
+async def test_library_that_ends_the_process_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    text = "import os, sys; sys.stderr.write('out of luck'); sys.stderr.flush(); os._exit(9)"
+    with pytest.raises(WorkerError, match="ended at once: out of luck"):
+        await _info(_package(tmp_path, __init__=text))
+
+
+async def test_library_that_hangs_at_import_is_given_up(
+    tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_module, "STOP_TIMEOUT_S", 0.1)
+    package = _package(tmp_path, __init__="import time; time.sleep(600)")
+    with pytest.raises(WorkerError, match=r"no worker process was ready after 0\.5 s; raise worker_start_timeout_s"):
+        await _info(package, start_timeout_s=0.5)
+    assert list(temp_folder.iterdir()) == []
+
+
+# ------------------------------------------------------------------ what a worker is
+
+
+@pytest.fixture(scope="module")
+def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a maker says of itself; the parent has a secret in its environment."""
+
+    async def ask() -> dict[str, Any]:
+        async with running_pool(fake_library, memory_mb=700, file_mb=3, niceness=4) as pool:
+            report: dict[str, Any] = json.loads((await make(pool, "inspect")).question)
+            return {**report, "known_pid": pool.worker_pids[0]}
+
+    temp_folder = tmp_path_factory.mktemp("temp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(temp_folder))
+        patch.setenv("OPENAI_API_KEY", "secret-key")
+        patch.setenv("PYTHONHASHSEED", "1")
+        return {**asyncio.run(ask()), "temp_folder": str(temp_folder)}
+
+
+def test_worker_has_none_of_the_parents_secrets(report: dict[str, Any]) -> None:
+    assert "OPENAI_API_KEY" not in report["environment"]
+    assert "secret-key" not in json.dumps(report)
+
+
+def test_worker_has_only_the_environment_it_needs(report: dict[str, Any]) -> None:
+    allowed = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLBACKEND"}
+    allowed |= {"HOME", "TMPDIR", "MPLCONFIGDIR", "LC_ALL", "LC_CTYPE", "TZ"}
+    assert set(report["environment"]) <= allowed
+
+
+def test_worker_hashes_text_the_same_everywhere(report: dict[str, Any]) -> None:
+    assert report["environment"]["PYTHONHASHSEED"] == "0"
+    assert report["hash_randomization"] == 0
+
+
+def test_worker_leads_a_session_of_its_own(report: dict[str, Any]) -> None:
+    assert report["session"] == report["pid"] == report["known_pid"]
+    assert report["session"] != os.getsid(0)
+
+
+def test_worker_works_in_a_folder_of_its_own(report: dict[str, Any]) -> None:
+    directory, temp_folder = Path(report["directory"]), Path(report["temp_folder"])
+    assert directory.resolve().is_relative_to(temp_folder.resolve())
+    assert directory.name == "1"
+
+
+def test_worker_has_no_files_but_its_socket_and_a_silent_stdio(report: dict[str, Any]) -> None:
+    assert report["stdio_is_null"] == [True, True, True]
+    assert report["stdin"] == ""
+    assert len(report["descriptors"]) == 4
+
+
+def test_worker_gives_way(report: dict[str, Any]) -> None:
+    assert report["niceness"] == min(19, os.nice(0) + 4)
+
+
+def test_worker_cannot_take_more_than_its_memory(report: dict[str, Any]) -> None:
+    assert report["memory"] == [700 << 20, 700 << 20]
+
+
+def test_worker_cannot_write_larger_files_than_allowed(report: dict[str, Any]) -> None:
+    assert report["file_size"] == [3 << 20, 3 << 20]
+
+
+# ------------------------------------------------------------------ ends
+
+
+async def test_closing_leaves_no_process_and_no_folder(fake_library: Path, temp_folder: Path) -> None:
+    async with running_pool(fake_library, makers=2, judges=2) as pool:
+        pids = [*pool.worker_pids, _template_pid(pool)]
+        assert len(set(pids)) == 5
+        assert list(temp_folder.iterdir()) != []
+    assert [pid for pid in pids if not is_gone(pid)] == []
+    assert list(temp_folder.iterdir()) == []
+    assert pool.worker_pids == ()
+
+
+async def test_closing_ends_workers_that_hang(fake_library: Path, temp_folder: Path, tmp_path: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        pids = pool.worker_pids
+        waiting = [
+            asyncio.create_task(pool.generate(spec("hang", marker=str(tmp_path / "making")), PATIENCE_S)),
+            asyncio.create_task(pool.score(await make(pool), [f"once {tmp_path / 'judging'} hang"])),
+        ]
+        await until(lambda: (tmp_path / "making").exists() and (tmp_path / "judging").exists())
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert [pid for pid in pids if not is_gone(pid)] == []
+    assert list(temp_folder.iterdir()) == []
+
+
+async def test_closing_twice_is_allowed(pool: WorkerPool) -> None:
+    await pool.close()
+    await pool.close()
+    assert pool.worker_pids == ()
+
+
+async def test_failed_start_leaves_no_folder(tmp_path: Path, temp_folder: Path) -> None:
+    with pytest.raises(WorkerError):
+        await _info(_package(tmp_path, __init__="raise ValueError"))
+    assert list(temp_folder.iterdir()) == []
+
+
+async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_folder: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        [directory] = temp_folder.iterdir()
+        with pytest.raises(GenerationError):
+            await make(pool, "crash")
+        await make(pool)
+        await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "3"])
+
+
+async def test_killed_template_is_started_again(pool: WorkerPool) -> None:
+    old = pool.worker_pids
+    os.kill(_template_pid(pool), signal.SIGKILL)
+    await until(lambda: all(map(is_gone, old)))
+    problem = await _make_sooner_or_later(pool, seed=5)
+    assert problem.answer == "5"
+    assert [verdict.score for verdict in await pool.score(problem, ["5", "6"])] == [1.0, 0.0]
+    assert pool.stats.templates_started == 2
+    assert not set(pool.worker_pids) & set(old)
+
+
+async def test_template_killed_during_scoring_costs_no_score(pool: WorkerPool, tmp_path: Path) -> None:
+    problem = await make(pool, seed=3)
+    marker = tmp_path / "marker"
+    scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
+    await until(marker.exists)
+    os.kill(_template_pid(pool), signal.SIGKILL)
+    verdicts = await scoring
+    assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
+        (1.0, Reason.SCORED),
+        (0.75, Reason.SCORED),
+        (0.0, Reason.SCORED),
+    ]
+
+
+async def test_killed_template_leaves_no_folder_in_the_end(fake_library: Path, temp_folder: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        os.kill(_template_pid(pool), signal.SIGKILL)
+        await _make_sooner_or_later(pool, seed=5)
+    assert list(temp_folder.iterdir()) == []
+
+
+async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -> None:
+    """The library breaks while the pool runs, then the template is killed."""
+    checkout = _package(tmp_path, __init__="", factory="DATASETS = {}")
+    async with running_pool(checkout) as pool:
+        (checkout / "reasoning_gym" / "__init__.py").write_text("raise ValueError('removed')")
+        workers = pool.worker_pids
+        os.kill(_template_pid(pool), signal.SIGKILL)
+        await until(lambda: all(map(is_gone, workers)))
+        with pytest.raises(GenerationError):
+            await make(pool)
+        with pytest.raises(WorkerError, match="ValueError: removed"):
+            await make(pool)
+        with pytest.raises(WorkerError):
+            await pool.score(_problem_of_nobody(), ["1"])
+
+
+def _problem_of_nobody() -> reasoning_env.Problem:
+    return reasoning_env.Problem(spec(), "question", "answer", "{}", b"")
+
+
+def _template_pid(pool: WorkerPool) -> int:
+    template = pool._template
+    assert template is not None
+    assert template._process is not None
+    return template._process.pid
+
+
+async def _make_sooner_or_later(pool: WorkerPool, seed: int) -> reasoning_env.Problem:
+    """A maker that died idle may take one job with it."""
+    for _ in range(3):
+        try:
+            return await make(pool, seed=seed)
+        except GenerationError:
+            continue
+    raise AssertionError("every try failed")
+
+
+MAIN_PROCESS = """
+import asyncio, json, sys
+from pathlib import Path
+from reasoning_env import PoolSettings, ProblemSpec, Split, WorkerPool
+
+async def main(checkout, marker):
+    pool = WorkerPool(PoolSettings(makers=2, judges=2, checkout=Path(checkout)))
+    await pool.start()
+    spec = ProblemSpec("hang", 1, Split.TRAIN, 0, params={"marker": marker})
+    hanging = asyncio.create_task(pool.generate(spec, 600.0))
+    while len(pool.worker_pids) < 4 or not Path(marker).exists():
+        await asyncio.sleep(0.01)
+    print(json.dumps([pool._template._process.pid, *pool.worker_pids]), flush=True)
+    await hanging
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """A process with a pool, one of whose makers is busy for ever, and the pids of its template and workers."""
+    (folder / "temp").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN_PROCESS, str(fake_library), str(folder / "marker")],
+        env={
+            **os.environ,
+            "TMPDIR": str(folder / "temp"),
+            "PYTHONPATH": str(Path(reasoning_env.__file__).parents[1]),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    pids = json.loads(process.stdout.readline())
+    assert not any(map(is_gone, pids))
+    return process, pids
+
+
+def test_kill_9_of_the_main_process_leaves_no_process_and_no_folder(fake_library: Path, tmp_path: Path) -> None:
+    process, pids = _start_main_process(fake_library, tmp_path)
+    with process:
+        process.kill()
+        wait_until(lambda: all(map(is_gone, pids)))
+    assert list((tmp_path / "temp").iterdir()) == []
+
+
+@linux_only
+def test_kill_9_of_main_process_and_template_leaves_no_worker(fake_library: Path, tmp_path: Path) -> None:
+    process, pids = _start_main_process(fake_library, tmp_path)
+    with process:
+        os.kill(pids[0], signal.SIGKILL)
+        process.kill()
+        wait_until(lambda: all(map(is_gone, pids)))
+
+
+def test_exception_in_the_main_process_leaves_no_process(fake_library: Path, tmp_path: Path) -> None:
+    process, pids = _start_main_process(fake_library, tmp_path)
+    with process:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE_S)
+        wait_until(lambda: all(map(is_gone, pids)))
