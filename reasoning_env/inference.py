@@ -119,13 +119,17 @@ class InferenceClient:
         }
         if self._mode is Mode.TEXT:
             reply = await self._servers.completion(**arguments)
-            texts = (self._rollout_from_text(prompt, choice, sampling) for choice in reply.choices)
-            return [rollout for rollout in texts if rollout is not None]
+            # Tokenizing long completions takes longer than the loop may stand still.
+            return await asyncio.to_thread(self._rollouts_from_texts, prompt, reply.choices, sampling)
         async with self._servers.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
         rollouts = (_rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired)
+        return [rollout for rollout in rollouts if rollout is not None]
+
+    def _rollouts_from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout]:
+        rollouts = (self._rollout_from_text(prompt, choice, sampling) for choice in choices)
         return [rollout for rollout in rollouts if rollout is not None]
 
     def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | None:

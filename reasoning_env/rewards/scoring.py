@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from ..records import Problem, Reason, Rollout, Verdict
-from .extraction import extract_answer
+from .extraction import Extraction, extract_answer
 from .shaping import apply_length_penalty
+
+LONG_TEXTS = 100_000
+"""Characters of a group's completions from which they are searched in a thread; below, that would only cost time."""
 
 
 class Judge(Protocol):
@@ -19,13 +23,20 @@ class Judge(Protocol):
 
 async def judge_texts(judge: Judge, problem: Problem, texts: Sequence[str], max_answer_bytes: int) -> list[Verdict]:
     """One verdict for each completion, in order. Raises ScoringError and WorkerError as the judge does."""
-    extractions = [extract_answer(text, max_answer_bytes) for text in texts]
+    if sum(map(len, texts)) > LONG_TEXTS:
+        extractions = await asyncio.to_thread(_extract_all, texts, max_answer_bytes)
+    else:
+        extractions = _extract_all(texts, max_answer_bytes)
     answers = [extraction.answer for extraction in extractions if extraction.answer is not None]
     scored = iter(await judge.score(problem, answers))
     return [
         next(scored) if extraction.answer is not None else Verdict(0.0, extraction.reason or Reason.NO_ANSWER)
         for extraction in extractions
     ]
+
+
+def _extract_all(texts: Sequence[str], max_answer_bytes: int) -> list[Extraction]:
+    return [extract_answer(text, max_answer_bytes) for text in texts]
 
 
 async def score_rollouts(

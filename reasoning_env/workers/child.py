@@ -35,10 +35,12 @@ if not __package__:
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [_folder]
 
-from reasoning_env.workers.guards import WorkerLimits, enter_worker
+from reasoning_env.workers.guards import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
 
+PRIORITY_PAUSE_S = 0.1
+"""How often the kernel takes a change of a group's priority."""
 MEMORY_EXHAUSTED = 77
 """Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
 
@@ -124,6 +126,7 @@ class Template:
         self._directory = directory
         self._limits = limits
         self._workers: dict[int, int] = {}
+        self._still_to_give_way: set[int] = set()
 
     def run(self) -> None:
         wake, wake_write = os.pipe()
@@ -131,7 +134,9 @@ class Template:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            readable, _, _ = select.select([self._control.fileno(), wake], [], [])
+            pause_s = PRIORITY_PAUSE_S if self._still_to_give_way else None
+            readable, _, _ = select.select([self._control.fileno(), wake], [], [], pause_s)
+            self._lower_priorities()
             if wake in readable:
                 os.read(wake, 4096)
                 self._reap()
@@ -161,6 +166,7 @@ class Template:
             _become_worker(self._library, role, descriptor, os.path.join(self._directory, str(worker)), self._limits)
         os.close(descriptor)
         self._workers[worker] = pid
+        self._still_to_give_way.add(pid)
         self._report({"event": "forked", "worker": worker, "pid": pid})
 
     def _kill(self, worker: int) -> None:
@@ -173,11 +179,18 @@ class Template:
 
     def _reap(self) -> None:
         for worker, pid in list(self._workers.items()):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                del self._workers[worker]
-                shutil.rmtree(os.path.join(self._directory, str(worker)), ignore_errors=True)
-                self._report({"event": "exited", "worker": worker, "status": os.waitstatus_to_exitcode(status)})
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                continue
+            self._kill(worker)  # what it has started; until it is waited for, its number is nobody else's
+            _, status = os.waitpid(pid, 0)
+            del self._workers[worker]
+            self._still_to_give_way.discard(pid)
+            shutil.rmtree(os.path.join(self._directory, str(worker)), ignore_errors=True)
+            self._report({"event": "exited", "worker": worker, "status": os.waitstatus_to_exitcode(status)})
+
+    def _lower_priorities(self) -> None:
+        niceness = self._limits.niceness
+        self._still_to_give_way -= {pid for pid in self._still_to_give_way if lower_group_priority(pid, niceness)}
 
     def _report(self, event: dict[str, Any]) -> None:
         self._control.sendall(encode_frame(event))

@@ -12,13 +12,10 @@ import os
 import resource
 import signal
 import sys
-import time
 from dataclasses import dataclass
 
 PR_SET_PDEATHSIG = 1
 MEGABYTE = 1 << 20
-AUTOGROUP_TRIES = 10
-AUTOGROUP_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,8 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
     os.makedirs(directory, exist_ok=True)
     os.chdir(directory)
     _close_files(keep_fd)
-    _give_way(limits.niceness)
+    with contextlib.suppress(OSError):
+        os.nice(limits.niceness)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, 64)
     _lower(resource.RLIMIT_FSIZE, limits.file_mb * MEGABYTE)
@@ -57,24 +55,23 @@ def _die_with_parent() -> None:
         os._exit(1)
 
 
-def _give_way(niceness: int) -> None:
-    """Lower this process's scheduling priority.
+def lower_group_priority(pid: int, niceness: int) -> bool:
+    """Lower the priority of the scheduling group that a worker's session is; False when it is to be tried again.
 
-    Where the kernel groups processes by session (Linux with autogroups), niceness counts inside the group alone, so the
-    group's own is set too. Without privileges the kernel takes one such change in 100 ms, from all processes together.
+    Where the kernel groups processes by session (Linux with autogroups), niceness counts inside the group alone.
+    Without privileges it takes one change in 100 ms, from all processes together, which is why the template does this
+    and no worker waits for it.
     """
-    with contextlib.suppress(OSError):
-        os.nice(niceness)
-    for _ in range(AUTOGROUP_TRIES):
-        try:
-            with open("/proc/self/autogroup", "w") as autogroup:
-                autogroup.write(str(niceness))
-        except BlockingIOError:
-            time.sleep(AUTOGROUP_PAUSE_S)
-        except OSError:
-            return  # no autogroups here
-        else:
-            return
+    try:
+        if os.getsid(pid) != pid:
+            return False  # it has not come to its own session yet
+        with open(f"/proc/{pid}/autogroup", "w") as autogroup:
+            autogroup.write(str(niceness))
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # no autogroups here, or the worker is gone
+    return True
 
 
 def _close_files(keep_fd: int) -> None:

@@ -127,8 +127,8 @@ class WorkerPool:
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
         """Generate the problem of a spec.
 
-        Raises GenerationError when the task raises, its worker dies or `deadline_s` passes, and WorkerError when there
-        are no workers any more.
+        Raises GenerationError when the task raises, its worker dies twice or `deadline_s` passes, and WorkerError when
+        there are no workers any more.
         """
         self._check_open()
         job = _GenerateJob(spec, deadline_s, asyncio.get_running_loop().create_future())
@@ -210,27 +210,38 @@ class WorkerPool:
 
     async def _run_generation(self, worker: Worker, job: _GenerateJob) -> Worker:
         """Run one job and settle its future; returns the worker for the next job, another one if this one is lost."""
-        spec = job.spec
-        request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params)}
-        try:
-            worker.send(request)
-            reply = await worker.receive(job.deadline_s)
-            problem = _problem(spec, reply)
-        except (DeadlineExceeded, WorkerDied, ProtocolFault) as error:
-            cause = f"took over {job.deadline_s:g} s" if isinstance(error, DeadlineExceeded) else f"ended: {error}"
-            self.stats.generation_failures += 1
-            _fail(job.result, GenerationError(f"{spec.task}, seed {spec.seed}: generation {cause}"))
-            return await self._replace(worker)
-        except (GenerationError, TypeError, ValueError) as error:  # the latter for parameters that JSON cannot hold
-            self.stats.generation_failures += 1
-            if not isinstance(error, GenerationError):
-                error = GenerationError(f"{spec.task}: its parameters cannot be sent to a worker: {error}")
-            _fail(job.result, error)
-        else:
-            self.stats.generated += 1
-            if not job.result.done():
-                job.result.set_result(problem)
+        for attempt in range(2):
+            try:
+                problem = await self._generate_on(worker, job)
+            except WorkerDied as error:
+                worker = await self._replace(worker)
+                if attempt == 0:
+                    continue  # it may have died of something else, before it ever saw this job
+                self._fail_generation(job, f"ended its worker twice: {error}")
+            except (DeadlineExceeded, ProtocolFault) as error:
+                worker = await self._replace(worker)
+                missed = isinstance(error, DeadlineExceeded)
+                self._fail_generation(job, f"took over {job.deadline_s:g} s" if missed else f"went wrong: {error}")
+            except (TypeError, ValueError) as error:  # parameters that JSON cannot hold
+                self._fail_generation(job, f"has parameters that cannot be sent to a worker: {error}")
+            except GenerationError as error:
+                self.stats.generation_failures += 1
+                _fail(job.result, error)
+            else:
+                self.stats.generated += 1
+                if not job.result.done():
+                    job.result.set_result(problem)
+            break
         return worker
+
+    async def _generate_on(self, worker: Worker, job: _GenerateJob) -> Problem:
+        spec = job.spec
+        worker.send({"task": spec.task, "seed": spec.seed, "params": dict(spec.params)})
+        return _problem(spec, await worker.receive(job.deadline_s))
+
+    def _fail_generation(self, job: _GenerateJob, how: str) -> None:
+        self.stats.generation_failures += 1
+        _fail(job.result, GenerationError(f"{job.spec.task}, seed {job.spec.seed}: generation {how}"))
 
     async def _own_judge(self) -> None:
         job: _ScoreJob | None = None

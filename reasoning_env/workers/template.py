@@ -37,6 +37,8 @@ FRAME_LIMITS = {
 CONTROL_LIMITS = FrameLimits(header=256 * KILOBYTE, blob=0)
 MAX_UNREAD_FRAMES = 1024
 STOP_TIMEOUT_S = 5.0
+FULL_SOCKET_TRIES = 500
+FULL_SOCKET_PAUSE_S = 0.02
 
 
 class WorkerDied(Exception):
@@ -253,13 +255,25 @@ class Template:
         with theirs:
             order = CONTROL.pack(Control.SPAWN, role, worker.number)
             try:
-                socket.send_fds(self._control, [order], [theirs.fileno()])
+                await self._order(order, theirs)
             except OSError as error:
                 ours.close()
                 raise WorkerError(f"the process that forks workers is gone: {error}") from error
         await worker.connect(ours)
         self._connected[worker.number] = worker
         return worker
+
+    async def _order(self, order: bytes, theirs: socket.socket) -> None:
+        """Hand the template a socket; waits while it is so far behind that its own is full."""
+        assert self._control is not None
+        for _ in range(FULL_SOCKET_TRIES):
+            try:
+                socket.send_fds(self._control, [order], [theirs.fileno()])
+            except BlockingIOError:
+                await asyncio.sleep(FULL_SOCKET_PAUSE_S)
+            else:
+                return
+        raise TimeoutError("it takes no orders")
 
     def kill(self, number: int) -> None:
         self._connected.pop(number, None)

@@ -127,6 +127,7 @@ async def test_process_does_not_wait_for_ever_for_a_reply(make_for: MakeFor, ser
     env.process_mode = True
     server.fault, server.spared = server.hang, is_small
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 20)
+    server.released.set()
     assert group is None
     assert (await env.report())["lost/inference_failed"] == 1
 

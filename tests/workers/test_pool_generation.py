@@ -75,13 +75,26 @@ async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool, task: str
     assert pool.stats.workers_replaced == 0
 
 
-@pytest.mark.parametrize("task", ["crash", "memory", "huge"])
-async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: WorkerPool, task: str) -> None:
-    with pytest.raises(GenerationError, match=f"^{task}, seed 1: generation ended"):
+@pytest.mark.parametrize(
+    ("task", "how", "workers"),
+    [("crash", "ended its worker twice", 2), ("memory", "ended its worker twice", 2), ("huge", "went wrong", 1)],
+)
+async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(
+    pool: WorkerPool, task: str, how: str, workers: int
+) -> None:
+    with pytest.raises(GenerationError, match=f"^{task}, seed 1: generation {how}"):
         await make(pool, task)
     assert (await make(pool, "ok", seed=2)).answer == "2"
     assert pool.stats.generation_failures == 1
-    assert pool.stats.workers_replaced == 1
+    assert pool.stats.workers_replaced == workers
+
+
+async def test_maker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> None:
+    maker = pool.worker_pids[0]
+    os.kill(maker, signal.SIGKILL)
+    await until(lambda: is_gone(maker))
+    assert (await make(pool, "ok", seed=7)).answer == "7"
+    assert pool.stats.generation_failures == 0
 
 
 async def test_hanging_task_fails_at_its_deadline(pool: WorkerPool) -> None:
@@ -117,16 +130,21 @@ async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: Worker
         await hanging
 
 
-async def test_maker_killed_mid_item_fails_that_item_only(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_maker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     generating = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
     queued = asyncio.create_task(make(pool, "ok", seed=9))
-    await until(marker.exists)
-    os.kill(pool.worker_pids[0], signal.SIGKILL)
-    with pytest.raises(GenerationError, match="generation ended"):
+    judge = pool.worker_pids[1]
+    for _ in range(2):
+        await until(marker.exists)
+        marker.unlink()
+        [maker] = set(pool.worker_pids) - {judge}
+        os.kill(maker, signal.SIGKILL)
+        await until(lambda maker=maker: maker not in pool.worker_pids)
+    with pytest.raises(GenerationError, match="generation ended its worker twice"):
         await generating
     assert (await queued).answer == "9"
-    assert pool.stats.workers_replaced == 1
+    assert pool.stats.workers_replaced == 2
 
 
 async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None:

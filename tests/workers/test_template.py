@@ -231,7 +231,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         with pytest.raises(GenerationError):
             await make(pool, "crash")
         await make(pool)
-        await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "3"])
+        await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
 async def test_killed_template_is_started_again(pool: WorkerPool) -> None:
@@ -274,8 +274,6 @@ async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -
         workers = pool.worker_pids
         os.kill(_template_pid(pool), signal.SIGKILL)
         await until(lambda: all(map(is_gone, workers)))
-        with pytest.raises(GenerationError):
-            await make(pool)
         with pytest.raises(WorkerError, match="ValueError: removed"):
             await make(pool)
         with pytest.raises(WorkerError):
