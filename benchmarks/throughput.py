@@ -330,7 +330,7 @@ def _in_fresh_process(which: str, load: Load) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=2000, help="groups to measure each side over")
+    parser.add_argument("--groups", type=int, default=3000, help="groups to measure each side over")
     parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--distinct", action="store_true", help="no two equal answers in a group (the worst case)")

@@ -39,6 +39,7 @@ from reasoning_env.workers.guards import WorkerLimits, enter_worker, lower_group
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
 
+GARBAGE_THRESHOLDS = (20_000, 20, 20)
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""
 MEMORY_EXHAUSTED = 77
@@ -228,9 +229,11 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
         "warnings": library.warnings,
     }
     control.sendall(encode_frame(hello))
-    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared.
+    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. What generators
+    # and verifiers make is mostly free of cycles, so the collector need not look for them so often.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     template = Template(control, library, options["directory"], WorkerLimits(**options["limits"]))
     try:
         template.run()

@@ -460,3 +460,12 @@ async def test_server_without_an_address_is_named_by_its_kind() -> None:
     server.config.base_url = None
     with pytest.raises(ServerError, match="the inference server at Server answered"):
         await check_servers([server], Mode.TEXT, FOREVER_S)
+
+
+@pytest.mark.parametrize("skip_special_tokens", [True, False])
+def test_tokens_are_decoded_as_the_tokenizer_does(tokenizer: Any, skip_special_tokens: bool) -> None:
+    prompt = Prompt((), "hello", (1, 2))
+    wrapped = inference._PromptTokenizer(tokenizer, prompt)
+    tokens = tokenizer.encode("<think>a b</think>\n<answer>1 , 2</answer><|im_end|>", add_special_tokens=False)
+    expected = tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)
+    assert wrapped.decode(tokens, skip_special_tokens=skip_special_tokens) == expected
