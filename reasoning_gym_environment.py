@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 DEFAULT_SERVER_URL = "http://localhost:9001/v1"
 PROMPTS_TOO_LONG_LIMIT = 1000
 """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
+LONG_QUESTION = 4000
+"""Characters from which a question is tokenized in a thread; below, that would only cost time."""
 CHECKPOINT_VERSION = 1
 
 
@@ -133,6 +135,7 @@ class ReasoningGymEnv(BaseEnv):
         self._instance = 0
         self._resume: dict[str, Any] = {}
         self._eval_set: list[core.Problem] | None = None
+        self._prompting = asyncio.Lock()
         self._handed_out: set[int] = set()
         self._failures_in_a_row = 0
         self._fatal: core.ReasoningEnvError | None = None
@@ -313,8 +316,11 @@ class ReasoningGymEnv(BaseEnv):
         if self.process_mode and self._failures_in_a_row >= self.config.max_failed_groups_in_a_row:
             raise core.ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
-            problem = await self._start_stream().next()
-            prompt = self._prompt(problem)
+            # One at a time, each in a turn of the loop of its own: dozens may be asked for at once.
+            async with self._prompting:
+                problem = await self._start_stream().next()
+                prompt = await self._prompt(problem)
+                await asyncio.sleep(0)
             if self._sampling(evaluating=False).completion_budget(prompt) >= self.config.min_completion_tokens:
                 logger.debug("next: %s", problem.spec)
                 self._handed_out.add(problem.spec.index)
@@ -348,9 +354,14 @@ class ReasoningGymEnv(BaseEnv):
             self._stream.start()
         return self._stream
 
-    def _prompt(self, problem: core.Problem) -> core.Prompt:
+    def _messages(self, problem: core.Problem) -> tuple[Mapping[str, str], ...]:
         system = "\n\n".join(filter(None, [self.config.custom_thinking_prompt, self.config.system_prompt]))
-        return self._chat.prompt(core.build_messages(system, problem.question))
+        return core.build_messages(system, problem.question)
+
+    async def _prompt(self, problem: core.Problem) -> core.Prompt:
+        if len(problem.question) > LONG_QUESTION:
+            return await asyncio.to_thread(self._chat.prompt, self._messages(problem))
+        return self._chat.prompt(self._messages(problem))
 
     @property
     def _token_limit(self) -> int:
@@ -535,7 +546,7 @@ class ReasoningGymEnv(BaseEnv):
             start_time=started,
             end_time=time.time(),
             generation_parameters={"temperature": sampling.temperature, "top_p": sampling.top_p},
-            samples=[core.sample_record(result, self._prompt(result.problem).messages) for result in results],
+            samples=[core.sample_record(result, self._messages(result.problem)) for result in results],
         )
         # A coroutine that only writes files: it runs in a thread, on a loop of its own.
         await asyncio.to_thread(asyncio.run, write)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,7 @@ class Evaluator:
 
     pool: WorkerPool
     inference: InferenceClient
-    make_prompt: Callable[[Problem], Prompt]
+    make_prompt: Callable[[Problem], Awaitable[Prompt]]
     sampling: Sampling
     settings: ReasoningSettings
     workers: int
@@ -115,7 +115,7 @@ class Evaluator:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _evaluate(self, problem: Problem) -> EvalResult:
-        prompt = self.make_prompt(problem)
+        prompt = await self.make_prompt(problem)
         budget = self.sampling.completion_budget(prompt)
         if budget < self.settings.min_completion_tokens:
             self.note_loss(Loss.PROMPT_TOO_LONG, problem, ConfigError(f"{budget} tokens are left for a completion"))

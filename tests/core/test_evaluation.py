@@ -150,6 +150,10 @@ class Inference:
         return [Rollout(f"<answer>{prompt.text}</answer>", (1,), (1,), None, "stop")]
 
 
+async def _make_prompt(problem: Problem) -> Prompt:
+    return Prompt((), problem.question, (0,) * (1000 if problem.question == "long" else 3))
+
+
 class Run:
     """An evaluator whose prompts are the problems' questions, and what it told of losses."""
 
@@ -159,9 +163,7 @@ class Run:
         self.evaluator = Evaluator(
             pool=cast(WorkerPool, Pool()),
             inference=cast(InferenceClient, self.inference),
-            make_prompt=lambda problem: Prompt(
-                (), problem.question, (0,) * (1000 if problem.question == "long" else 3)
-            ),
+            make_prompt=_make_prompt,
             sampling=Sampling(0.6, 0.95, token_limit=500, split="eval"),
             settings=ReasoningSettings(**settings),
             workers=2,
