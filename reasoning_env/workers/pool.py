@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import Problem, ProblemSpec, Reason, Verdict
@@ -76,6 +76,9 @@ class _ScoreJob:
     verdicts: list[Verdict] = field(default_factory=list)
 
 
+J = TypeVar("J", _GenerateJob, _ScoreJob)
+
+
 class WorkerPool:
     """Start it, use it from one event loop, close it."""
 
@@ -96,10 +99,12 @@ class WorkerPool:
         except BaseException:
             await self.close()
             raise
-        self._slots = [
-            *(asyncio.create_task(self._own_maker()) for _ in range(self._settings.makers)),
-            *(asyncio.create_task(self._own_judge()) for _ in range(self._settings.judges)),
-        ]
+        for _ in range(self._settings.makers):
+            owner = self._own_slot(Role.MAKER, self._maker_jobs, self._run_generation)
+            self._slots.append(asyncio.create_task(owner))
+        for _ in range(self._settings.judges):
+            owner = self._own_slot(Role.JUDGE, self._judge_jobs, self._run_scoring)
+            self._slots.append(asyncio.create_task(owner))
         return info
 
     async def close(self) -> None:
@@ -194,14 +199,17 @@ class WorkerPool:
             while not queue.empty():
                 _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
 
-    async def _own_maker(self) -> None:
-        job: _GenerateJob | None = None
+    async def _own_slot(
+        self, role: Role, jobs: asyncio.Queue[J], run: Callable[[Worker, J], Awaitable[Worker]]
+    ) -> None:
+        """Keep one worker alive and give it jobs; `run` settles a job and returns the worker for the next one."""
+        job: J | None = None
         try:
-            worker = await self._spawn(Role.MAKER)
+            worker = await self._spawn(role)
             while True:
-                job = await self._maker_jobs.get()
+                job = await jobs.get()
                 if not job.result.done():
-                    worker = await self._run_generation(worker, job)
+                    worker = await run(worker, job)
         except WorkerError as failure:
             self._give_up(failure)
         finally:
@@ -242,20 +250,6 @@ class WorkerPool:
     def _fail_generation(self, job: _GenerateJob, how: str) -> None:
         self.stats.generation_failures += 1
         _fail(job.result, GenerationError(f"{job.spec.task}, seed {job.spec.seed}: generation {how}"))
-
-    async def _own_judge(self) -> None:
-        job: _ScoreJob | None = None
-        try:
-            worker = await self._spawn(Role.JUDGE)
-            while True:
-                job = await self._judge_jobs.get()
-                if not job.result.done():
-                    worker = await self._run_scoring(worker, job)
-        except WorkerError as failure:
-            self._give_up(failure)
-        finally:
-            if job is not None:
-                _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
 
     async def _run_scoring(self, worker: Worker, job: _ScoreJob) -> Worker:
         """Score a job's answers one by one and settle its future; returns the worker for the next job.
