@@ -26,6 +26,7 @@ FRUITLESS_REQUESTS = 3
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 POLL_S = 1.0
+NO_REPLY = "it accepts requests and does not reply"
 UNREACHABLE_STATUS = (429, 500, 502, 503, 504)
 
 
@@ -208,10 +209,15 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
     """
     deadline = time.monotonic() + timeout_s
     told: set[str] = set()
+    problems: list[str | None] = [None] * len(servers)
     while True:
         patience_s = max(POLL_S, deadline - time.monotonic())
         replies = await asyncio.gather(*(_probe_in_time(server, mode, patience_s) for server in servers))
-        silent = [(server, problem) for server, problem in zip(servers, replies, strict=True) if problem]
+        # A probe cut short tells less than the one before it.
+        problems = [
+            known if reply == NO_REPLY and known else reply for reply, known in zip(replies, problems, strict=True)
+        ]
+        silent = [(server, problem) for server, problem in zip(servers, problems, strict=True) if problem]
         if len(silent) < len(servers):
             for server, problem in silent:
                 logger.warning("the inference server at %s does not answer yet: %s", _address(server), problem)
@@ -232,7 +238,7 @@ async def _probe_in_time(server: Any, mode: Mode, patience_s: float) -> str | No
     try:
         return await asyncio.wait_for(_probe(server, mode), patience_s)
     except asyncio.TimeoutError:
-        return "it accepts requests and does not reply"
+        return NO_REPLY
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:
