@@ -212,6 +212,9 @@ class WorkerPool:
                     worker = await run(worker, job)
         except WorkerError as failure:
             self._give_up(failure)
+        except Exception as error:  # an owner that ends unheard would leave its role's jobs waiting for ever
+            logger.exception("the owner of a %s failed", role.name.lower())
+            self._give_up(WorkerError(f"the owner of a {role.name.lower()} failed: {type(error).__name__}: {error}"))
         finally:
             if job is not None:
                 _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
@@ -326,15 +329,18 @@ def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
     header = reply.header
     if "error" in header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {header['error']}")
-    split = header["metadata_bytes"]
-    return Problem(
-        spec=spec,
-        question=header["question"],
-        answer=header["answer"],
-        metadata_json=reply.blob[:split].decode(),
-        entry=reply.blob[split:],
-        generation_s=header["generation_s"],
-    )
+    try:
+        split = header["metadata_bytes"]
+        return Problem(
+            spec=spec,
+            question=header["question"],
+            answer=header["answer"],
+            metadata_json=reply.blob[:split].decode(),
+            entry=reply.blob[split:],
+            generation_s=header["generation_s"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
 
 
 def _raise_fault(header: dict[str, Any], spec: ProblemSpec) -> None:

@@ -7,11 +7,14 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import _problem
+from reasoning_env.workers.protocol import Frame, ProtocolFault
 
 from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
 
@@ -201,3 +204,22 @@ async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool)
     with pytest.raises(GenerationError):
         await pool.generate(spec("ok", odd={1, 2}), PATIENCE_S)
     assert (await asyncio.wait_for(make(pool, "ok", seed=2), PATIENCE_S)).answer == "2"
+
+
+@pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
+def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolFault, match="a problem that cannot be one"):
+        _problem(spec("ok"), Frame(header, b""))
+
+
+async def test_unforeseen_failure_of_an_owner_ends_the_pool_loudly(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(pool, "_generate_on", fail)
+    for _ in range(2):
+        with pytest.raises(WorkerError):
+            await asyncio.wait_for(make(pool), PATIENCE_S)
+    assert "unforeseen" in caplog.text
