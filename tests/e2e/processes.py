@@ -12,48 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+
+from tests.process_table import ProcessId, descendants, is_alive
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 TOKENIZER = REPOSITORY / "demo" / "tokenizer"
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHONDONTWRITEBYTECODE")
-
-
-class ProcessId(NamedTuple):
-    """A process, told apart from a later one that got the same number."""
-
-    pid: int
-    started: str
-
-
-def descendants(pid: int) -> set[ProcessId]:
-    """The children of a process, their children, and so on."""
-    children: dict[int, list[ProcessId]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        if status := _status(int(folder.name)):
-            children.setdefault(int(status[1]), []).append(ProcessId(int(folder.name), status[19]))
-    found: set[ProcessId] = set()
-    waiting = [pid]
-    while waiting:
-        new = children.get(waiting.pop(), [])
-        found.update(new)
-        waiting += [child.pid for child in new]
-    return found
-
-
-def is_alive(process: ProcessId) -> bool:
-    """Whether a process runs; one that ended but was not collected does not."""
-    status = _status(process.pid)
-    return bool(status) and status[19] == process.started and status[0] != "Z"
-
-
-def _status(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on (state, parent, ..., the 20th is the start time), or none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
 
 
 def free_port() -> int:

@@ -9,6 +9,7 @@ import signal
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,16 @@ class Line:
         return [group for group in groups if (group["inference_logprobs"] is not None) == (kind == "vllm")]
 
 
-async def pull(url: str) -> list[list[dict[str, Any]]]:
-    """The batches that the toy trainer pulls, and checks, until both environments have sent enough."""
+STREAMS = ("*_environment_rollouts_*", "*_FAILED_*")
+
+
+def has_dumped(folder: Path) -> bool:
+    """Whether a group of each stream has been written, to a file that need not be finished."""
+    return all(any(path.stat().st_size for path in folder.glob(stream)) for stream in STREAMS)
+
+
+async def pull(url: str, folders: Iterable[Path]) -> list[list[dict[str, Any]]]:
+    """The batches that the toy trainer pulls, and checks, until both environments have sent and dumped enough."""
     batches: list[list[dict[str, Any]]] = []
     check = demo.toy_trainer.check_batch
 
@@ -81,7 +90,8 @@ async def pull(url: str) -> list[list[dict[str, Any]]]:
     try:
         async for record in pull_batches(url, settings, batches=1000):
             senders = {group["env_id"] for batch in batches for group in batch}
-            if record.number >= LEAST_BATCHES and len(senders) == len(KINDS):
+            enough = record.number >= LEAST_BATCHES and len(senders) == len(KINDS)
+            if enough and all(map(has_dumped, folders)):
                 return batches
     finally:
         demo.toy_trainer.check_batch = check
@@ -125,7 +135,7 @@ def line(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Line:
         for kind in KINDS
     }
     wait_until(lambda: answers(url), 60, "the start of run-api")
-    batches = asyncio.run(asyncio.wait_for(pull(url), 90))
+    batches = asyncio.run(asyncio.wait_for(pull(url, list(folders.values())), 90))
     workers = {kind: run.see_descendants() for kind, run in started.items()}
     for kind, run in started.items():
         run.process.send_signal(SIGNALS[kind])
@@ -184,7 +194,7 @@ def test_dump_files_are_finished(line: Line, kind: str) -> None:
 
 
 @each_kind
-@pytest.mark.parametrize(("stream", "capacity"), [("*_environment_rollouts_*", 100), ("*_FAILED_*", 50)])
+@pytest.mark.parametrize(("stream", "capacity"), [(STREAMS[0], 100), (STREAMS[1], 50)])
 def test_dump_files_hold_as_many_groups_as_they_should(line: Line, kind: str, stream: str, capacity: int) -> None:
     files = sorted(line.environments[kind].dumps.glob(stream))
     counts = [len(path.read_text().splitlines()) for path in files]
