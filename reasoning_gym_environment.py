@@ -79,11 +79,12 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 
 @dataclass(frozen=True)
 class _Backend:
-    """What `setup` starts: the workers, all tasks that their library has, and those selected."""
+    """What `setup` starts: the workers, all tasks that their library has, those selected and those trained on."""
 
     pool: core.WorkerPool
     available: tuple[str, ...]
     tasks: tuple[str, ...]
+    training_tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,7 @@ class ReasoningGymEnv(BaseEnv):
         try:
             available = tuple(task.name for task in library.tasks)
             tasks = core.select_tasks(available, self.config.task_names)
+            training_tasks = self._choose_training_tasks(tasks)
             for warning in library.warnings:
                 logger.warning("%s", warning)
             logger.info(
@@ -177,13 +179,27 @@ class ReasoningGymEnv(BaseEnv):
                 len(tasks),
                 len(available),
             )
+            logger.info("%s", library.fences)
             if not self._testing:
                 await core.check_servers(self.server.servers, self._mode, self.config.startup_timeout_s)
         except BaseException:
             await pool.close()
             raise
-        self._backend = _Backend(pool, available, tasks)
+        self._backend = _Backend(pool, available, tasks, training_tasks)
         self._progress = asyncio.create_task(self._log_progress())
+
+    def _choose_training_tasks(self, tasks: tuple[str, ...]) -> tuple[str, ...]:
+        if not self.config.exclude_gameable:
+            return tasks
+        reasons = core.gameable_tasks(strict_rewards=self.config.strict_rewards)
+        kept, excluded = core.exclude_tasks(tasks, self.config.task_names, reasons)
+        if excluded:
+            logger.warning(
+                "not trained on, because their verifiers pay for nonsense: %s; name a task in `tasks`, or set "
+                "exclude_gameable to false, to train on it all the same",
+                "; ".join(f"{name} ({reasons[name]})" for name in excluded),
+            )
+        return kept
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -341,7 +357,7 @@ class ReasoningGymEnv(BaseEnv):
         if self._stream is None:
             backend = self._started()
             sampler = core.UniformSampler(
-                backend.tasks, backend.available, run_seed=self.config.seed, instance=self._instance
+                backend.training_tasks, backend.available, run_seed=self.config.seed, instance=self._instance
             )
             self._stream = core.ProblemStream(
                 backend.pool,
@@ -597,7 +613,7 @@ class ReasoningGymEnv(BaseEnv):
         state = {
             "version": CHECKPOINT_VERSION,
             "seed": self.config.seed,
-            "tasks": list(self._started().tasks),
+            "tasks": list(self._started().training_tasks),
             "instance": self._instance,
             "stream": stream,
             **(data or {}),
@@ -626,7 +642,7 @@ class ReasoningGymEnv(BaseEnv):
                 f"the checkpoint {path} is damaged ({type(error).__name__}: {error}); move it away, and the problem "
                 "stream starts from its beginning"
             ) from error
-        for key, current in (("seed", self.config.seed), ("tasks", list(self._started().tasks))):
+        for key, current in (("seed", self.config.seed), ("tasks", list(self._started().training_tasks))):
             if saved[key] != current:
                 raise core.ConfigError(
                     f"the checkpoint {path} was made with other {key}; resume with the same, or move it away"

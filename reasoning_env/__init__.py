@@ -14,7 +14,7 @@ from .rewards import extract_answer, has_signal, judge_texts, score_rollouts
 from .rollouts import RolloutDumper
 from .settings import ReasoningSettings
 from .surroundings import find_checkout, has_wandb_account
-from .tasks import UniformSampler, composite_members, select_tasks, task_params
+from .tasks import UniformSampler, composite_members, exclude_tasks, gameable_tasks, select_tasks, task_params
 from .workers import LibraryInfo, PoolSettings, ProblemStream, WorkerPool
 
 __all__ = [
@@ -61,8 +61,10 @@ __all__ = [
     "choose_eval_tasks",
     "composite_members",
     "encode_payload",
+    "exclude_tasks",
     "extract_answer",
     "find_checkout",
+    "gameable_tasks",
     "has_signal",
     "has_wandb_account",
     "judge_texts",

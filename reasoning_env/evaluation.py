@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 EVAL_ATTEMPTS = 3
 """Redraws of an evaluation sample, for tasks that fail to generate now and then."""
+EVAL_DRAWS = 100
+"""Draws of an evaluation sample in all, for tasks whose problems are often flawed."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,21 @@ async def build_eval_set(
     """Generate the set; `params` are those of the tasks that need some. Logs what it must leave out."""
 
     async def sample(task: str, number: int) -> Problem | None:
-        for attempt in range(EVAL_ATTEMPTS):
+        failures = 0
+        for attempt in range(EVAL_DRAWS):
             spec = evaluation_spec(task, number, attempt, run_seed=eval_seed, params=params.get(task))
             try:
-                return await pool.generate(spec, deadline_s)
+                problem = await pool.generate(spec, deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
-        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_ATTEMPTS)
+                failures += 1
+                if failures == EVAL_ATTEMPTS:
+                    break
+            else:
+                if problem.flaw is None:
+                    return problem
+                logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
         return None
 
     drawn = await asyncio.gather(*(sample(task, number) for task in tasks for number in range(samples_per_task)))

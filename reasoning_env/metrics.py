@@ -159,12 +159,14 @@ def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: in
         "workers/replaced": pool.workers_replaced,
         "workers/timeouts": pool.timeouts,
         "workers/crashes": pool.crashes,
+        "workers/blocked": pool.blocked,
         "workers/protocol_faults": pool.protocol_faults,
     }
     if stream is not None:
         metrics["perf/ready_problems"] = stream.ready
         metrics["perf/passed_over_problems"] = stream.passed_over
         metrics["tasks/generation_failures"] = stream.failures
+        metrics["tasks/flawed_problems"] = stream.flawed
         metrics["tasks/quarantined"] = len(stream.quarantined)
     return metrics
 

@@ -33,6 +33,8 @@ class Reason(str, Enum):
     """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
     TIMEOUT = "timeout"
     """The verifier was still working on this answer at its deadline and was killed."""
+    BLOCKED = "blocked"
+    """The answer made its verifier reach for what no verifier needs, such as running code; it was kept from it."""
     CRASH = "crash"
     """The judge died while it scored this answer, twice, each time on a fresh process."""
 
@@ -70,7 +72,7 @@ class Problem:
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
-    bytes that only a judge opens.
+    bytes that only a judge opens. `flaw`, where there is one, is why the problem must not be served.
     """
 
     spec: ProblemSpec
@@ -79,6 +81,7 @@ class Problem:
     metadata_json: str = field(repr=False)
     entry: bytes = field(repr=False)
     generation_s: float = 0.0
+    flaw: str | None = None
 
     @property
     def task(self) -> str:

@@ -50,6 +50,15 @@ class ReasoningSettings(BaseModel):
         default=20_000, ge=1, le=10_000_000, description="Answers above this many bytes of UTF-8 score 0 (`too_long`)."
     )
 
+    strict_rewards: bool = Field(
+        default=True,
+        description="Correct the verifiers that pay for nonsense; off, the library's plain scores count.",
+    )
+    exclude_gameable: bool = Field(
+        default=True,
+        description="Do not train on tasks that are known to pay for nonsense all the same, unless `tasks` names them.",
+    )
+
     num_eval_samples_per_task: int = Field(default=5, ge=1, le=100_000, description="Evaluation problems per task.")
     num_eval_tasks: int = Field(
         default=-1, ge=-1, description="How many of the selected tasks to evaluate, spread evenly by name; -1 for all."
@@ -72,6 +81,10 @@ class ReasoningSettings(BaseModel):
     )
     scoring_deadline_s: float = Field(
         default=5.0, gt=0.0, le=3600.0, description="Seconds the scoring of one answer may take, from its start."
+    )
+    fence_judges: bool = Field(
+        default=True,
+        description="Shut judges in with what the operating system offers: no files, network or other processes.",
     )
     worker_memory_mb: int = Field(
         default=1024, ge=512, le=1_048_576, description="Address space of a worker process, in megabytes."
@@ -133,5 +146,7 @@ class ReasoningSettings(BaseModel):
             memory_mb=self.worker_memory_mb,
             niceness=self.worker_niceness,
             start_timeout_s=self.worker_start_timeout_s,
+            strict_rewards=self.strict_rewards,
+            fence_judges=self.fence_judges,
             checkout=checkout,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import GenerationError
@@ -40,6 +41,11 @@ class UniformSampler:
                 seed = train_seed(self._run_seed, self._instance, index, number)
                 return ProblemSpec(task, seed, Split.TRAIN, index, number, self._params.get(task, {}))
         raise GenerationError(f"no task was found for position {index} in {MAX_DRAWS} draws")
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
+        """The next attempt at the same position with the same task."""
+        seed = train_seed(self._run_seed, self._instance, spec.index, spec.attempt + 1)
+        return replace(spec, seed=seed, attempt=spec.attempt + 1)
 
     def quarantine(self, task: str) -> None:
         """Never draw this task again."""

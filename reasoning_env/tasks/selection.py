@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..errors import ConfigError
 
@@ -26,6 +26,14 @@ def select_tasks(available: Sequence[str], wanted: Sequence[str]) -> tuple[str, 
             hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
             raise ConfigError(f"tasks: there is no task {name!r}{hint} (`tasks` lists all {len(available)} names)")
     return tuple(sorted(set(wanted)))
+
+
+def exclude_tasks(
+    tasks: Sequence[str], wanted: Sequence[str], unwanted: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tasks without the unwanted ones, and those that were left out; what `wanted` names stays."""
+    excluded = tuple(name for name in tasks if name in unwanted and name not in wanted)
+    return tuple(name for name in tasks if name not in excluded), excluded
 
 
 def composite_members(available: Sequence[str], selected: Sequence[str]) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -35,8 +34,9 @@ if not __package__:
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [_folder]
 
+from reasoning_env.workers.fences import Fences, code_paths, no_fences, prepare
 from reasoning_env.workers.guards import WorkerLimits, enter_worker, lower_group_priority
-from reasoning_env.workers.library import Library
+from reasoning_env.workers.library import Library, Scorer
 from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
@@ -67,12 +67,13 @@ def _generate(library: Library, request: Frame) -> bytes:
         "question": made.question,
         "answer": made.answer,
         "generation_s": time.perf_counter() - started,
+        "flaw": made.flaw,
         "metadata_bytes": len(metadata),
     }
     return encode_frame(reply, metadata + made.entry)
 
 
-def serve_judge(library: Library, sock: socket.socket) -> None:
+def serve_judge(library: Library, sock: socket.socket, fences: Fences) -> None:
     """Answer score requests until the socket closes, with one frame for each answer, in order.
 
     A request may ask to be told when the task is built, which can take longer than scoring, before the first answer.
@@ -80,37 +81,31 @@ def serve_judge(library: Library, sock: socket.socket) -> None:
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            score = library.scorer(header["task"], header["params"], request.blob)
+            scorer = library.scorer(header["task"], header["params"], request.blob)
         except MemoryError:
             os._exit(MEMORY_EXHAUSTED)
         except BaseException as error:
             sock.sendall(encode_frame({"id": header["id"], "fault": _describe(error)}))
             continue
+        fences.take_refusal()  # what building the task was refused is no answer's doing
         if header["announce"]:
             sock.sendall(encode_frame({"id": header["id"], "ready": True}))
         for position, answer in enumerate(header["answers"]):
-            sock.sendall(encode_frame({"id": header["id"], "position": position, **_judge(score, answer)}))
+            sock.sendall(encode_frame({"id": header["id"], "position": position, **_judge(scorer, answer, fences)}))
 
 
-def _judge(score: Callable[[str], float], answer: str) -> dict[str, Any]:
-    """Score the answer bare and inside its tags and keep the higher; a form whose verifier fails earns nothing."""
+def _judge(scorer: Scorer, answer: str, fences: Fences) -> dict[str, Any]:
     started = time.perf_counter()
-    best: float | None = None
-    for form in (answer, f"<answer>{answer}</answer>"):
-        try:
-            value = score(form)
-        except MemoryError:
-            os._exit(MEMORY_EXHAUSTED)
-        except BaseException:  # verifiers raise anything for hostile text, SystemExit included
-            continue
-        best = value if best is None else max(best, value)
-        if best >= 1.0:
-            break
-    return {
-        "score": 0.0 if best is None else best,
-        "reason": "verifier_error" if best is None else "scored",
-        "scoring_s": time.perf_counter() - started,
-    }
+    score, reason = 0.0, "scored"
+    try:
+        score = scorer.score(answer)
+    except MemoryError:
+        os._exit(MEMORY_EXHAUSTED)
+    except BaseException:
+        reason = "verifier_error"
+    if fences.take_refusal() is not None:
+        score, reason = 0.0, "blocked"
+    return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
 
 
 def _describe(error: BaseException) -> str:
@@ -121,9 +116,12 @@ def _describe(error: BaseException) -> str:
 class Template:
     """Forks, kills and reaps workers on the orders that arrive on the control socket."""
 
-    def __init__(self, control: socket.socket, library: Library, directory: str, limits: WorkerLimits) -> None:
+    def __init__(
+        self, control: socket.socket, library: Library, fences: Fences, directory: str, limits: WorkerLimits
+    ) -> None:
         self._control = control
         self._library = library
+        self._fences = fences
         self._directory = directory
         self._limits = limits
         self._workers: dict[int, int] = {}
@@ -164,7 +162,7 @@ class Template:
     def _spawn(self, worker: int, role: Role, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
-            _become_worker(self._library, role, descriptor, os.path.join(self._directory, str(worker)), self._limits)
+            self._become_worker(role, descriptor, os.path.join(self._directory, str(worker)))
         os.close(descriptor)
         self._workers[worker] = pid
         self._still_to_give_way.add(pid)
@@ -193,40 +191,44 @@ class Template:
         niceness = self._limits.niceness
         self._still_to_give_way -= {pid for pid in self._still_to_give_way if lower_group_priority(pid, niceness)}
 
+    def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:
+        """Run a worker to its end; never returns into the template's code."""
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            enter_worker(directory, self._limits, keep_fd=descriptor)
+            sock = socket.socket(fileno=descriptor)
+            if role is Role.MAKER:
+                serve_maker(self._library, sock)
+            else:
+                self._fences.raise_walls()
+                serve_judge(self._library, sock, self._fences)
+            status = 0
+        except ConnectionError:
+            status = 0
+        finally:
+            os._exit(status)
+
     def _report(self, event: dict[str, Any]) -> None:
         self._control.sendall(encode_frame(event))
-
-
-def _become_worker(library: Library, role: Role, descriptor: int, directory: str, limits: WorkerLimits) -> None:
-    """Run a worker to its end; never returns into the template's code."""
-    status = 1
-    try:
-        signal.set_wakeup_fd(-1)
-        enter_worker(directory, limits, keep_fd=descriptor)
-        sock = socket.socket(fileno=descriptor)
-        serve = serve_maker if role is Role.MAKER else serve_judge
-        serve(library, sock)
-        status = 0
-    except ConnectionError:
-        status = 0
-    finally:
-        os._exit(status)
 
 
 def main(control_fd: int, options: dict[str, Any]) -> None:
     control = socket.socket(fileno=control_fd)
     sys.path.extend(path for path in options["import_path"] if path not in sys.path)
     try:
-        library = Library(options["checkout"])
+        library = Library(options["checkout"], strict=options["strict_rewards"])
     except BaseException as error:
         control.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return
+    fences = prepare([*code_paths(), library.path]) if options["fence_judges"] else no_fences()
     hello = {
         "event": "hello",
         "version": library.version,
         "path": library.path,
         "tasks": library.tasks,
         "warnings": library.warnings,
+        "fences": fences.describe(),
     }
     control.sendall(encode_frame(hello))
     # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. What generators
@@ -234,7 +236,7 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    template = Template(control, library, options["directory"], WorkerLimits(**options["limits"]))
+    template = Template(control, library, fences, options["directory"], WorkerLimits(**options["limits"]))
     try:
         template.run()
     except ConnectionError:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import inspect
 import json
 import math
 import pickle
 import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from typing import Any
 
 from .deferred import PLOTTING, defer
 from .task_names import KNOWN_TASKS
+from .verifiers import find_flaw, preload, verify
 
 COMPOSITE = "composite"
 
@@ -35,23 +37,68 @@ class Generated:
     answer: str | None
     metadata_json: str
     entry: bytes
+    flaw: str | None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores answers to one entry; every verification gets an entry of its own, fresh from the bytes."""
+
+    task: str
+    dataset: Any
+    entry: bytes
+    strict: bool
+    with_tags: bool
+
+    def score(self, answer: str) -> float:
+        """The higher of the scores, in [0, 1], of the answer bare and inside its tags.
+
+        A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does, the
+        last one's error is raised. MemoryError ends it at once.
+        """
+        best: float | None = None
+        failure: BaseException | None = None
+        for form in (answer, f"<answer>{answer}</answer>") if self.with_tags else (answer,):
+            try:
+                value = self._verify(form)
+            except MemoryError:
+                raise
+            except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
+                failure = error
+            else:
+                best = value if best is None else max(best, value)
+                if best >= 1.0:
+                    break
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best
+
+    def _verify(self, form: str) -> float:
+        value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
+        if not math.isfinite(value):
+            raise ValueError(f"the verifier returned {value}")
+        return min(1.0, max(0.0, value))
 
 
 class Library:
-    """The imported library with its caches; one per worker process.
+    """The imported library with its caches; one per worker process. `strict` turns the corrections of verifiers on.
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
 
-    def __init__(self, checkout: str | None) -> None:
+    def __init__(self, checkout: str | None, *, strict: bool = True) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
         defer(PLOTTING)
         self._from_checkout = checkout is not None
+        self._strict = strict
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
+        preload(self.tasks)
         self._datasets: dict[str, Any] = {}
+        self._modules_with_tags: dict[str, bool] = {}
 
     @property
     def path(self) -> str:
@@ -98,26 +145,30 @@ class Library:
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=pickle.dumps(entry),
+            flaw=find_flaw(task, entry),
         )
 
-    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes) -> Callable[[str], float]:
-        """A function from an answer to its score in [0, 1]; each call gets an entry of its own, fresh from the bytes.
-
-        The function raises what the verifier raises, and ValueError for a score that is not a finite number.
-        """
+    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes) -> Scorer:
+        """The scorer of one entry; raises what unpickling the entry or building its task raises."""
         whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
         member: str = task
         if task == COMPOSITE:
             member, params = whole["metadata"]["source_dataset"], {}
-        score_answer = self._dataset(member, 0, params, reseed=False).score_answer
+        dataset = self._dataset(member, 0, params, reseed=False)
+        return Scorer(member, dataset, entry, strict=self._strict, with_tags=self._tags_may_count(member, dataset))
 
-        def score(answer: str) -> float:
-            value = float(score_answer(answer, pickle.loads(entry)))
-            if not math.isfinite(value):
-                raise ValueError(f"the verifier returned {value}")
-            return min(1.0, max(0.0, value))
+    def _tags_may_count(self, task: str, dataset: Any) -> bool:
+        """Whether an answer's tagged form is worth scoring.
 
-        return score
+        No verifier of the known tasks looks for the tags, so the tagged form can only earn by its letters being taken
+        for a part of the answer. Plain scores take it as it comes.
+        """
+        if not self._strict or task not in KNOWN_TASKS:
+            return True
+        module = type(dataset).__module__
+        if module not in self._modules_with_tags:
+            self._modules_with_tags[module] = "<answer" in inspect.getsource(sys.modules[module])
+        return self._modules_with_tags[module]
 
     def _dataset(self, task: str, seed: int, params: Mapping[str, Any], reseed: bool = True) -> Any:
         key = task + json.dumps(params, sort_keys=True, default=repr) if params else task

@@ -29,6 +29,8 @@ RESTART_PAUSE_S = 0.5
 MAX_SCORING_S = 1e6
 """More than any deadline: a judge that claims to have worked for longer lies."""
 
+JUDGE_REASONS = [reason.value for reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)]
+
 __all__ = ["LibraryInfo", "PoolSettings", "PoolStats", "WorkerPool"]
 
 
@@ -43,6 +45,10 @@ class PoolSettings:
     file_mb: int = 16
     niceness: int = 10
     start_timeout_s: float = 60.0
+    strict_rewards: bool = True
+    """Whether verifiers that pay for nonsense are corrected."""
+    fence_judges: bool = True
+    """Whether judges are shut in with what the operating system offers."""
     checkout: Path | None = None
     """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
@@ -56,6 +62,7 @@ class PoolStats:
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0
+    blocked: int = 0
     protocol_faults: int = 0
     workers_replaced: int = 0
     templates_started: int = 0
@@ -161,7 +168,12 @@ class WorkerPool:
 
     async def _start_template(self) -> LibraryInfo:
         limits = WorkerLimits(self._settings.memory_mb, self._settings.file_mb, self._settings.niceness)
-        self._template = Template(self._settings.checkout, limits)
+        self._template = Template(
+            self._settings.checkout,
+            limits,
+            strict_rewards=self._settings.strict_rewards,
+            fence_judges=self._settings.fence_judges,
+        )
         self.stats.templates_started += 1
         return await self._template.start(self._settings.start_timeout_s)
 
@@ -299,7 +311,9 @@ class WorkerPool:
             await self._await_ready(worker, spec)
         for position, answer in enumerate(answers):
             reply = await worker.receive(self._settings.scoring_deadline_s)
-            job.verdicts.append(_verdict(reply.header, position, answer, spec))
+            verdict = _verdict(reply.header, position, answer, spec)
+            self.stats.blocked += verdict.reason is Reason.BLOCKED
+            job.verdicts.append(verdict)
 
     async def _await_ready(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a judge has built a task; raises ScoringError when it cannot, or takes too long."""
@@ -338,6 +352,7 @@ def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
             metadata_json=reply.blob[:split].decode(),
             entry=reply.blob[split:],
             generation_s=header["generation_s"],
+            flaw=header["flaw"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
@@ -356,7 +371,8 @@ def _verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSp
         header.get("position") != position
         or not _is_number(score, 1.0)
         or not _is_number(seconds, MAX_SCORING_S)
-        or reason not in (Reason.SCORED.value, Reason.VERIFIER_ERROR.value)
+        or reason not in JUDGE_REASONS
+        or (score > 0.0 and reason != Reason.SCORED.value)
     ):
         raise ProtocolFault(f"a verdict that cannot be one: {str(header)[:200]}")
     return Verdict(float(score), Reason(reason), answer, float(seconds))

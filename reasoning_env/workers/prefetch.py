@@ -2,7 +2,7 @@
 
 Position k of the stream is always the same draw. A position whose problem is late holds up nobody: after a short
 patience the ones behind it are handed out, and it follows as soon as it is there. A position whose generation fails is
-drawn again, and a task that keeps failing is quarantined.
+drawn again, a task that keeps failing is quarantined, and a flawed problem is replaced by another of its task.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ PATIENCE_S = 0.1
 """How long the next position in order is waited for while later ones are ready."""
 
 
+MAX_FLAWED = 100
+"""Flawed problems of one position after which its task counts as failing, and another is drawn."""
+
+
 class Generator(Protocol):
     """The part of the worker pool that a stream uses."""
 
@@ -31,20 +35,27 @@ class Generator(Protocol):
 
 
 class Sampler(Protocol):
-    """Chooses what to generate: `draw` is pure but for the quarantine, which `quarantine` extends."""
+    """Chooses what to generate; pure but for the quarantine, which `quarantine` extends.
+
+    `redraw` gives another problem of the same task.
+    """
 
     def draw(self, index: int, attempt: int) -> ProblemSpec: ...
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
 
     def quarantine(self, task: str) -> None: ...
 
 
 @dataclass(frozen=True)
 class StreamStats:
-    """`ready` problems wait to be handed out; `passed_over` counts positions that came late and out of order."""
+    """`ready` problems wait to be handed out; `flawed` ones were drawn again because they must not be served, and
+    `passed_over` counts positions that came late and out of order."""
 
     ready: int
     served: int
     failures: int
+    flawed: int
     passed_over: int
     quarantined: tuple[str, ...]
 
@@ -84,6 +95,7 @@ class ProblemStream:
             sampler.quarantine(task)
         self._served = 0
         self._failures = 0
+        self._flawed = 0
         self._passed_over = 0
 
     def start(self) -> None:
@@ -129,6 +141,7 @@ class ProblemStream:
             ready=sum(task.done() for task in self._pending.values()),
             served=self._served,
             failures=self._failures,
+            flawed=self._flawed,
             passed_over=self._passed_over,
             quarantined=tuple(self._quarantined),
         )
@@ -152,17 +165,26 @@ class ProblemStream:
                 await asyncio.wait([self._pending[head]], timeout=patience_left)
 
     async def _fill(self, index: int) -> Problem:
-        attempt = 0
+        spec = self._sampler.draw(index, 0)
+        flaws = 0
         while True:
-            spec = self._sampler.draw(index, attempt)
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
             except GenerationError as error:
                 self._record_failure(spec, error)
-                attempt = spec.attempt + 1
-            else:
+                spec = self._sampler.draw(index, spec.attempt + 1)
+                continue
+            if problem.flaw is None:
                 self._failures_in_a_row.pop(spec.task, None)
                 return problem
+            self._flawed += 1
+            logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, problem.flaw)
+            flaws += 1
+            if flaws % MAX_FLAWED:
+                spec = self._sampler.redraw(spec)
+            else:
+                self._record_failure(spec, GenerationError(f"{MAX_FLAWED} flawed problems in a row: {problem.flaw}"))
+                spec = self._sampler.draw(index, spec.attempt + 1)
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError | WorkerError) -> None:
         self._failures += 1

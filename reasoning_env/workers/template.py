@@ -51,12 +51,16 @@ class DeadlineExceeded(Exception):
 
 @dataclass(frozen=True)
 class LibraryInfo:
-    """The library that the workers imported: its version, the folder it came from, and its tasks in name order."""
+    """The library that the workers imported: its version, the folder it came from, its tasks in name order.
+
+    `fences` says in a line what shuts the judges in, and what does not.
+    """
 
     version: str
     path: str
     tasks: tuple[TaskInfo, ...]
     warnings: tuple[str, ...]
+    fences: str
 
 
 class FrameStream(asyncio.Protocol):
@@ -165,8 +169,12 @@ class Worker:
 class Template:
     """The template process; `start` once, then `spawn` workers, then `stop`."""
 
-    def __init__(self, checkout: Path | None, limits: WorkerLimits) -> None:
+    def __init__(
+        self, checkout: Path | None, limits: WorkerLimits, *, strict_rewards: bool = True, fence_judges: bool = True
+    ) -> None:
         self._checkout = checkout
+        self._strict_rewards = strict_rewards
+        self._fence_judges = fence_judges
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -206,6 +214,7 @@ class Template:
             path=hello["path"],
             tasks=tuple(TaskInfo(name, category) for name, category in sorted(hello["tasks"].items())),
             warnings=tuple(hello["warnings"]),
+            fences=hello["fences"],
         )
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
@@ -214,6 +223,8 @@ class Template:
             "directory": self._directory,
             "import_path": [os.path.abspath(path) for path in sys.path if path],
             "limits": asdict(self._limits),
+            "strict_rewards": self._strict_rewards,
+            "fence_judges": self._fence_judges,
         }
         script = Path(__file__).with_name("child.py")
         # Two items of the same seed differ with another string hash seed in some tasks; threads would make forking

@@ -16,8 +16,8 @@ RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
 PENALISED = make_rollout(1.0, reward=0.0)
-STREAM = StreamStats(ready=5, served=9, failures=4, passed_over=2, quarantined=("maze", "sudoku"))
-POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7)
+STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, passed_over=2, quarantined=("maze", "sudoku"))
+POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, blocked=9, protocol_faults=7)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,10 @@ def test_report_tells_of_workers_stream_and_losses() -> None:
         "workers/replaced": 3,
         "workers/timeouts": 2,
         "workers/crashes": 1,
+        "workers/blocked": 9,
         "workers/protocol_faults": 7,
         "tasks/generation_failures": 4,
+        "tasks/flawed_problems": 3,
         "tasks/quarantined": 2,
     }
 

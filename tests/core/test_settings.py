@@ -42,6 +42,9 @@ REFUSED: dict[str, list[Any]] = {
     "max_failed_groups_in_a_row": [0, 100_001],
     "progress_interval_s": [0.0, 86_401.0],
     "debug_logging": ["perhaps"],
+    "strict_rewards": ["perhaps"],
+    "fence_judges": ["perhaps"],
+    "exclude_gameable": ["perhaps"],
     "suppress_base_env_logs": ["perhaps"],
 }
 FROM_TEXT: dict[str, tuple[str, Any]] = {
@@ -76,6 +79,9 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "max_failed_groups_in_a_row": ("1", 1),
     "progress_interval_s": ("0.1", 0.1),
     "debug_logging": ("1", True),
+    "strict_rewards": ("off", False),
+    "fence_judges": ("off", False),
+    "exclude_gameable": ("no", False),
     "suppress_base_env_logs": ("0", False),
 }
 
@@ -139,6 +145,8 @@ def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
         worker_memory_mb=600,
         worker_niceness=7,
         worker_start_timeout_s=8.0,
+        strict_rewards=False,
+        fence_judges=False,
     )
     assert settings.pool_settings(tmp_path) == PoolSettings(
         makers=3,
@@ -147,5 +155,7 @@ def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
         memory_mb=600,
         niceness=7,
         start_timeout_s=8.0,
+        strict_rewards=False,
+        fence_judges=False,
         checkout=tmp_path,
     )

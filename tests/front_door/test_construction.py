@@ -6,11 +6,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env import ConfigError
+from reasoning_env import ConfigError, gameable_tasks
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
 from .conftest import MakeEnv, make_config, make_env_object
@@ -122,3 +123,23 @@ async def test_in_atropos_test_mode_it_starts_without_any_server(make_env: MakeE
 
     env = await make_env(testing, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
+
+
+async def test_gameable_tasks_are_not_trained_on_but_evaluated(
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = await make_env(tasks=[], strict_rewards=False)
+    assert "not trained on" in caplog.text
+    assert "coin_flip (0 is a prefix of every probability)" in caplog.text
+    trained, evaluated = env._backend.training_tasks, env._backend.tasks
+    assert set(evaluated) - set(trained) == set(gameable_tasks(strict_rewards=False))
+    assert len(evaluated) == 106
+
+
+@pytest.mark.parametrize("fields", [{"tasks": ["coin_flip"]}, {"tasks": "all", "exclude_gameable": False}])
+async def test_gameable_tasks_are_trained_on_when_that_is_asked_for(
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, fields: dict[str, Any]
+) -> None:
+    env = await make_env(strict_rewards=False, **fields)
+    assert "not trained on" not in caplog.text
+    assert "coin_flip" in env._backend.training_tasks

@@ -82,6 +82,16 @@ def test_redraws_choose_the_task_anew() -> None:
     assert {sampler.draw(0, attempt).task for attempt in range(50)} == set(TASKS)
 
 
+def test_redraw_stays_with_the_task_and_the_position() -> None:
+    sampler = _sampler()
+    spec = sampler.draw(7, 0)
+    drawn = [spec]
+    for attempt in range(1, 30):
+        drawn.append(sampler.redraw(drawn[-1]))
+        assert (drawn[-1].task, drawn[-1].index, drawn[-1].attempt) == (spec.task, 7, attempt)
+    assert len({spec.seed for spec in drawn}) == len(drawn)
+
+
 def test_quarantined_task_is_drawn_no_more_and_the_attempt_tells() -> None:
     before = [_sampler().draw(index, 0) for index in range(100)]
     sampler = _sampler()

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.tasks import composite_members, select_tasks
+from reasoning_env.tasks import composite_members, exclude_tasks, gameable_tasks, select_tasks
+from reasoning_env.workers.task_names import KNOWN_TASKS
 
 AVAILABLE = ["sudoku", "composite", "chain_sum", "mini_sudoku"]
 
@@ -38,3 +39,21 @@ def test_composite_is_made_of_the_other_selected_tasks() -> None:
 
 def test_composite_alone_is_made_of_all_other_tasks() -> None:
     assert composite_members(AVAILABLE, ["composite"]) == ("chain_sum", "mini_sudoku", "sudoku")
+
+
+def test_unwanted_tasks_are_excluded_and_told() -> None:
+    assert exclude_tasks(("a", "b", "c"), (), {"b", "x"}) == (("a", "c"), ("b",))
+
+
+def test_unwanted_task_that_was_named_stays() -> None:
+    assert exclude_tasks(("a", "b", "c"), ("b", "c"), {"b"}) == (("a", "b", "c"), ())
+
+
+def test_fewer_tasks_are_gameable_under_strict_rewards() -> None:
+    strict, plain = (gameable_tasks(strict_rewards=strict) for strict in (True, False))
+    assert strict.keys() < plain.keys()
+    assert plain["coin_flip"] == "0 is a prefix of every probability"
+
+
+def test_gameable_tasks_are_tasks() -> None:
+    assert gameable_tasks(strict_rewards=False).keys() <= KNOWN_TASKS

@@ -16,6 +16,9 @@ from reasoning_env.workers import PoolSettings, WorkerPool
 PATIENCE_S = 20.0
 """Generous, for machines that do much else at the time; nothing here waits that long when all is well."""
 
+UNFENCED = {"fence_judges": False}
+"""The fake library's verifiers misbehave on purpose, in ways that walls around judges would not let them."""
+
 
 def spec(task: str = "ok", seed: int = 1, **params: Any) -> ProblemSpec:
     return ProblemSpec(task, seed, Split.TRAIN, index=0, params=params)
@@ -25,7 +28,7 @@ def spec(task: str = "ok", seed: int = 1, **params: Any) -> ProblemSpec:
 async def running_pool(checkout: Path, **settings: Any) -> AsyncIterator[WorkerPool]:
     """A started pool with one maker and one judge unless told otherwise, all of whose workers are forked."""
     pool_settings = PoolSettings(
-        **{"makers": 1, "judges": 1, "scoring_deadline_s": PATIENCE_S, "checkout": checkout, **settings}
+        **{**UNFENCED, "makers": 1, "judges": 1, "scoring_deadline_s": PATIENCE_S, "checkout": checkout, **settings}
     )
     pool = WorkerPool(pool_settings)
     await pool.start()

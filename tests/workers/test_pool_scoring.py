@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.workers import WorkerPool
+from reasoning_env.workers import PoolSettings, WorkerPool
 from reasoning_env.workers.pool import _verdict
 from reasoning_env.workers.protocol import FRAME, ProtocolFault, encode_frame
 
@@ -108,6 +109,27 @@ async def test_two_deadly_answers_each_get_their_second_try(pool: WorkerPool) ->
     problem = await make(pool, seed=3)
     verdicts = await pool.score(problem, ["crash", "crash again", "3"])
     assert _shape(verdicts) == [(0.0, Reason.CRASH), (0.0, Reason.CRASH), RIGHT]
+
+
+@pytest.mark.parametrize("act", ["noisy", "big_file", "spawn {pid}", "once {marker} noisy"])
+async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(
+    fake_library: Path, tmp_path: Path, act: str
+) -> None:
+    async with running_pool(fake_library, fence_judges=True) as pool:
+        problem = await make(pool, seed=3)
+        answer = act.format(pid=tmp_path / "pid", marker=tmp_path / "marker")
+        assert _shape(await pool.score(problem, ["3", answer, "3 "])) == [RIGHT, (0.0, Reason.BLOCKED), WRONG]
+        assert (pool.stats.blocked, pool.stats.workers_replaced) == (1, 0)
+        assert not {"pid", "pid.part", "marker"} & {path.name for path in tmp_path.iterdir()}
+
+
+async def test_library_info_tells_of_the_walls(fake_library: Path) -> None:
+    for fenced, told in ((True, "fenced by .*audit hook"), (False, "fenced by nothing; .*fence_judges is off")):
+        pool = WorkerPool(PoolSettings(makers=1, judges=1, checkout=fake_library, fence_judges=fenced))
+        try:
+            assert re.search(told, (await pool.start()).fences)
+        finally:
+            await pool.close()
 
 
 async def test_hanging_verifier_times_out_for_its_answer_only(fake_library: Path) -> None:
@@ -236,6 +258,8 @@ FORGED_FIELDS = {
     "reason unknown": {"reason": "excellent"},
     "reason of another": {"reason": "timeout"},
     "reason a list": {"reason": ["scored"]},
+    "reason of a failure with a score": {"reason": "verifier_error"},
+    "reason of a refusal with a score": {"reason": "blocked"},
     "position ahead": {"position": 1},
     "position text": {"position": "0"},
 }
@@ -254,7 +278,7 @@ def test_verdict_is_in_range_or_a_protocol_fault(fields: dict[str, Any]) -> None
     except ProtocolFault:
         return
     assert 0.0 <= verdict.score <= 1.0
-    assert verdict.reason in (Reason.SCORED, Reason.VERIFIER_ERROR)
+    assert verdict.reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)
 
 
 def test_genuine_verdict_is_taken_over() -> None:

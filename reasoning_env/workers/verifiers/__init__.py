@@ -1,0 +1,35 @@
+"""Verifiers that hostile text cannot break or cheat: the library's own, with guards before and corrections after them.
+
+Runs inside workers only. Nothing here imports reasoning_gym; the library's datasets are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .corrections import CORRECTIONS
+from .flaws import find_flaw
+from .guards import GUARDS, Dataset, Entry
+
+__all__ = ["CORRECTIONS", "GUARDS", "Dataset", "Entry", "find_flaw", "preload", "verify"]
+
+
+ALGEBRAIC_TASKS = frozenset({"intermediate_integration", "polynomial_multiplication", "simple_integration"})
+
+
+def preload(tasks: Iterable[str]) -> None:
+    """Import what the guards of some tasks import late, so that forked workers share it."""
+    if not ALGEBRAIC_TASKS.isdisjoint(tasks):
+        from . import algebra
+
+        algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
+
+
+def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
+    """The score of one answer. Raises whatever the library's verifier raises."""
+    guard = GUARDS.get(task)
+    score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
+    correction = CORRECTIONS.get(task)
+    if not strict or correction is None:
+        return score
+    return correction.apply(answer, entry, dataset, score)

@@ -1,0 +1,431 @@
+"""Every probe runs in a process of its own, forked from a fresh interpreter, behind some of the walls or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 100
+NOBODY = 65534
+
+LANDLOCK, SECCOMP, HOOK = "Landlock", "seccomp", "audit hook"
+BOTH = (LANDLOCK, SECCOMP)
+ALL = ("no_new_privs", "process limit", LANDLOCK, SECCOMP, HOOK)
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """Source that is to be refused: by which walls of the operating system, each alone, and as which audit event."""
+
+    source: str
+    walls: tuple[str, ...]
+    event: str
+
+
+HOSTILE: Mapping[str, Hostile] = {
+    "write a file": Hostile("open(CLOSED + '/new', 'w')", BOTH, "open"),
+    "write a file below a read folder": Hostile("open(OPEN + '/new', 'w')", BOTH, "open"),
+    "append to a file": Hostile("open(CLOSED + '/kept', 'a')", BOTH, "open"),
+    "update a file": Hostile("open(OPEN + '/text', 'r+')", BOTH, "open"),
+    "empty a file": Hostile("os.open(OPEN + '/text', os.O_RDONLY | os.O_TRUNC)", BOTH, "open"),
+    "remove a file": Hostile("os.unlink(CLOSED + '/doomed')", BOTH, "os.remove"),
+    "rename a file": Hostile("os.rename(CLOSED + '/movable', CLOSED + '/moved')", BOTH, "os.rename"),
+    "make a folder": Hostile("os.mkdir(CLOSED + '/folder')", BOTH, "os.mkdir"),
+    "make a link": Hostile("os.symlink('/etc', CLOSED + '/link')", BOTH, "os.symlink"),
+    "change permissions": Hostile("os.chmod(CLOSED + '/kept', 0o600)", (SECCOMP,), "os.chmod"),
+    "change times": Hostile("os.utime(CLOSED + '/kept')", (SECCOMP,), "os.utime"),
+    "read a system file": Hostile("open('/etc/passwd').read()", (LANDLOCK,), "open"),
+    "read through dots": Hostile("open(OPEN + '/..' * 20 + '/etc/passwd')", (LANDLOCK,), "open"),
+    "read in the working folder": Hostile("open('kept')", (LANDLOCK,), "open"),
+    "read the parent's environment": Hostile("open(f'/proc/{os.getppid()}/environ').read()", (LANDLOCK,), "open"),
+    "list a folder": Hostile("os.listdir('/etc')", (LANDLOCK,), "os.listdir"),
+    "scan a folder": Hostile("list(os.scandir(CLOSED))", (LANDLOCK,), "os.scandir"),
+    "open a network socket": Hostile("socket.socket()", (SECCOMP,), "socket.__new__"),
+    "open a local socket": Hostile("socket.socketpair()", (SECCOMP,), "socket.__new__"),
+    "send to an address": Hostile("sender.sendto(b'x', 'address')", (SECCOMP,), "socket.sendto"),
+    "fork": Hostile("os.fork() or os._exit(0)", (SECCOMP,), "os.fork"),
+    "start a program": Hostile("subprocess.run(['/bin/true'], check=True)", BOTH, "subprocess.Popen"),
+    "become a program": Hostile("os.execv('/bin/true', ['true'])", BOTH, "os.exec"),
+    "signal the parent": Hostile("os.kill(os.getppid(), 0)", (SECCOMP,), "os.kill"),
+    "signal the group": Hostile("os.killpg(os.getpgrp(), 0)", (SECCOMP,), "os.killpg"),
+    "signal through a file": Hostile("fcntl.fcntl(kept, fcntl.F_SETOWN, os.getppid())", (SECCOMP,), "fcntl.fcntl"),
+    "signal through a socket": Hostile(
+        "fcntl.ioctl(left, 0x8901, os.getppid().to_bytes(4, sys.byteorder))", (SECCOMP,), "fcntl.ioctl"
+    ),
+    "raise a limit": Hostile(
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))",
+        (SECCOMP,),
+        "resource.setrlimit",
+    ),
+    "outlive the parent": Hostile(
+        "if ctypes.CDLL(None, use_errno=True).prctl(1, 0, 0, 0, 0):\n    raise OSError(ctypes.get_errno(), 'prctl')",
+        (SECCOMP,),
+        "ctypes.dlopen",
+    ),
+}
+"""What the operating system can tell. Whether the hook is told as well is up to the names of its events."""
+
+HOSTILE_CODE: Mapping[str, Hostile] = {
+    "evaluate text": Hostile("eval('1 + 1')", (), "exec"),
+    "execute text": Hostile("exec('x = 1')", (), "exec"),
+    "execute compiled text": Hostile("exec(compile('x = 1', '<answer>', 'exec'))", (), "exec"),
+    "evaluate a type hint": Hostile(
+        "import typing\nclass C:\n    x: 'type(1)'\nassert typing.get_type_hints(C)", (), "exec"
+    ),
+    "parse with sympy": Hostile("import sympy\nsympy.parse_expr('x + 1')", (), "exec"),
+    "build a function with sympy": Hostile("import sympy\nsympy.lambdify([], sympy.pi)", (), "exec"),
+    "alter code": Hostile("function.__code__.replace(co_name='x')", (), "code.__new__"),
+    "build a function": Hostile("type(function)(function.__code__, {})", (), "function.__new__"),
+    "look through memory": Hostile("import gc\ngc.get_objects()", (), "gc.get_objects"),
+    "read memory": Hostile("ctypes.string_at(id(1), 4)", (), "ctypes.string_at"),
+    "run a shell": Hostile("os.system('true')", (), "os.system"),
+    "change the environment": Hostile("os.environ['A'] = 'b'", (), "os.putenv"),
+    "trace": Hostile("sys.settrace(None)", (), "sys.settrace"),
+    "read other frames": Hostile("sys._current_frames()", (), "sys._current_frames"),
+    "make a temporary folder": Hostile("import tempfile\ntempfile.mkdtemp(dir=CLOSED)", (), "tempfile.mkdtemp"),
+    "remove a tree": Hostile("import shutil\nshutil.rmtree(CLOSED + '/tree')", (), "shutil.rmtree"),
+}
+"""What the hook alone has to refuse."""
+
+HARMLESS: Mapping[str, str] = {
+    "import a module that makes code": (
+        "import sample\nassert sample.Point(1).x + sample.Pair(1, 2).b + sample.made == 7"
+    ),
+    "import pure Python": "assert 'colorsys' not in sys.modules\nimport colorsys",
+    "import an extension": (
+        "import importlib.util\n"
+        "names = [name for name in ('_lsprof', '_zoneinfo', 'cmath', '_elementtree') if name not in sys.modules]\n"
+        "specs = [spec for spec in map(importlib.util.find_spec, names) if spec and '.so' in (spec.origin or '')]\n"
+        "assert specs[0].loader.create_module(specs[0])"
+    ),
+    "fail to import": "try:\n    import there_is_no_such_module\nexcept ModuleNotFoundError:\n    pass",
+    "make classes at run time": (
+        "import collections\nassert collections.namedtuple('P', 'a b')(1, 2).b == 2\n"
+        "assert dataclasses.make_dataclass('D', ['a'])(1).a == 1"
+    ),
+    "calculate with numpy": (
+        "assert 'numpy' not in sys.modules\nimport numpy\n"
+        "assert numpy.isclose(numpy.linalg.det(numpy.eye(2)), 1) and numpy.random.default_rng(1).random() < 1"
+    ),
+    "differentiate and simplify with sympy": (
+        "assert 'sympy' not in sys.modules\nimport sympy\nx = sympy.Symbol('x')\n"
+        "slope = sympy.diff(x**3 * sympy.sin(x), x)\n"
+        "assert sympy.simplify(slope) == x**2 * (x * sympy.cos(x) + 3 * sympy.sin(x))"
+    ),
+    "use the tables of sympy": (
+        "import sympy\nfrom sympy.integrals.meijerint import meijerint_indefinite\n"
+        "from sympy.simplify.hyperexpand import FormulaCollection\nx = sympy.Symbol('x')\n"
+        "assert meijerint_indefinite(sympy.exp(-x**2), x) and FormulaCollection().formulae"
+    ),
+    "read a literal": "import ast\nassert ast.literal_eval('[1, (2, 3)]') == [1, (2, 3)]\nast.parse('a + b')",
+    "unpickle an entry": (
+        "import fractions, pickle\nentry = {'answer': (1, 'a'), 'metadata': {1: fractions.Fraction(1, 3)}}\n"
+        "assert pickle.loads(pickle.dumps(entry)) == entry"
+    ),
+    "talk on an inherited socket": (
+        "left.sendall(b'question')\nassert right.recv(8) == b'question'\n"
+        "right.sendall(b'answer')\nassert left.recv_into(bytearray(6)) == 6"
+    ),
+    "read below a read folder": "assert open(OPEN + '/text').read() == 'text'",
+    "list a read folder": "assert 'text' in os.listdir(OPEN) and list(pathlib.Path(OPEN).glob('te*'))",
+    "read an open file": "assert os.read(kept, 4) == b'kept'",
+    "write to an open file": "open(null, 'w').write('x')",
+    "ask for a limit": "resource.getrlimit(resource.RLIMIT_AS)",
+}
+
+OTHERS = {
+    "start a thread": "import _thread\n_thread.start_new_thread(int, ())",
+    "add a hook": "heard = []\nsys.addaudithook(lambda *event: heard.append(event))\nsys.audit('x')\nassert heard",
+    "swallow": "try:\n    eval('1')\nexcept:\n    pass",
+    "swallow two": "for probe in (lambda: os.kill(os.getppid(), 0), lambda: eval('1')):\n"
+    "    try:\n        probe()\n    except Exception:\n        pass",
+    "forget": "try:\n    eval('1')\nexcept OSError:\n    pass\nassert standing.take_refusal() == 'exec'",
+}
+
+SAMPLE = """
+import collections, ctypes, dataclasses, enum, os
+@dataclasses.dataclass(frozen=True)
+class Point:
+    x: int
+Pair = collections.namedtuple("Pair", "a b")
+Colour = enum.Enum("Colour", "RED GREEN")
+exec("made = eval('2 + 2')")
+os.environ["SAMPLE"] = "1"
+ctypes.string_at(b"text")
+def function():
+    return 1
+function.__code__.replace(co_name="other")
+type(function)(function.__code__, {})
+"""
+
+DRIVER = """
+import ctypes, dataclasses, fcntl, json, os, pathlib, resource, socket, subprocess, sys
+from reasoning_env.workers import fences
+
+plan = json.load(sys.stdin)
+OPEN, CLOSED = plan["open"], plan["closed"]
+os.chdir(CLOSED)
+sys.path += [CLOSED, OPEN]
+left, right = socket.socketpair()
+receiver, sender = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+receiver.bind("address")
+kept, null = os.open("kept", os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
+
+def function():
+    pass
+
+prepared = fences.prepare([*fences.code_paths(), OPEN])
+standing = dataclasses.replace(prepared, walls=tuple(wall for wall in prepared.walls if wall.name in plan["walls"]))
+
+probes = []
+for source in plan["sources"]:
+    space = dict(globals())
+    exec("def probe():\\n" + "".join(f"    {line}\\n" for line in source.splitlines()), space)
+    probes.append(space["probe"])
+
+sys.path_importer_cache.clear()  # as when a folder has changed since it was last looked through
+
+def run(probe):
+    outcome = "ran"
+    if standing.walls:
+        standing.raise_walls()
+    try:
+        probe()
+    except BaseException as error:
+        outcome = f"{type(error).__name__}: {error}"
+    return {"outcome": outcome, "refused": standing.take_refusal()}
+
+results = []
+for probe in probes:
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write_end, json.dumps(run(probe)).encode())
+        finally:
+            os._exit(1)
+    os.close(write_end)
+    with open(read_end, "rb") as report:
+        text = report.read()
+    status = os.waitpid(pid, 0)[1]
+    became_another_program = not text and status == 0
+    outcome = "ran" if became_another_program else "died"
+    results.append(json.loads(text) if text else {"outcome": outcome, "refused": None})
+print(json.dumps({"standing": [wall.name for wall in prepared.walls], "missing": prepared.missing, "results": results}))
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which walls hold on this machine, why the others do not, and what became of each probe."""
+
+    standing: list[str]
+    missing: dict[str, str]
+    outcomes: dict[str, str]
+    refused: dict[str, str | None]
+
+
+Runner = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """All probes behind the named walls, run once for each set of them and skipped where one does not hold."""
+    runs: dict[tuple[str, ...], Run] = {}
+
+    def behind(*walls: str) -> Run:
+        if walls not in runs:
+            runs[walls] = _run_probes(walls, tmp_path_factory.mktemp("fences"))
+        for wall in walls:
+            if wall in runs[walls].missing:
+                pytest.skip(f"{wall}: {runs[walls].missing[wall]}")
+        return runs[walls]
+
+    return behind
+
+
+def _run_probes(walls: tuple[str, ...], folder: Path) -> Run:
+    readable, closed = folder / "open", folder / "closed"
+    readable.mkdir()
+    (readable / "text").write_text("text")
+    (readable / "sample.py").write_text(SAMPLE)
+    (closed / "tree").mkdir(parents=True)
+    for name in ("kept", "doomed", "movable"):
+        (closed / name).write_text("kept")
+    hostile = {name: probe.source for name, probe in {**HOSTILE, **HOSTILE_CODE}.items()}
+    sources = {**hostile, **HARMLESS, **OTHERS}
+    plan = {"walls": walls, "open": str(readable), "closed": str(closed), "sources": list(sources.values())}
+    report = json.loads(_python(DRIVER, json.dumps(plan)))
+    results = dict(zip(sources, report["results"], strict=True))
+    return Run(
+        report["standing"],
+        report["missing"],
+        {name: result["outcome"] for name, result in results.items()},
+        {name: result["refused"] for name, result in results.items()},
+    )
+
+
+def _python(script: str, text: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""},
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _prepared(changes: str) -> dict[str, Any]:
+    """What a fresh interpreter prepares after the changes were made to it."""
+    script = (
+        f"import json, os, signal, sys, time\nfrom reasoning_env.workers import fences\n{changes}\n"
+        "made = fences.prepare(fences.code_paths())\n"
+        "print(json.dumps([[wall.name for wall in made.walls], made.missing, made.describe()]))"
+    )
+    standing, missing, line = json.loads(_python(script))
+    return {"standing": standing, "missing": missing, "line": line}
+
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the probes are written for Linux")
+
+
+@on_linux
+@pytest.mark.parametrize("name", [*HOSTILE, *HOSTILE_CODE, "start a thread"])
+def test_without_walls_every_hostile_probe_gets_through(behind: Runner, name: str) -> None:
+    assert behind().outcomes[name] == "ran"
+
+
+@on_linux
+@pytest.mark.parametrize(("name", "wall"), [(name, wall) for name, probe in HOSTILE.items() for wall in probe.walls])
+def test_each_wall_of_the_operating_system_refuses_alone(behind: Runner, name: str, wall: str) -> None:
+    run = behind("no_new_privs", wall)
+    assert run.outcomes[name].startswith(("PermissionError", "ValueError: not allowed to raise"))
+    assert run.refused[name] is None
+
+
+def test_no_thread_starts_behind_seccomp(behind: Runner) -> None:
+    assert "can't start new thread" in behind("no_new_privs", SECCOMP).outcomes["start a thread"]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, *HOSTILE_CODE])
+def test_audit_hook_refuses_alone_and_remembers_the_event(behind: Runner, name: str) -> None:
+    run = behind(HOOK)
+    event = {**HOSTILE, **HOSTILE_CODE}[name].event
+    assert run.outcomes[name] == f"Refused: a judge may not do this: {event}"
+    assert run.refused[name] == event
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_judges_need_works_behind_all_walls(behind: Runner, name: str) -> None:
+    run = behind(*(wall for wall in ALL if wall in behind().standing))
+    assert run.outcomes[name] == "ran"
+    assert run.refused[name] is None
+
+
+def test_audit_hook_lets_no_other_hook_in(behind: Runner) -> None:
+    assert behind().outcomes["add a hook"] == "ran"
+    # The interpreter keeps this refusal from the caller.
+    run = behind(HOOK)
+    assert run.outcomes["add a hook"].startswith("AssertionError")
+    assert run.refused["add a hook"] == "sys.addaudithook"
+
+
+def test_refusal_is_remembered_although_the_exception_was_swallowed(behind: Runner) -> None:
+    run = behind(HOOK)
+    assert run.outcomes["swallow"] == "ran"
+    assert run.refused["swallow"] == "exec"
+
+
+def test_first_of_several_refusals_is_remembered(behind: Runner) -> None:
+    assert behind(HOOK).refused["swallow two"] == "os.kill"
+
+
+def test_refusal_is_forgotten_once_it_is_taken(behind: Runner) -> None:
+    run = behind(HOOK)
+    assert run.outcomes["forget"] == "ran"
+    assert run.refused["forget"] is None
+
+
+def test_every_wall_either_holds_or_has_its_reason() -> None:
+    prepared = _prepared("")
+    assert sorted([*prepared["standing"], *prepared["missing"]]) == sorted(ALL)
+    assert HOOK in prepared["standing"]
+    assert all(prepared["missing"].values())
+    assert prepared["line"].startswith(f"judges are fenced by {', '.join(prepared['standing'])}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_ordinary_user_has_the_walls_of_root_and_the_process_limit() -> None:
+    become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); fences.code_paths = lambda: []"
+    pytest.importorskip("landlock")
+    try:
+        import pyseccomp  # noqa: F401
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(str(error))
+    standing = {*_prepared("")["standing"], "process limit"}
+    assert set(_prepared(become)["standing"]) == standing
+
+
+@pytest.mark.parametrize(
+    ("wall", "changes", "reason"),
+    [
+        (LANDLOCK, "sys.modules['landlock'] = None", "the package landlock is not installed"),
+        (SECCOMP, "sys.modules['pyseccomp'] = None", "the package pyseccomp is not installed"),
+        (
+            SECCOMP,
+            "import ctypes.util\nfind = ctypes.util.find_library\n"
+            "ctypes.util.find_library = lambda name: None if name == 'seccomp' else find(name)",
+            "Unable to find libseccomp",
+        ),
+    ],
+)
+def test_missing_package_costs_its_wall_alone(wall: str, changes: str, reason: str) -> None:
+    if wall == SECCOMP and "Unable" in reason:
+        pytest.importorskip("pyseccomp", exc_type=(ImportError, RuntimeError))
+    usual, prepared = _prepared(""), _prepared(changes)
+    assert prepared["missing"][wall] == reason
+    assert set(prepared["standing"]) == {*usual["standing"]} - {wall}
+    assert f"{wall} ({reason})" in prepared["line"]
+
+
+def test_system_other_than_linux_keeps_the_audit_hook() -> None:
+    prepared = _prepared("sys.platform = 'darwin'")
+    assert {name for name, reason in prepared["missing"].items() if reason == "there is none on darwin"} == {
+        "no_new_privs",
+        LANDLOCK,
+        SECCOMP,
+    }
+    assert HOOK in prepared["standing"]
+
+
+@pytest.mark.parametrize(
+    ("put_up", "reason"),
+    [
+        ("None", "it refuses this user nothing"),
+        ("time.sleep(60)", "its trial did not end"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "its trial did not end"),
+        ("open('/no/such/file')", "No such file or directory"),
+    ],
+)
+def test_wall_that_fails_its_trial_is_left_out(put_up: str, reason: str) -> None:
+    prepared = _prepared(
+        "fences.TRIAL_DEADLINE_S = 0.5\n"
+        f"fences._seccomp = lambda: fences.Wall('seccomp', lambda: {put_up}, lambda: None)"
+    )
+    assert prepared["missing"][SECCOMP] == reason
+    assert SECCOMP not in prepared["standing"]
+    assert HOOK in prepared["standing"]

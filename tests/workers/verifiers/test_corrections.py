@@ -1,0 +1,707 @@
+"""Each correction in both directions: it refuses its nonsense, and leaves the library's score to everything honest.
+
+`CASES` has one row for each correction. An entry that says nothing about a correction (a grid whose empty board is the
+right one, a number that is prime) gives no answers and is passed over.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import pytest
+import reasoning_gym
+from reasoning_gym.logic.propositional_logic import Expression
+
+from reasoning_env.workers.verifiers import CORRECTIONS, verify
+
+Answers = Callable[[Any], list[str]]
+TIMES = "\N{MULTIPLICATION SIGN}"
+SEED = 70_000
+
+
+def _none(entry: Any) -> list[str]:
+    return []
+
+
+def _same(entry: Any) -> Any:
+    return entry
+
+
+@dataclass(frozen=True)
+class Case:
+    """`nonsense` earns `floor` at most and less than from the library; `right` and `partial` answers keep their score.
+
+    `adapt` makes an entry of a kind that the library gives too rarely; `params` are those of the task.
+    """
+
+    nonsense: Answers
+    right: Answers
+    partial: Answers
+    floor: float = 0.0
+    count: int = 60
+    params: Mapping[str, Any] = field(default_factory=dict)
+    adapt: Callable[[Any], Any] = _same
+
+
+def _oracle(entry: Any) -> str:
+    return str(entry["answer"])
+
+
+# ------------------------------------------------------------------ one of a few options
+
+
+def _choice(*options: str) -> Case:
+    every = [" ".join(options), "".join(options), ", ".join(options[::-1]), f"either {' or '.join(options)}."]
+
+    def both(entry: Any) -> list[str]:
+        """All options, and words that one of them is a part of."""
+        other = next(option for option in options if option != _oracle(entry))
+        return [*every, f"{_oracle(entry)}x", f"{_oracle(entry)} {other}", f"{other.upper()}{_oracle(entry)}"]
+
+    def right(entry: Any) -> list[str]:
+        return [_oracle(entry), f"'{_oracle(entry)}'", f"{_oracle(entry)}."]
+
+    def partial(entry: Any) -> list[str]:
+        return [*(option for option in options if option != _oracle(entry)), f"It is {_oracle(entry)}", "I give up"]
+
+    return Case(both, right, partial)
+
+
+def _halting() -> Case:
+    nonsense = ["I don't know", "x", "0", "maybe", "True False", "TrueFalse", "False or True", "{}"]
+
+    def right(entry: Any) -> list[str]:
+        said = _oracle(entry)
+        return [
+            f"The answer is {said}",
+            f"**{said}**",
+            said,
+            said.lower(),
+            said.upper(),
+            f" {said} ",
+            f'"{said}"',
+            f"'{said}'",
+            f"`{said}`",
+            f"{said}.",
+        ]
+
+    return Case(lambda entry: [*nonsense, str(_oracle(entry) != "True")], right, _none)
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def _coin_flip() -> Case:
+    def nonsense(entry: Any) -> list[str]:
+        return ["0", "0.0", "0/7", "-0", "0e5", "0,0", *(f"0.{digit}" for digit in "123456789")][:6]
+
+    def right(entry: Any) -> list[str]:
+        exact = Fraction(_oracle(entry))
+        return [
+            _oracle(entry),
+            f"{exact.numerator}/{exact.denominator}",
+            _oracle(entry).removeprefix("0"),
+            f"{float(exact):.9f}",
+            f"{float(exact):.5e}",
+            f"{float(exact):.5f}",
+        ]
+
+    def partial(entry: Any) -> list[str]:
+        return ["-0.5", "2", "50%", "about a half"]
+
+    return Case(nonsense, right, partial, params={"max_trials": 10})
+
+
+def _complex_arithmetic() -> Case:
+    nonsense = ["nan", "NaN", "nan+nani", "nani", "(nan)", " nan", "-nan", "1+nani", "n a n", "N an"]
+
+    def right(entry: Any) -> list[str]:
+        real, imaginary = (int(part) for part in entry["metadata"]["result"])
+        return [_oracle(entry), f"{real}{imaginary:+}i", f"({real} {imaginary:+} j)".replace(" j", "j")]
+
+    def partial(entry: Any) -> list[str]:
+        real, imaginary = (int(part) for part in entry["metadata"]["result"])
+        return [f"{real + 1}{imaginary:+}i", f"{real}{imaginary + 2:+}i", f"{real}", f"{imaginary}i", "1e999", "no"]
+
+    return Case(lambda entry: nonsense, right, partial)
+
+
+def _gsm_symbolic() -> Case:
+    def partial(entry: Any) -> list[str]:
+        return [f"{int(_oracle(entry)) + 1}", f"-{int(_oracle(entry)) + 1}", "many"]
+
+    return Case(
+        lambda entry: [f"-{_oracle(entry)}", f"it is -{_oracle(entry)}.00"],
+        lambda entry: [_oracle(entry), f"${_oracle(entry)}", f"- {_oracle(entry)} apples", f"{_oracle(entry)}.0"],
+        partial,
+        floor=0.01,
+    )
+
+
+def _number_sorting() -> Case:
+    def nonsense(entry: Any) -> list[str]:
+        count = len(json.loads(_oracle(entry).replace("'", '"')))
+        spellings = ("NaN", '"nan"', "'NaN'", '" nan "', '"-nan"', '"+NAN"')
+        return [f"[{', '.join([spelling] * count)}]" for spelling in spellings]
+
+    def right(entry: Any) -> list[str]:
+        numbers = json.loads(_oracle(entry).replace("'", '"'))
+        return [_oracle(entry), json.dumps(numbers), json.dumps([float(number) for number in numbers], indent=1)]
+
+    def partial(entry: Any) -> list[str]:
+        numbers = json.loads(_oracle(entry).replace("'", '"'))
+        return [json.dumps(numbers[::-1]), json.dumps(numbers[1:]), json.dumps(["x", *numbers[1:]]), "[]", "none"]
+
+    return Case(nonsense, right, partial)
+
+
+def _prime_factorization() -> Case:
+    def is_composite(entry: Any) -> bool:
+        return TIMES in _oracle(entry)
+
+    def nonsense(entry: Any) -> list[str]:
+        number = entry["metadata"]["number"]
+        spelt = [
+            f"{number}",
+            f"1 {TIMES} {number}",
+            f"{number}{TIMES}1{TIMES}1",
+            f"-1 {TIMES} -{number}",
+            f"{number} ×",
+        ]
+        return spelt if is_composite(entry) else []
+
+    def right(entry: Any) -> list[str]:
+        factors = _oracle(entry).split(f" {TIMES} ")
+        return [_oracle(entry), TIMES.join(factors[::-1]), f" {TIMES}  ".join(factors)]
+
+    def partial(entry: Any) -> list[str]:
+        first = int(_oracle(entry).split(TIMES)[0])
+        number = entry["metadata"]["number"]
+        return [f"{first} {TIMES} {number // first}"] * is_composite(entry) + [f"{number + 1}", f"2 {TIMES} {number}"]
+
+    return Case(nonsense, right, partial, floor=0.01)
+
+
+def _time_intervals() -> Case:
+    def zero(entry: Any) -> str:
+        return re.sub(r"\d", "0", _oracle(entry))
+
+    def is_long(entry: Any) -> bool:
+        return int(re.sub(r"\D", "", _oracle(entry))) > 1
+
+    def nonsense(entry: Any) -> list[str]:
+        return [zero(entry)] if is_long(entry) else []
+
+    def right(entry: Any) -> list[str]:
+        return [_oracle(entry), f" {_oracle(entry)} ", re.sub(r"^0(\d:)", r"\1", _oracle(entry))]
+
+    def partial(entry: Any) -> list[str]:
+        def later(match: re.Match[str]) -> str:
+            return str(int(match[0]) + (1 if match[0] < "9" else -1))
+
+        return [re.sub(r"\d(?=\D*$)", later, _oracle(entry)), "soon"] if is_long(entry) else []
+
+    return Case(nonsense, right, partial)
+
+
+# ------------------------------------------------------------------ expressions
+
+
+def _solutions(numbers: list[int], target: int, limit: int) -> list[str]:
+    """Expressions that make the target of all the numbers, found by trying them out."""
+
+    def reach(left: list[tuple[Fraction, str]]) -> Iterator[str]:
+        if len(left) == 1:
+            if left[0][0] == target:
+                yield left[0][1]
+            return
+        for i, j in itertools.permutations(range(len(left)), 2):
+            (a, first), (b, second) = left[i], left[j]
+            others = [left[k] for k in range(len(left)) if k not in (i, j)]
+            made = [(a - b, f"({first} - {second})")]
+            if i < j:
+                made += [(a + b, f"({first} + {second})"), (a * b, f"({first}*{second})")]
+            if b:
+                made.append((a / b, f"({first}/{second})"))
+            for one in made:
+                yield from reach([*others, one])
+
+    start = [(Fraction(number), str(number)) for number in numbers]
+    return sorted(set(itertools.islice(reach(start), 40 * limit)), key=len)[:limit]
+
+
+def _countdown() -> Case:
+    def nonsense(entry: Any) -> list[str]:
+        numbers, target = entry["metadata"]["numbers"], entry["metadata"]["target"]
+        joined = " + ".join(map(str, numbers))
+        missing = target - sum(numbers)
+        return [f"{joined} {missing:+}e0", f"{joined} {10 * missing:+}e-1", f"{_oracle(entry)} + 1e-6"]
+
+    def right(entry: Any) -> list[str]:
+        numbers, target = entry["metadata"]["numbers"], entry["metadata"]["target"]
+        return [_oracle(entry), f"({_oracle(entry)})", _oracle(entry).replace(" ", ""), *_solutions(numbers, target, 4)]
+
+    def partial(entry: Any) -> list[str]:
+        numbers = list(map(str, entry["metadata"]["numbers"]))
+        return [" + ".join(numbers), "*".join(numbers), numbers[0], f"{numbers[0]} +", "1 + 1", "no idea"]
+
+    return Case(nonsense, right, partial, floor=0.05, count=25, params={"max_numbers": 4})
+
+
+def _puzzle24() -> Case:
+    others = ([4, 3, 2, 1], [6, 4, 1, 1], [8, 3, 1, 1])
+
+    def nonsense(entry: Any) -> list[str]:
+        numbers = entry["metadata"]["numbers"]
+        foreign = ["*".join(map(str, made)) for made in others if sorted(made) != sorted(numbers)]
+        return [*foreign, "5*5 - 3/4*1 + 0.1", "10 + 10 + 9/2 - 0", "3**3 - 2 - 1 + 0.5"]
+
+    def right(entry: Any) -> list[str]:
+        return [_oracle(entry), _oracle(entry).replace(" ", ""), *_solutions(entry["metadata"]["numbers"], 24, 4)]
+
+    def partial(entry: Any) -> list[str]:
+        numbers = list(map(str, entry["metadata"]["numbers"]))
+        return ["+".join(numbers) + "+100", "*".join(numbers[:3]), "24", f"{numbers[0]} *", "no idea"]
+
+    return Case(nonsense, right, partial, floor=0.01, count=12)
+
+
+# ------------------------------------------------------------------ logic
+
+
+def _follows(conclusion: str, metadata: Any) -> bool:
+    """Whether it is true wherever the premises are, and not everywhere, by the library's truth tables."""
+    formula, *given = (Expression.from_string(text) for text in (conclusion, *metadata["premises"]))
+    names = metadata["variables"]
+    rows = [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=len(names))]
+    possible = [row for row in rows if all(premise.evaluate(row) for premise in given)]
+    return all(map(formula.evaluate, possible)) and not all(map(formula.evaluate, rows))
+
+
+def _matter(text: str) -> int:
+    """How many variables a formula's truth depends on."""
+    formula, names = Expression.from_string(text), sorted(set(re.findall("[A-Z]", text)))
+    rows = [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=len(names))]
+    return sum(
+        any(formula.evaluate(row) != formula.evaluate({**row, name: not row[name]}) for row in rows) for name in names
+    )
+
+
+def _propositional_logic() -> Case:
+    def nonsense(entry: Any) -> list[str]:
+        given, last = entry["metadata"]["premises"], entry["metadata"]["variables"][-1]
+        compound = [premise for premise in given if _matter(premise) > 1]
+        repeated = []
+        for premise in compound:
+            whole = Expression.from_string(premise)
+            repeated += [premise, f"(({premise}))", f"¬¬({premise})", f"({premise}) ∧ ({premise})"]
+            taut = f"({last} ∨ ¬{last})"
+            repeated += [f"({premise}) ∧ {taut}", f"({premise}) ↔ {taut}", f"¬({premise}) → {last}"]
+            repeated += [f"¬(¬({premise}) ∧ ¬{last})", f"(({premise}) → ¬{taut}) → ¬{taut}"]
+            repeated += [f"({premise}) ∨ {last}", f"{last} → ({premise})", f"({premise}) ↔ ({premise}) ∧ ({premise})"]
+            if whole.operator in ("∧", "∨", "↔"):
+                repeated.append(f"{whole.right} {whole.operator.value} {whole.left}")
+        joined = " ∧ ".join(f"({premise})" for premise in compound)
+        return [*repeated, joined] if compound else []
+
+    def right(entry: Any) -> list[str]:
+        metadata = entry["metadata"]
+        given = [set(re.findall("[A-Z]", premise)) for premise in metadata["premises"]]
+        # Where a premise speaks of the same variables, the conclusion might be that premise again.
+        return [
+            formula
+            for formula in formulas(metadata["variables"])
+            if _follows(formula, metadata) and not any(names <= set(re.findall("[A-Z]", formula)) for names in given)
+        ]
+
+    def formulas(names: list[str]) -> list[str]:
+        literals = [sign + name for name in names for sign in ("", "¬")]
+        return [f"{a} {operator} {b}" for a, b in itertools.combinations(literals, 2) for operator in "∧∨→↔"]
+
+    def partial(entry: Any) -> list[str]:
+        metadata = entry["metadata"]
+        wrong = [formula for formula in formulas(metadata["variables"]) if not _follows(formula, metadata)]
+        return [*wrong[::5], *metadata["variables"], "A ∧ B", "who knows"]
+
+    return Case(nonsense, right, partial, floor=0.25, count=50, adapt=_without_contradiction)
+
+
+def _without_contradiction(entry: Any) -> Any:
+    """None where everything follows."""
+    name = entry["metadata"]["variables"][0]
+    return None if _follows(f"{name} ∧ ¬{name}", entry["metadata"]) else entry
+
+
+def _knights_knaves() -> Case:
+    def roles(entry: Any) -> list[tuple[str, str, str]]:
+        """Everybody's name with the right and the wrong role."""
+        terms = entry["metadata"]["knight_knave_terms"]
+        told = zip(entry["metadata"]["names"], entry["metadata"]["solution"], strict=True)
+        pair = (str(terms["a_knight"]), str(terms["a_knave"]))
+        return [(str(name), *(pair if truthful else pair[::-1])) for name, truthful in told]
+
+    def nonsense(entry: Any) -> list[str]:
+        return [
+            f"{name} is {first}{link}{name} is {second}"
+            for name, right, wrong in roles(entry)
+            for first, second in ((right, wrong), (wrong, right))
+            for link in (", and ", ". ", "\n", " or ")
+        ]
+
+    def right(entry: Any) -> list[str]:
+        said = [f"{name} is {role}" for name, role, _ in roles(entry)]
+        return [_oracle(entry), " and ".join(said[::-1]), ".\n".join(said), ", ".join(said).upper()]
+
+    def partial(entry: Any) -> list[str]:
+        (first, right_role, _), (second, other_role, wrong) = roles(entry)[:2]
+        half = f"{first} is {right_role}, and {second} is {wrong}."
+        return [half, half.lower(), f"{first} is {right_role}", f"{second} is {other_role} and that is all", "nobody"]
+
+    return Case(nonsense, right, partial)
+
+
+# ------------------------------------------------------------------ words
+
+
+def _figlet_font() -> Case:
+    def right(entry: Any) -> list[str]:
+        return [_oracle(entry), _oracle(entry).lower(), " ".join(_oracle(entry))]
+
+    def partial(entry: Any) -> list[str]:
+        word = _oracle(entry)
+        return ["#" + word[1:4], word[:-2], word[:5] + "#####", "?"]
+
+    nonsense: Answers = lambda entry: [_oracle(entry) + more for more in ("Q", "qwxz", " and so on", "!" * 30)]  # noqa: E731
+    return Case(nonsense, right, partial, floor=0.9, count=5, params={"static_word": "LIGHTHOUSES"})
+
+
+def _spell_backward() -> Case:
+    def partial(entry: Any) -> list[str]:
+        word = _oracle(entry)
+        return ["#" + word[1:], word[:-1] + "#", word[:-1], word[::-1] if word != word[::-1] else "#", "no"]
+
+    return Case(
+        lambda entry: [_oracle(entry) + more for more in ("x", " is the word", ".", "\n" + _oracle(entry))],
+        lambda entry: [_oracle(entry), _oracle(entry).upper(), _oracle(entry).title()],
+        partial,
+        floor=0.8,
+    )
+
+
+def _word_sorting() -> Case:
+    def partial(entry: Any) -> list[str]:
+        words = entry["metadata"]["sorted_words"]
+        return [",".join(words[::-1]), ", ".join(words[:-1]), ", ".join([*words[1:], words[0]]), words[0], "none"]
+
+    return Case(
+        lambda entry: [_oracle(entry) + f", {_oracle(entry)}", _oracle(entry) + ", a" * 12],
+        lambda entry: [_oracle(entry), _oracle(entry).replace(" ", ""), _oracle(entry).replace(",", " ,\n")],
+        partial,
+        floor=0.5,
+    )
+
+
+def _letter_jumble() -> Case:
+    def partial(entry: Any) -> list[str]:
+        words = _oracle(entry).split()
+        return [" ".join(words[:-1]) or "?", " ".join([*words[:-1], "qwxz", "qwxz"]), "nothing"]
+
+    return Case(
+        lambda entry: [_oracle(entry) + more for more in (" and junk", "\nqwxz " * 9, " " + _oracle(entry))],
+        lambda entry: [_oracle(entry), _oracle(entry).upper(), f" {_oracle(entry)}"],
+        partial,
+        floor=0.95,
+    )
+
+
+def _codeio() -> Case:
+    def nonsense(entry: Any) -> list[str]:
+        nested = ['{"":' * depth + "1" + "}" * depth for depth in (150, 200)]
+        return [*nested, json.dumps({"x": "\U0001f600" * 1500}, ensure_ascii=False)]
+
+    def partial(entry: Any) -> list[str]:
+        return [re.sub(r"\d", "7", _oracle(entry)), _oracle(entry) + "!", "{}", "no idea", '{"x": 1}'][:4]
+
+    return Case(nonsense, lambda entry: [_oracle(entry), f"\n{_oracle(entry)} "], partial, floor=0.3, count=10)
+
+
+# ------------------------------------------------------------------ puzzles
+
+
+def _sweep(state: Mapping[str, list[str]]) -> str:
+    """Every square in turn, there and back, with every colour: a plan that knows the size of the field only."""
+    rows, columns = (1 + max(int(float(place.split("_")[axis])) for place in state) for axis in (0, 1))
+    snake = [(r + 0.5, (c if r % 2 == 0 else columns - 1 - c) + 0.5) for r in range(rows) for c in range(columns)]
+    steps = []
+    for colour in ("red", "blue", "green"):
+        for path in (snake, snake[::-1]):
+            for here, there in zip(path, [*path[1:], path[-1]], strict=True):
+                agent = f"Agent[{here[0]}, {here[1]}]"
+                steps.append({agent: f"move(box_{colour}, target_{colour})"})
+                steps.append({agent: f"move(box_{colour}, square[{there[0]}, {there[1]}])"})
+    return json.dumps(steps)
+
+
+def _boxnet() -> Case:
+    def places(state: Mapping[str, list[str]], item: str) -> tuple[float, float]:
+        place = next(key for key, items in state.items() if item in items)
+        row, column = place.split("_")
+        return float(row), float(column)
+
+    def carry(entry: Any, moved: str, axes: tuple[int, int], colours: int = 9) -> str:
+        """Carry every box or target, along one axis and then along the other, to its counterpart, and match them."""
+        state = entry["metadata"]["initial_state"]
+        steps = []
+        for item in [item for items in state.values() for item in items if item.startswith("box_")][:colours]:
+            colour = item.removeprefix("box_")
+            start, goal = f"{moved}_{colour}", f"{'target' if moved == 'box' else 'box'}_{colour}"
+            here, there = list(places(state, start)), places(state, goal)
+            for axis in axes:
+                while here[axis] != there[axis]:
+                    agent = f"Agent[{here[0]}, {here[1]}]"
+                    here[axis] += 1 if there[axis] > here[axis] else -1
+                    steps.append({agent: f"move({start}, square[{here[0]}, {here[1]}])"})
+            steps.append({f"Agent[{here[0]}, {here[1]}]": f"move(box_{colour}, target_{colour})"})
+        return json.dumps(steps)
+
+    def nonsense(entry: Any) -> list[str]:
+        state = entry["metadata"]["initial_state"]
+        together = any(f"target_{item[4:]}" in items for items in state.values() for item in items)
+        carried = [] if together else [carry(entry, "target", axes) for axes in ((0, 1), (1, 0))]
+        return [*carried, *([_sweep(state)] if len(state) > 6 else [])]
+
+    def right(entry: Any) -> list[str]:
+        plans = [carry(entry, "box", axes) for axes in ((0, 1), (1, 0))]
+        return [*plans, json.dumps(json.loads(plans[0]), indent=2)]
+
+    def partial(entry: Any) -> list[str]:
+        return [carry(entry, "box", (0, 1), colours) for colours in (1, 2)] + ["[]", "[{}]", "move it", "5"]
+
+    return Case(nonsense, right, partial, floor=0.05, count=40)
+
+
+def _game_of_life() -> Case:
+    def cells(entry: Any) -> list[list[int]]:
+        board: list[list[int]] = json.loads(_oracle(entry))
+        return board
+
+    def nonsense(entry: Any) -> list[str]:
+        board = cells(entry)
+        if not any(map(any, board)):
+            return []
+        height, width = len(board), len(board[0])
+        empty = json.dumps([[0] * width] * height)
+        corner = json.dumps([[0] * (width - 1)] * (height - 1))
+        return [empty, empty.replace("0", "false"), empty.replace("0", "0.0"), corner, json.dumps([[0] * 50] * 50)]
+
+    def right(entry: Any) -> list[str]:
+        return [_oracle(entry), json.dumps(cells(entry)), json.dumps(cells(entry), indent=1)]
+
+    def partial(entry: Any) -> list[str]:
+        board = cells(entry)
+        living = [(i, j) for i, row in enumerate(board) for j, cell in enumerate(row) if cell]
+        if len(living) < 2:
+            return []
+        row, column = living[0]
+        board[row][column] = 0
+        return [json.dumps(board), "[]", "an empty board"]
+
+    return Case(nonsense, right, partial)
+
+
+def _quantum_lock() -> Case:
+    def right(entry: Any) -> list[str]:
+        presses = re.findall("[A-C]", _oracle(entry))
+        others = [" → ".join(other) for other in _other_presses(entry["metadata"], len(presses))]
+        spelt = ["".join(presses), ", ".join(presses), " ".join(presses).lower(), "Press " + ", then ".join(presses)]
+        return [_oracle(entry), *spelt, *others]
+
+    def partial(entry: Any) -> list[str]:
+        presses = re.findall("[A-C]", _oracle(entry))
+        return [" → ".join(presses[:-1]), " → ".join([*presses, "A"]), "A → A → A", "CAB", "no"]
+
+    def nonsense(entry: Any) -> list[str]:
+        presses = re.findall("[A-C]", _oracle(entry))
+        return ["".join(f"x{press}" for press in presses), " ".join(f"q{press}q" for press in presses).lower()]
+
+    return Case(nonsense, right, partial, count=20)
+
+
+def _other_presses(metadata: Any, length: int) -> list[tuple[str, ...]]:
+    """Every sequence of that length that reaches the target, each press being one that the light allows."""
+    buttons = {button["name"]: button for button in metadata["buttons"]}
+    apply = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
+    found = []
+    for presses in itertools.product(sorted(buttons), repeat=min(length, 6)):
+        value, light = metadata["initial_value"], metadata["initial_state"]
+        for press in presses:
+            button = buttons[press]
+            if button["active_state"] not in (light, "any"):
+                break
+            value = apply[button["type"]](value, button["value"])
+            light = "green" if light == "red" else "red"
+        else:
+            if value == metadata["target_value"]:
+                found.append(presses)
+    return found
+
+
+# ------------------------------------------------------------------ all of them
+
+CASES: Mapping[str, Case] = {
+    "acre": _choice("on", "off", "undetermined"),
+    "boxnet": _boxnet(),
+    "codeio": _codeio(),
+    "coin_flip": _coin_flip(),
+    "complex_arithmetic": _complex_arithmetic(),
+    "countdown": _countdown(),
+    "course_schedule": _choice("True", "False"),
+    "figlet_font": _figlet_font(),
+    "game_of_life": _game_of_life(),
+    "game_of_life_halting": _halting(),
+    "gsm_symbolic": _gsm_symbolic(),
+    "isomorphic_strings": _choice("True", "False"),
+    "knights_knaves": _knights_knaves(),
+    "letter_jumble": _letter_jumble(),
+    "mahjong_puzzle": _choice("Chi", "Peng", "Pass"),
+    "number_sorting": _number_sorting(),
+    "prime_factorization": _prime_factorization(),
+    "propositional_logic": _propositional_logic(),
+    "puzzle24": _puzzle24(),
+    "quantum_lock": _quantum_lock(),
+    "ransom_note": _choice("True", "False"),
+    "spell_backward": _spell_backward(),
+    "syllogism": _choice("Yes", "No"),
+    "time_intervals": _time_intervals(),
+    "word_sorting": _word_sorting(),
+}
+
+each_correction = pytest.mark.parametrize("task", sorted(CASES))
+
+
+@cache
+def _dataset(task: str) -> Any:
+    case = CASES[task]
+    return reasoning_gym.create_dataset(task, seed=SEED, size=case.count, **case.params)
+
+
+@cache
+def _entries(task: str) -> list[Any]:
+    dataset = _dataset(task)
+    adapted = [CASES[task].adapt(dataset[number]) for number in range(CASES[task].count)]
+    return [entry for entry in adapted if entry is not None]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One answer to one entry: its strict score, its score without corrections, and the library's own."""
+
+    answer: str
+    strict: float
+    plain: float
+    library: float
+
+
+@cache
+def _scores(task: str, kind: str) -> list[Scored]:
+    """The answers of a kind to every entry."""
+    make: Answers = getattr(CASES[task], kind)
+    return [_score(task, _dataset(task), entry, answer) for entry in _entries(task) for answer in make(entry)]
+
+
+def _score(task: str, dataset: Any, entry: Any, answer: str) -> Scored:
+    strict, plain = (verify(task, dataset, answer, copy.deepcopy(entry), strict=strict) for strict in (True, False))
+    return Scored(answer, strict, plain, _library_score(dataset, answer, entry))
+
+
+def _library_score(dataset: Any, answer: str, entry: Any) -> float:
+    """What raises earns nothing, there as here."""
+    try:
+        return float(dataset.score_answer(answer, copy.deepcopy(entry)))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return 0.0
+
+
+@each_correction
+def test_nonsense_earns_no_more_than_the_floor(task: str) -> None:
+    scores = _scores(task, "nonsense")
+    assert len(scores) >= 10
+    assert [scored for scored in scores if scored.strict > CASES[task].floor] == []
+
+
+@each_correction
+def test_library_pays_for_that_nonsense(task: str) -> None:
+    paid = [scored.library for scored in _scores(task, "nonsense") if scored.library > scored.strict]
+    assert len(paid) >= 10
+    assert max(paid) > CASES[task].floor
+
+
+@each_correction
+def test_plain_scores_are_not_corrected(task: str) -> None:
+    assert [scored for scored in _scores(task, "nonsense") if scored.plain != scored.library] == []
+
+
+@each_correction
+def test_right_answers_keep_the_score_of_the_library(task: str) -> None:
+    scores = _scores(task, "right")
+    assert len(scores) >= 9
+    assert [scored for scored in scores if scored.strict != scored.library] == []
+
+
+@each_correction
+def test_right_answers_are_right(task: str) -> None:
+    assert min(scored.library for scored in _scores(task, "right")) >= 0.5
+
+
+@each_correction
+def test_wrong_and_partly_right_answers_keep_the_score_of_the_library(task: str) -> None:
+    assert [scored for scored in _scores(task, "partial") if scored.strict != scored.library] == []
+
+
+@pytest.mark.parametrize("task", ["codeio", "figlet_font"])
+def test_ordinary_entries_keep_the_score_of_the_library(task: str) -> None:
+    """The cases of these tasks are about entries of a rare kind."""
+    dataset = reasoning_gym.create_dataset(task, seed=SEED, size=12)
+    entries = [dataset[number] for number in range(12)]
+    oracles = [str(entry["answer"] or entry["metadata"].get("example_correct_answer", "")) for entry in entries]
+    scores = [
+        _score(task, dataset, entry, answer)
+        for entry, oracle in zip(entries, oracles, strict=True)
+        for answer in (oracle, oracle[:-1] + "1", oracle[1:], "no idea", "Monday")
+    ]
+    assert max(scored.library for scored in scores) == 1.0
+    assert [scored for scored in scores if scored.strict != scored.library] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [("0.375", 1.0), ("3/8", 1.0), ("0.37", 2 / 3), ("0.374", 2 / 3), ("0.3", 1 / 3), ("0.3859", 1 / 4), ("0.9", 0.0)],
+)
+def test_probability_is_paid_by_the_share_of_its_digits(answer: str, score: float) -> None:
+    dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
+    assert verify("coin_flip", dataset, answer, {**dataset[0], "answer": "0.375"}, strict=True) == pytest.approx(score)
+
+
+def test_sorted_words_with_more_after_them_are_paid_by_their_share() -> None:
+    dataset = _dataset("word_sorting")
+    for entry in _entries("word_sorting")[:20]:
+        words = entry["metadata"]["sorted_words"]
+        answer = ", ".join([*words, "zebra", "zoo"])
+        assert verify("word_sorting", dataset, answer, entry, strict=True) == len(words) / (len(words) + 2)
+
+
+def test_every_correction_is_tested() -> None:
+    assert sorted(CASES) == sorted(CORRECTIONS)
+
+
+@each_correction
+def test_every_correction_says_why(task: str) -> None:
+    assert re.fullmatch(r"\S.{8,80}[^.\s]", CORRECTIONS[task].reason)
