@@ -18,6 +18,7 @@ from pydantic_cli import run_and_exit
 from pydantic_cli.argparse import FailedExecutionException
 
 from .arguments import check_config_file, describe_validation, join_options, nearest, option_value
+from .audit import audit_command
 from .browse import tasks_command
 from .errors import ConfigError, ReasoningEnvError
 from .lifecycle import Interrupted
@@ -28,6 +29,7 @@ COMMANDS = {
     "process": "the same into a file, without run-api and trainer",
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples with their answers",
+    "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "settings": "print the table of all settings",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
@@ -60,6 +62,8 @@ def _dispatch(env_cls: Any, command: str, argv: Sequence[str], environment_file:
         raise ConfigError(f"there is no command {command!r}{nearest(command, COMMANDS)}")
     if command == "tasks":
         return tasks_command(argv, environment_file.parent)
+    if command == "audit":
+        return audit_command(argv, environment_file.parent)
     if command == "settings":
         print(settings_table(env_cls.env_config_cls))
         return 0
