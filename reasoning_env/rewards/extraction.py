@@ -5,6 +5,7 @@ Everything here is linear in the length of the text, which is hostile.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from ..records import Reason
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
+
+OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,10 @@ def extract_answer(text: str, max_bytes: int) -> Extraction:
     above `max_bytes` of UTF-8.
     """
     rest = remove_thinking(text)
-    tags = list(ANSWER_TAG.finditer(rest))
+    # The third tag decides; a text may hold a hundred thousand.
+    tags = list(itertools.islice(ANSWER_TAG.finditer(rest), 3))
     opening = [tag for tag in tags if not tag[1]]
-    if not opening:
+    if not opening and not (len(tags) == 3 and OPENING_TAG.search(rest)):
         return Extraction(None, Reason.NO_ANSWER)
     if len(opening) > 1 or len(tags) > 2:
         return Extraction(None, Reason.SEVERAL_ANSWERS)

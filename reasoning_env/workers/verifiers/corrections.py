@@ -21,6 +21,12 @@ from .guards import Dataset, Entry, parse_arithmetic
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
+FILLERS = frozenset(
+    {"the", "my", "final", "correct", "answer", "result", "is", "it", "boxed", "text", "so", "therefore"}
+)
+"""Words around a choice that do not change it."""
+DENIAL = r"\b(?:not|never|neither|nor|deny|denies|cannot)\b|n['\u2019]t\b"
+
 Score = Callable[[str, Entry, Dataset, float], float]
 
 
@@ -33,7 +39,8 @@ class Correction:
 
 
 def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    return float({*re.findall(r"\b(?:true|false)\b", answer.casefold())} == {str(entry["answer"]).casefold()})
+    words = [word for word in re.findall("[a-z]+", answer.casefold()) if word not in FILLERS]
+    return float(words == [str(entry["answer"]).casefold()])
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -190,7 +197,7 @@ def correct_choice(*options: str) -> Score:
 
     def correct(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
         named = {*re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold())}
-        return score if len(named) == 1 else 0.0
+        return score if len(named) == 1 and not re.search(DENIAL, answer.casefold()) else 0.0
 
     return correct
 

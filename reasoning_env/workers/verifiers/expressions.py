@@ -16,7 +16,7 @@ from fractions import Fraction
 MAX_DEPTH = 100
 """Parentheses, signs and powers that wait for their operands at one time."""
 MAX_DIGITS = 200
-MAX_DECIMAL_EXPONENT = 300
+MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
 """Size of the largest intermediate value of exact arithmetic."""
 

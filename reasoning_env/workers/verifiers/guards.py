@@ -39,6 +39,10 @@ MAX_BOXNET_STEPS = 1000
 MAX_BOXNET_TEXT = 100
 MAX_NUMBER_CHARACTERS = 100
 MAX_COUNT_DIGITS = 9
+MAX_LOGIC_NAMES = 10
+MAX_TREE_WORK = 150_000
+MIN_ANSWER, MAX_ANSWER_RATIO = 300, 20
+"""Characters of an answer that are always read, and times those of the oracle beyond which similarity is nil."""
 MAX_EDIT_COST = 10_000_000
 """Characters of the answer times characters of the oracle, which is what the edit distance between them costs."""
 PARSED_JSON_SCORE = 0.01
@@ -171,24 +175,46 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """A formula over anything but the question's variables cannot follow, and is not tried in every assignment."""
+    """The verifier tries every assignment of whatever stands between operators, so that there must not be much."""
     known = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not known.issuperset(re.findall("[A-Z]", answer)):
         return 0.0
-    if not known.issuperset(logic.variables(answer)):
-        return 0.05
-    return dataset.score_answer(answer, entry)
+    try:
+        bounded = known.issuperset(logic.variables(answer))
+    except ValueError:
+        bounded = False
+    if bounded or len(known) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
+        return dataset.score_answer(answer, entry)
+    return 0.05
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """The edit distance between trees of JSON costs nodes times nodes, times how deep they are."""
     oracle = entry["answer"].strip()
-    if len(answer) * len(oracle) <= MAX_EDIT_COST or answer.strip() == oracle:
+    first, last = answer.find("{"), answer.rfind("}")
+    said = answer[first : last + 1] if first >= 0 else ""
+    work = _tree_work(said) * _tree_work(oracle)
+    bounded = work <= MAX_TREE_WORK and len(said) * len(oracle) <= MAX_EDIT_COST
+    if answer.strip() == oracle or (bounded and len(said) <= max(MIN_ANSWER, MAX_ANSWER_RATIO * len(oracle))):
         return dataset.score_answer(answer, entry)
+    if not said:
+        return 0.0
     try:
-        json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
+        if json.loads(said) != json.loads(oracle):
+            return PARSED_JSON_SCORE
     except (ValueError, RecursionError):
         return len(oracle) / len(answer) if oracle in answer else 0.0
-    return PARSED_JSON_SCORE
+    around = len(answer) - len(said)
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for what stands around it
+
+
+def _tree_work(text: str) -> int:
+    """Nodes of a JSON text times its depth, at most."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return (1 + sum(map(text.count, ",:[{"))) * max(1, deepest)
 
 
 def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -196,6 +222,8 @@ def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
         steps = json.loads(answer)
     except (ValueError, RecursionError):
         return 0.0
+    if steps in ({}, ""):  # no plan is one without moves, for the verifier
+        return dataset.score_answer(answer, entry)
     if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
         return 0.0
     return dataset.score_answer(json.dumps(steps[:MAX_BOXNET_STEPS]), entry)
@@ -208,7 +236,8 @@ def _is_boxnet_step(step: Any) -> bool:
 
 
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
-    exponent = re.search(r"[eE][+-]?(\d+)", answer)
+    # The verifier drops commas, and Python's numbers may have underscores.
+    exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
     if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and len(exponent[1]) > 2):
         return 0.0
     return dataset.score_answer(answer, entry)

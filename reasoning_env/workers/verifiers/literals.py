@@ -30,19 +30,26 @@ def parse_literal(text: str) -> Any:
     """The value of a list, tuple, number or string. Raises LiteralError."""
     text = text.strip()
     position = depth = 0
+    value_allowed = True
     for _ in range(MAX_TOKENS):
         if position == len(text):
             break
         match = TOKEN.match(text, position)
         if match is None:
             raise LiteralError(f"{text[position]!r} is no part of a literal")
-        depth += (match.lastgroup == "opening") - (match.lastgroup == "closing")
+        position = match.end()
+        kind = match.lastgroup
+        if kind == "blank":
+            continue
+        if (kind not in ("comma", "closing")) != value_allowed and not (kind == "closing" and value_allowed):
+            raise LiteralError(f"{match[0]!r} is out of place")
+        depth += (kind == "opening") - (kind == "closing")
         if not 0 <= depth <= MAX_DEPTH:
             raise LiteralError(f"brackets unbalanced or over {MAX_DEPTH} deep")
-        position = match.end()
+        value_allowed = kind in ("comma", "opening")
     else:
         raise LiteralError(f"over {MAX_TOKENS} parts")
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, TypeError) as error:
+    except (SyntaxError, TypeError, ValueError) as error:
         raise LiteralError(str(error)) from error

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-MAX_CHARACTERS = 600
+MAX_CHARACTERS = 300
 """More than any conclusion that is worth drawing; the library's parser takes quadratic time."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
@@ -24,17 +24,22 @@ Formula: TypeAlias = "str | tuple[Formula, ...]"
 
 
 def variables(text: str) -> frozenset[str]:
-    """What the library takes for variables: all that stands between operators and parentheses."""
-    return frozenset(part for part in re.split(rf"[{AND}{OR}{NOT}{IMPLIES}{IFF}()\s]+", text) if part)
+    """The variables of a formula: all that stands between operators. Raises ValueError for what is not a formula."""
+    return _names(parse(text))
 
 
 def restates(answer: str, premises: Iterable[str]) -> bool:
     """Whether a conclusion is a premise again, in other words or with something irrelevant added.
 
-    A premise joined to others, weakened by an alternative or made a consequence counts when it is more than a literal:
-    from literals such a formula is an inference, if a small one. Raises ValueError for what is not a formula.
+    What is true where one premise is true, and only there, is that premise. A premise joined to others, weakened by an
+    alternative or made a consequence counts when it is more than a literal: from literals such a formula is an
+    inference, if a small one. Raises ValueError for what is not a formula.
     """
-    return _restates(_fold(parse(answer)), frozenset(_fold(parse(premise)) for premise in premises))
+    formula, *given = (parse(text) for text in (answer, *premises))
+    every, tables = _tables([formula, *given])
+    if any(_table(formula, tables, every) == _table(premise, tables, every) for premise in given):
+        return True
+    return _restates(_fold(formula), frozenset(map(_fold, given)))
 
 
 def _restates(formula: Formula, premises: frozenset[Formula]) -> bool:

@@ -315,11 +315,20 @@ def _propositional_logic() -> Case:
     def right(entry: Any) -> list[str]:
         metadata = entry["metadata"]
         given = [set(re.findall("[A-Z]", premise)) for premise in metadata["premises"]]
+        names = metadata["variables"]
+        rows = [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=len(names))]
+
+        def table(text: str) -> list[bool]:
+            return [Expression.from_string(text).evaluate(row) for row in rows]
+
+        tables = [table(premise) for premise in metadata["premises"]]
         # Where a premise speaks of the same variables, the conclusion might be that premise again.
         return [
             formula
             for formula in formulas(metadata["variables"])
-            if _follows(formula, metadata) and not any(names <= set(re.findall("[A-Z]", formula)) for names in given)
+            if _follows(formula, metadata)
+            and table(formula) not in tables
+            and not any(names <= set(re.findall("[A-Z]", formula)) for names in given)
         ]
 
     def formulas(names: list[str]) -> list[str]:
@@ -424,8 +433,8 @@ def _letter_jumble() -> Case:
 
 def _codeio() -> Case:
     def nonsense(entry: Any) -> list[str]:
-        nested = ['{"":' * depth + "1" + "}" * depth for depth in (150, 200)]
-        return [*nested, json.dumps({"x": "\U0001f600" * 1500}, ensure_ascii=False)]
+        nested = ['{"":' * depth + "1" + "}" * depth for depth in (45, 58)]
+        return [*nested, json.dumps({"x": "\U0001f600" * 250}, ensure_ascii=False)]
 
     def partial(entry: Any) -> list[str]:
         return [re.sub(r"\d", "7", _oracle(entry)), _oracle(entry) + "!", "{}", "no idea", '{"x": 1}'][:4]
