@@ -378,9 +378,17 @@ def compare(bench: Bench, answers: int, seed: int) -> list[Mismatch]:
             continue
         ours, _ = _scored(lambda a=answer, e=exercise: guard(a, pickle.loads(e.entry), bench.dataset))
         agreed = ours == library or (isinstance(library, str) and (ours == 0.0 or isinstance(ours, str)))
-        if not agreed and not (bench.task == "propositional_logic" and _has_other_variables(answer, exercise, ours)):
+        intended = _is_right_in_decimals(bench.task, answer, library, ours) or (
+            bench.task == "propositional_logic" and _has_other_variables(answer, exercise, ours)
+        )
+        if not agreed and not intended:
             found.append(Mismatch(bench.task, answer, str(library), str(ours)))
     return found
+
+
+def _is_right_in_decimals(task: str, answer: str, library: float | str, ours: float | str) -> bool:
+    """Whether an antiderivative in decimals is right that sympy cannot show to be so in floating point."""
+    return task.endswith("integration") and "." in answer and (library, ours) == (0.0, 1.0)
 
 
 def _has_other_variables(answer: str, exercise: Exercise, ours: float | str) -> bool:

@@ -38,6 +38,7 @@ CUBE_PERIOD = 4
 MAX_BOXNET_STEPS = 1000
 MAX_BOXNET_TEXT = 100
 MAX_NUMBER_CHARACTERS = 100
+MAX_EXPONENT = 99
 MAX_COUNT_DIGITS = 9
 MAX_LOGIC_NAMES = 10
 MAX_TREE_WORK = 150_000
@@ -64,8 +65,8 @@ def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def parse_arithmetic(answer: str) -> tuple[Item, ...]:
-    """The program of an answer, which a full stop may end. Raises ExpressionError."""
-    return parse(answer.strip().removesuffix("."), MAX_ARITHMETIC_ITEMS)
+    """The program of an answer; a full stop after its last number is none of it. Raises ExpressionError."""
+    return parse(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
 
 
 def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -238,7 +239,7 @@ def _is_boxnet_step(step: Any) -> bool:
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
     # The verifier drops commas, and Python's numbers may have underscores.
     exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
-    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and len(exponent[1]) > 2):
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and not 0 <= int(exponent[1]) <= MAX_EXPONENT):
         return 0.0
     return dataset.score_answer(answer, entry)
 
