@@ -79,12 +79,10 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 
 @dataclass(frozen=True)
 class _Backend:
-    """What `setup` starts: the workers, all tasks that their library has, those selected and those trained on."""
+    """What `setup` starts and finds out: the workers, and what problems are drawn from."""
 
     pool: core.WorkerPool
-    available: tuple[str, ...]
-    tasks: tuple[str, ...]
-    training_tasks: tuple[str, ...]
+    plan: core.TaskPlan
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,11 @@ class ReasoningGymEnv(BaseEnv):
         if self.jsonl_writer is not None:
             self.jsonl_writer = core.BackgroundWriter(self.jsonl_writer)
         self._backend: _Backend | None = None
+        self._task_stream: core.TaskStream | None = None
         self._stream: core.ProblemStream | None = None
         self._instance = 0
         self._resume: dict[str, Any] = {}
-        self._eval_set: list[core.Problem] | None = None
+        self._eval_set: core.EvaluationSet | None = None
         self._prompting = asyncio.Lock()
         self._handed_out: set[int] = set()
         self._failures_in_a_row = 0
@@ -166,9 +165,7 @@ class ReasoningGymEnv(BaseEnv):
         pool = core.WorkerPool(self.config.pool_settings(checkout))
         library = await pool.start()
         try:
-            available = tuple(task.name for task in library.tasks)
-            tasks = core.select_tasks(available, self.config.task_names)
-            training_tasks = self._choose_training_tasks(tasks)
+            plan = await core.plan_tasks(self.config, library, pool)
             for warning in library.warnings:
                 logger.warning("%s", warning)
             logger.info(
@@ -176,8 +173,8 @@ class ReasoningGymEnv(BaseEnv):
                 library.version,
                 library.path,
                 "the checkout beside this module" if checkout else "the installed package",
-                len(tasks),
-                len(available),
+                len(plan.tasks),
+                len(library.tasks),
             )
             logger.info("%s", library.fences)
             if not self._testing:
@@ -185,21 +182,8 @@ class ReasoningGymEnv(BaseEnv):
         except BaseException:
             await pool.close()
             raise
-        self._backend = _Backend(pool, available, tasks, training_tasks)
+        self._backend = _Backend(pool, plan)
         self._progress = asyncio.create_task(self._log_progress())
-
-    def _choose_training_tasks(self, tasks: tuple[str, ...]) -> tuple[str, ...]:
-        if not self.config.exclude_gameable:
-            return tasks
-        reasons = core.gameable_tasks(strict_rewards=self.config.strict_rewards)
-        kept, excluded = core.exclude_tasks(tasks, self.config.task_names, reasons)
-        if excluded:
-            logger.warning(
-                "not trained on, because their verifiers pay for nonsense: %s; name a task in `tasks`, or set "
-                "exclude_gameable to false, to train on it all the same",
-                "; ".join(f"{name} ({reasons[name]})" for name in excluded),
-            )
-        return kept
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -224,6 +208,8 @@ class ReasoningGymEnv(BaseEnv):
             self._progress = None
         if self._stream is not None:
             await self._stream.close()
+        if self._eval_set is not None:
+            await self._eval_set.close()
         if self._backend is not None:
             await self._backend.pool.close()
         if self._dumper is not None:
@@ -342,6 +328,7 @@ class ReasoningGymEnv(BaseEnv):
                 self._handed_out.add(problem.spec.index)
                 return RolloutItem(problem, prompt)
             self._metrics.record_loss(core.Loss.PROMPT_TOO_LONG)
+            self._finish_position(problem)
             self._tell_once(
                 logging.WARNING,
                 f"problems of {problem.task} are skipped when their prompts leave too few of "
@@ -356,15 +343,27 @@ class ReasoningGymEnv(BaseEnv):
     def _start_stream(self) -> core.ProblemStream:
         if self._stream is None:
             backend = self._started()
-            sampler = core.UniformSampler(
-                backend.training_tasks, backend.available, run_seed=self.config.seed, instance=self._instance
-            )
+            try:
+                self._task_stream = core.TaskStream(
+                    backend.plan,
+                    self.config,
+                    instance=self._instance,
+                    group_size=self.config.group_size,
+                    state=self._resume,
+                )
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                path, kind = self._checkpoint_path(self.curr_step), type(error).__name__
+                raise core.ConfigError(
+                    f"the checkpoint {path} is damaged ({kind}: {error}); move it away, and the problem stream starts "
+                    "from its beginning"
+                ) from error
             self._stream = core.ProblemStream(
                 backend.pool,
-                sampler,
+                self._task_stream.sampler,
                 depth=self.config.prefetch_problems,
                 deadline_s=self.config.generation_deadline_s,
                 quarantine_after=self.config.quarantine_after_failures,
+                avoid=self._evaluation_set().asks,
                 state=self._resume.get("stream"),
             )
             self._stream.start()
@@ -404,8 +403,13 @@ class ReasoningGymEnv(BaseEnv):
     async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]:
         """Sample and score a group; None when it failed (counted, logged) or carries no signal."""
         scored = await self._collect(item)
-        self._handed_out.discard(item.problem.spec.index)
+        self._finish_position(item.problem)
         return scored, []
+
+    def _finish_position(self, problem: core.Problem) -> None:
+        self._handed_out.discard(problem.spec.index)
+        if self._task_stream is not None:
+            self._task_stream.release(problem.spec.index)
 
     async def _collect(self, item: RolloutItem) -> ScoredDataGroup | None:
         try:
@@ -446,6 +450,8 @@ class ReasoningGymEnv(BaseEnv):
         )
         group = core.Group(group.problem, group.messages, rollouts)
         outcome = self._metrics.record_group(group)
+        if self._task_stream is not None:
+            self._task_stream.observe(group)
         logger.debug("%s: scores %s (%s)", group.problem.spec, group.scores, outcome.value)
         if self._dumper is not None:
             self._dumper.offer(group)
@@ -525,7 +531,7 @@ class ReasoningGymEnv(BaseEnv):
             patience=self._patience,
             note_loss=self._note_loss,
         )
-        results = await evaluator.run(await self._evaluation_problems())
+        results = await evaluator.run(await self._evaluation_set().problems())
         metrics = core.summarise(results)
         if "eval/mean_score" not in metrics:
             raise core.ServerError("not one evaluation problem could be evaluated; the log above says why")
@@ -540,13 +546,13 @@ class ReasoningGymEnv(BaseEnv):
         if self.config.data_dir_to_save_evals is not None:
             await self._save_evaluation(results, metrics, started)
 
-    async def _evaluation_problems(self) -> list[core.Problem]:
+    def _evaluation_set(self) -> core.EvaluationSet:
         if self._eval_set is None:
             backend = self._started()
-            self._eval_set = await core.build_eval_set(
+            self._eval_set = core.EvaluationSet(
                 backend.pool,
-                core.choose_eval_tasks(backend.tasks, self.config.num_eval_tasks),
-                core.task_params(backend.tasks, backend.available),
+                core.choose_eval_tasks(backend.plan.tasks, self.config.num_eval_tasks),
+                core.task_params(backend.plan.tasks, backend.plan.available),
                 samples_per_task=self.config.num_eval_samples_per_task,
                 eval_seed=self.config.eval_seed,
                 deadline_s=self.config.eval_generation_deadline_s,
@@ -576,6 +582,7 @@ class ReasoningGymEnv(BaseEnv):
             pool = self._backend.pool
             stream = self._stream.stats if self._stream else None
             metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs)
+            metrics |= core.task_metrics({} if self._task_stream is None else self._task_stream.report())
         await super().wandb_log(metrics)
 
     async def add_rollouts_for_wandb(
@@ -613,9 +620,10 @@ class ReasoningGymEnv(BaseEnv):
         state = {
             "version": CHECKPOINT_VERSION,
             "seed": self.config.seed,
-            "tasks": list(self._started().training_tasks),
+            "tasks": list(self._started().plan.training_tasks),
             "instance": self._instance,
             "stream": stream,
+            **({} if self._task_stream is None else self._task_stream.state()),
             **(data or {}),
         }
         path = self._checkpoint_path(step)
@@ -642,12 +650,12 @@ class ReasoningGymEnv(BaseEnv):
                 f"the checkpoint {path} is damaged ({type(error).__name__}: {error}); move it away, and the problem "
                 "stream starts from its beginning"
             ) from error
-        for key, current in (("seed", self.config.seed), ("tasks", list(self._started().training_tasks))):
+        for key, current in (("seed", self.config.seed), ("tasks", list(self._started().plan.training_tasks))):
             if saved[key] != current:
                 raise core.ConfigError(
                     f"the checkpoint {path} was made with other {key}; resume with the same, or move it away"
                 )
-        self._resume = saved
+        self._resume = {**saved, **{key: state.get(key) for key in ("sampler", "curriculum")}}
 
     async def _log_progress(self) -> None:
         last = ""

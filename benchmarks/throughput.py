@@ -29,7 +29,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,8 @@ class Load:
     warm_up_groups: int
     in_flight: int
     distinct_answers: bool
+    complexity_mode: str | None = None
+    task_sampling: str = "uniform"
 
 
 async def measure_environment(load: Load) -> Figures:
@@ -163,6 +165,8 @@ async def measure_environment(load: Load) -> Figures:
         use_wandb=False,
         seed=SEED,
         tasks=TASKS,
+        complexity_mode=load.complexity_mode,
+        task_sampling=load.task_sampling,
     )
     heartbeat = Heartbeat()
     env = Env(config, [server_config()])
@@ -334,10 +338,16 @@ def main() -> None:
     parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--distinct", action="store_true", help="no two equal answers in a group (the worst case)")
+    parser.add_argument("--modes", action="store_true", help="beside the default, random and steered difficulty")
     options = parser.parse_args()
     load = Load(options.groups, options.warm_up_groups, options.in_flight, options.distinct)
     reference: Figures = _in_fresh_process("reference", load)
     environment: Figures = _in_fresh_process("environment", load)
+    modes: dict[str, Figures] = {}
+    if options.modes:
+        modes["random"] = _in_fresh_process("environment", replace(load, complexity_mode="random"))
+        steered = replace(load, complexity_mode="curriculum", task_sampling="adaptive")
+        modes["curriculum_adaptive"] = _in_fresh_process("environment", steered)
     isolation_ms: float = _in_fresh_process("isolation", load)
     result = {
         "benchmark": "throughput",
@@ -347,6 +357,10 @@ def main() -> None:
         "setup_ratio": round(environment.setup_s / reference.setup_s, 2),
         "isolation_ms_per_rollout": round(isolation_ms, 3),
         "environment": asdict(environment),
+        "modes": {
+            name: {"of_default": round(figures.groups_per_s / environment.groups_per_s, 2), **asdict(figures)}
+            for name, figures in modes.items()
+        },
         "reference": asdict(reference),
     }
     print(json.dumps(result))

@@ -3,10 +3,11 @@
 from .background import BackgroundWriter, encode_payload
 from .chat import ChatFormat, Prompt
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, ServerError, WorkerError
-from .evaluation import EvalResult, Evaluator, build_eval_set, choose_eval_tasks, sample_record, summarise
+from .evaluation import EvalResult, EvaluationSet, Evaluator, choose_eval_tasks, sample_record, summarise
 from .inference import IncompleteReply, InferenceClient, Mode, Patience, Sampling, check_servers
 from .lifecycle import Interrupted, run_until_signal
-from .metrics import Loss, MetricsRecorder, Outcome
+from .metrics import Loss, MetricsRecorder, Outcome, task_metrics
+from .plan import TaskPlan, TaskStream, plan_tasks
 from .prompts import SYSTEM_PROMPT, build_messages
 from .ranges import check_ranges
 from .records import Group, Problem, ProblemSpec, Reason, Rollout, Split, TaskInfo, Verdict
@@ -14,7 +15,7 @@ from .rewards import extract_answer, has_signal, judge_texts, score_rollouts
 from .rollouts import RolloutDumper
 from .settings import ReasoningSettings
 from .surroundings import find_checkout, has_wandb_account
-from .tasks import UniformSampler, composite_members, exclude_tasks, gameable_tasks, select_tasks, task_params
+from .tasks import UniformSampler, composite_members, select_tasks, task_params
 from .workers import LibraryInfo, PoolSettings, ProblemStream, WorkerPool
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ChatFormat",
     "ConfigError",
     "EvalResult",
+    "EvaluationSet",
     "Evaluator",
     "GenerationError",
     "Group",
@@ -50,28 +52,29 @@ __all__ = [
     "ServerError",
     "Split",
     "TaskInfo",
+    "TaskPlan",
+    "TaskStream",
     "UniformSampler",
     "Verdict",
     "WorkerError",
     "WorkerPool",
-    "build_eval_set",
     "build_messages",
     "check_ranges",
     "check_servers",
     "choose_eval_tasks",
     "composite_members",
     "encode_payload",
-    "exclude_tasks",
     "extract_answer",
     "find_checkout",
-    "gameable_tasks",
     "has_signal",
     "has_wandb_account",
     "judge_texts",
+    "plan_tasks",
     "run_until_signal",
     "sample_record",
     "score_rollouts",
     "select_tasks",
     "summarise",
+    "task_metrics",
     "task_params",
 ]

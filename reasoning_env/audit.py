@@ -107,7 +107,9 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
         for warning in library.warnings:
             logger.warning("%s", warning)
         available = [task.name for task in library.tasks]
-        tasks = select_tasks(available, options.tasks or [name for name in available if name != COMPOSITE])
+        tasks = select_tasks(
+            library.tasks, options.tasks, () if options.tasks else [COMPOSITE] if COMPOSITE in available else ()
+        )
         params = task_params(tasks, available)
         return library, await audit_tasks(pool, tasks, params, items=options.items, seed=options.seed)
 

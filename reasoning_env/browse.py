@@ -1,4 +1,4 @@
-"""The `tasks` command: what the library offers, with real samples."""
+"""The `tasks` command: what the library offers, with real samples, and the way to what can be measured of its tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .difficulty_report import difficulty_command
 from .errors import GenerationError
+from .overlap import DEFAULT_ITEMS, MAX_ITEMS, overlap_command
 from .records import Problem, ProblemSpec, Split, TaskInfo
 from .surroundings import find_checkout
 from .tasks import select_tasks, task_params
@@ -30,18 +32,60 @@ class Sample:
 
 
 def tasks_command(argv: Sequence[str], folder: Path) -> int:
-    """Print the table, or whole samples of the named tasks; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="tasks to show whole samples of")
-    parser.add_argument("--samples", type=int, default=3, help="samples a named task (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=42, help="the library's seed of the first sample")
-    options = parser.parse_args(argv)
-    if options.samples < 1 or not 0 <= options.seed < 2**31:
-        parser.error("--samples must be at least 1 and --seed between 0 and 2**31 - 1")
+    """Print the table, whole samples of the named tasks, or what is measured of them; returns the exit status.
+
+    `folder` is where a checkout of the library may lie. Raises ConfigError for a name that there is not.
+    """
+    options = _parse(argv)
     settings = PoolSettings(checkout=find_checkout(folder))
+    if options.difficulty:
+        return difficulty_command(settings, options.names, options.seed)
+    if options.overlap:
+        return overlap_command(settings, options.names, options.seed, options.items)
     samples = asyncio.run(_collect(settings, options.names, options.samples if options.names else 1, options.seed))
     print(_whole(samples) if options.names else _table(samples))
     return 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tasks", description="List reasoning-gym's tasks, show samples of some, or measure them."
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="tasks to show whole samples of, or to measure (default: all): names, globs (`*_sorting`), `games/*` or "
+        "`category:games`",
+    )
+    measures = parser.add_mutually_exclusive_group()
+    measures.add_argument(
+        "--difficulty",
+        action="store_true",
+        help="measure every level of difficulty: parameters, time, faults; the status is 1 when a level does not work",
+    )
+    measures.add_argument(
+        "--overlap", action="store_true", help="measure how many training questions are in the evaluation set too"
+    )
+    parser.add_argument("--samples", type=int, default=3, help="samples a named task (default: %(default)s)")
+    parser.add_argument(
+        "--items",
+        type=int,
+        default=DEFAULT_ITEMS,
+        help="training problems a task that --overlap draws; fewer of slow tasks (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=42,
+        help="the library's seed of the first sample, or that of the problems to measure with (default: %(default)s)",
+    )
+    options = parser.parse_args(argv)
+    if options.samples < 1 or not 0 <= options.seed < 2**31:
+        parser.error("--samples must be at least 1 and --seed between 0 and 2**31 - 1")
+    if not 1 <= options.items <= MAX_ITEMS:
+        parser.error(f"--items must be between 1 and {MAX_ITEMS}")
+    return options
 
 
 async def _collect(settings: PoolSettings, names: Sequence[str], count: int, seed: int) -> list[Sample]:
@@ -51,7 +95,7 @@ async def _collect(settings: PoolSettings, names: Sequence[str], count: int, see
         for warning in info.warnings:
             logger.warning("%s", warning)
         available = {task.name: task for task in info.tasks}
-        selected = select_tasks(list(available), names)
+        selected = select_tasks(info.tasks, names)
         params = task_params(selected if names else list(available), list(available))
 
         async def sample(task: TaskInfo, number: int) -> Sample:

@@ -28,7 +28,7 @@ COMMANDS = {
     "serve": "generate, sample, score and send groups to run-api, for a trainer to pull",
     "process": "the same into a file, without run-api and trainer",
     "evaluate": "score a model on the fixed evaluation set",
-    "tasks": "list the tasks; `tasks NAME` shows whole samples with their answers",
+    "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--overlap` measure the tasks",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "settings": "print the table of all settings",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",

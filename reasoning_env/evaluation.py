@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tqdm import tqdm
 
@@ -15,11 +17,11 @@ from .chat import Prompt
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
 from .inference import InferenceClient, Patience, Sampling
 from .metrics import Loss, is_correct
-from .records import Problem, Verdict
+from .records import Problem, ProblemSpec, Verdict
 from .rewards import judge_texts
 from .settings import ReasoningSettings
-from .tasks import evaluation_spec
-from .workers import WorkerPool
+from .tasks import COMPOSITE, SMALL_SPACES, evaluation_spec
+from .workers import KNOWN_TASKS, WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +29,12 @@ EVAL_ATTEMPTS = 3
 """Redraws of an evaluation sample, for tasks that fail to generate now and then."""
 EVAL_DRAWS = 100
 """Draws of an evaluation sample in all, for tasks whose problems are often flawed."""
+
+
+class Maker(Protocol):
+    """The part of the worker pool that generates."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
 
 @dataclass(frozen=True)
@@ -46,23 +54,81 @@ def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
 
 
-async def build_eval_set(
-    pool: WorkerPool,
-    tasks: Sequence[str],
-    params: Mapping[str, Mapping[str, Any]],
-    *,
-    samples_per_task: int,
-    eval_seed: int,
-    deadline_s: float,
-) -> list[Problem]:
-    """Generate the set; `params` are those of the tasks that need some. Logs what it must leave out."""
+def question_key(question: str) -> str:
+    """What two problems have in common when they ask the same, however their white space runs."""
+    text = " ".join(question.split())
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
-    async def sample(task: str, number: int) -> Problem | None:
+
+class EvaluationSet:
+    """The fixed set of a seed, generated task by task when it is asked for.
+
+    `params` are those of the tasks that need some. What must be left out is logged.
+    """
+
+    def __init__(
+        self,
+        maker: Maker,
+        tasks: Sequence[str],
+        params: Mapping[str, Mapping[str, Any]],
+        *,
+        samples_per_task: int,
+        eval_seed: int,
+        deadline_s: float,
+    ) -> None:
+        self._maker = maker
+        self._tasks = tuple(tasks)
+        self._params = params
+        self._samples_per_task = samples_per_task
+        self._eval_seed = eval_seed
+        self._deadline_s = deadline_s
+        self._made: dict[str, asyncio.Task[list[Problem]]] = {}
+        self._keys: dict[str, frozenset[str]] = {}
+
+    async def problems(self) -> list[Problem]:
+        """All of it, in the tasks' order."""
+        made = await asyncio.gather(*(self._of_task(task) for task in self._tasks))
+        return [problem for problems in made for problem in problems]
+
+    async def asks(self, problem: Problem) -> bool:
+        """Whether the set asks the same question, of the same task or through a composite, where questions are few."""
+        task = problem.task
+        if task == COMPOSITE:
+            task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
+        if task in KNOWN_TASKS and task not in SMALL_SPACES:
+            return False
+        key = question_key(problem.question)
+        return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
+
+    async def _keys_of(self, task: str) -> frozenset[str]:
+        if task not in self._tasks:
+            return frozenset()
+        if task not in self._keys:
+            self._keys[task] = frozenset(question_key(made.question) for made in await self._of_task(task))
+        return self._keys[task]
+
+    async def close(self) -> None:
+        """Stop what is being generated."""
+        for made in self._made.values():
+            made.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
+    async def _of_task(self, task: str) -> list[Problem]:
+        if task not in self._made or (self._made[task].done() and self._made[task].exception() is not None):
+            self._made[task] = asyncio.create_task(self._generate(task))
+        # One caller that is cancelled must not take the set away from the others.
+        return await asyncio.shield(self._made[task])
+
+    async def _generate(self, task: str) -> list[Problem]:
+        drawn = await asyncio.gather(*(self._sample(task, number) for number in range(self._samples_per_task)))
+        return [problem for problem in drawn if problem is not None]
+
+    async def _sample(self, task: str, number: int) -> Problem | None:
         failures = 0
         for attempt in range(EVAL_DRAWS):
-            spec = evaluation_spec(task, number, attempt, run_seed=eval_seed, params=params.get(task))
+            spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
             try:
-                problem = await pool.generate(spec, deadline_s)
+                problem = await self._maker.generate(spec, self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
                 failures += 1
@@ -75,8 +141,21 @@ async def build_eval_set(
         logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
         return None
 
-    drawn = await asyncio.gather(*(sample(task, number) for task in tasks for number in range(samples_per_task)))
-    return [problem for problem in drawn if problem is not None]
+
+async def build_eval_set(
+    pool: Maker,
+    tasks: Sequence[str],
+    params: Mapping[str, Mapping[str, Any]],
+    *,
+    samples_per_task: int,
+    eval_seed: int,
+    deadline_s: float,
+) -> list[Problem]:
+    """All problems of an evaluation set; see `EvaluationSet`."""
+    evaluation_set = EvaluationSet(
+        pool, tasks, params, samples_per_task=samples_per_task, eval_seed=eval_seed, deadline_s=deadline_s
+    )
+    return await evaluation_set.problems()
 
 
 @dataclass(frozen=True)

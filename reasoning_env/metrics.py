@@ -6,10 +6,11 @@ Every name has one meaning. Shares and scores are in [0, 1], times in seconds, l
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from .records import Group, Reason, Rollout, Verdict
+from .tasks import TaskReport
 from .workers import PoolStats, StreamStats
 
 CORRECT = 1.0 - 1e-9
@@ -173,3 +174,18 @@ def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: in
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
+    """What a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
+    metrics: dict[str, float] = {}
+    for task, known in report.items():
+        metrics[f"sampling/share/{task}"] = known.share
+        metrics[f"sampling/pass_rate/{task}"] = known.pass_rate
+        metrics[f"sampling/signal_chance/{task}"] = known.signal_chance
+        if known.level is not None:
+            metrics[f"curriculum/level/{task}"] = known.level
+    levels = [known.level for known in report.values() if known.level is not None]
+    if levels:
+        metrics["curriculum/level_mean"] = _mean(levels)
+    return metrics

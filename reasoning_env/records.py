@@ -55,7 +55,8 @@ class ProblemSpec:
     """What to generate: enough to make the same problem again.
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
-    [0, 2**32): the library hands it to numpy, which takes no more.
+    [0, 2**32): the library hands it to numpy, which takes no more. `params` are the library's own, as a user set them;
+    `level`, in [0, 1], is the difficulty that the others follow, None for the library's defaults.
     """
 
     task: str
@@ -64,6 +65,7 @@ class ProblemSpec:
     index: int
     attempt: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Problem:
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
-    bytes that only a judge opens. `flaw`, where there is one, is why the problem must not be served.
+    bytes that only a judge opens. `params` made it, and `level` is the difficulty that they stand for: None at the
+    library's defaults, and not always the one asked for. A composite's `level` is its member's, on top of `params`.
+    `flaw`, where there is one, is why the problem must not be served.
     """
 
     spec: ProblemSpec
@@ -81,6 +85,8 @@ class Problem:
     metadata_json: str = field(repr=False)
     entry: bytes = field(repr=False)
     generation_s: float = 0.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
     flaw: str | None = None
 
     @property

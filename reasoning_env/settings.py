@@ -6,9 +6,10 @@ Values may arrive as text (from the command line), so each field parses the text
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from .prompts import SYSTEM_PROMPT
 from .workers import PoolSettings
@@ -21,8 +22,29 @@ def _split_names(value: object) -> object:
     return value
 
 
+def _parse_mapping(value: object) -> object:
+    """Accept YAML or JSON text, and `pattern=value, pattern=value` for a mapping of numbers."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if "=" in text and not text.startswith("{"):
+        pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
+        return {name.strip(): number.strip() for name, _, number in pairs}
+    try:
+        parsed = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"this is neither YAML nor JSON: {' '.join(str(error).split())}") from error
+    if not isinstance(parsed, dict):
+        raise ValueError("this must be a mapping, as in {gcd: ...}")
+    return parsed
+
+
 # The plain `str` in the union makes the command line offer one text argument instead of a list of them.
 NameList = Annotated["list[str] | str", BeforeValidator(_split_names)]
+
+
+Weights = Annotated["dict[str, float] | str", BeforeValidator(_parse_mapping)]
+TaskParams = Annotated["dict[str, dict[str, Any]] | str", BeforeValidator(_parse_mapping)]
 
 
 class ReasoningSettings(BaseModel):
@@ -30,7 +52,34 @@ class ReasoningSettings(BaseModel):
 
     tasks: NameList = Field(
         default_factory=list,
-        description='Tasks to train and evaluate on, as a list or as "name,name"; empty or "all" selects every task.',
+        description="Tasks to train and evaluate on: names, globs (`*_sorting`), `games/*` or `category:games`, as a "
+        "list or joined by commas; empty or `all` selects every task.",
+    )
+    exclude_tasks: NameList = Field(default_factory=list, description="Tasks to leave out of these, in the same way.")
+    task_weights: Weights = Field(
+        default_factory=dict,
+        description="With `task_sampling: weighted`: how often a task is drawn, by the same patterns, as in "
+        "`games/*=2, gcd=0.5`; 1 where nothing is said.",
+    )
+    task_params: TaskParams = Field(
+        default_factory=dict,
+        description="Parameters of the library's own configs, by the same patterns, each fixed or drawn for each "
+        "problem from a range: `{chain_sum: {min_terms: 4, max_digits: {low: 2, high: 6}}}`.",
+    )
+    task_sampling: Literal["uniform", "weighted", "adaptive"] = Field(
+        default="uniform",
+        description="How tasks are drawn: all alike, by `task_weights`, or more often where groups carry a signal.",
+    )
+    complexity_mode: Literal["random", "curriculum"] | None = Field(
+        default=None,
+        description="Difficulty of training problems: a random level for each, or one that follows the learner; none "
+        "for `complexity_level` or the library's defaults.",
+    )
+    complexity_level: float | None = Field(
+        default=None, ge=0.0, le=1.0, description="A fixed level of difficulty, in [0, 1], for training problems."
+    )
+    curriculum_target_accuracy: float = Field(
+        default=0.7, ge=0.05, le=0.95, description="The share of right answers that the curriculum aims at, per task."
     )
     seed: int = Field(
         default=42, ge=0, description="Seed of the training stream; the same seed gives the same problems."
@@ -133,9 +182,32 @@ class ReasoningSettings(BaseModel):
         default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
     )
 
+    @field_validator("complexity_mode", "complexity_level", mode="before")
+    @classmethod
+    def _accept_none_as_text(cls, value: object) -> object:
+        return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
+
+    @model_validator(mode="after")
+    def _check_difficulty_and_sampling(self) -> ReasoningSettings:
+        if self.complexity_mode is not None and self.complexity_level is not None:
+            raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
+        if self.task_weights and self.task_sampling != "weighted":
+            raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
+        return self
+
     @property
     def task_names(self) -> tuple[str, ...]:
         return tuple(self.tasks)
+
+    @property
+    def weights_by_pattern(self) -> dict[str, float]:
+        assert isinstance(self.task_weights, dict)
+        return self.task_weights
+
+    @property
+    def params_by_pattern(self) -> dict[str, dict[str, Any]]:
+        assert isinstance(self.task_params, dict)
+        return self.task_params
 
     def pool_settings(self, checkout: Path | None) -> PoolSettings:
         """The part that concerns worker processes; `checkout` is a folder with a library to prefer, or None."""

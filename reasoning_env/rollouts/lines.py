@@ -46,7 +46,8 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "seed": problem.spec.seed,
         "index": problem.spec.index,
         "split": problem.spec.split.value,
-        "params": problem.spec.params,
+        "params": problem.params,
+        "level": problem.level,
         "expected_answer": problem.answer,
         "metadata": json.loads(problem.metadata_json),
     }

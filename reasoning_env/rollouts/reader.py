@@ -59,6 +59,7 @@ class DumpedGroup:
     index: int | None = None
     split: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
     expected_answer: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -128,6 +129,7 @@ def _group(line: Any) -> DumpedGroup:
         index=_optional(group, "index", int),
         split=_optional(group, "split", str),
         params=_optional(group, "params", dict) or {},
+        level=_optional(group, "level", float),
         expected_answer=_optional(group, "expected_answer", str),
         metadata=_optional(group, "metadata", dict) or {},
     )

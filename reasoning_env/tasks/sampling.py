@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import GenerationError
 from ..records import ProblemSpec, Split
+from .parameters import SpecRules
 from .seeds import eval_seed, hash_int, train_seed
 from .selection import COMPOSITE, composite_members
 
@@ -18,13 +19,23 @@ MAX_DRAWS = 10_000
 class UniformSampler:
     """Draws every selected task with the same chance.
 
-    `tasks` are the selected names and `available` all names of the library, of which a composite may be made.
+    `tasks` are the selected names and `available` all names of the library, of which a composite may be made; `rules`
+    set parameters and level.
     """
 
-    def __init__(self, tasks: Sequence[str], available: Sequence[str], *, run_seed: int, instance: int = 0) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[str],
+        available: Sequence[str],
+        *,
+        run_seed: int,
+        instance: int = 0,
+        rules: SpecRules | None = None,
+    ) -> None:
         self._tasks = tuple(tasks)
         self._run_seed = run_seed
         self._instance = instance
+        self._rules = rules or SpecRules(run_seed, instance)
         self._params = task_params(tasks, available)
         self._quarantined: set[str] = set()
 
@@ -39,7 +50,8 @@ class UniformSampler:
             task = self._tasks[hash_int("task", self._run_seed, self._instance, index, number) % len(self._tasks)]
             if task not in self._quarantined:
                 seed = train_seed(self._run_seed, self._instance, index, number)
-                return ProblemSpec(task, seed, Split.TRAIN, index, number, self._params.get(task, {}))
+                spec = ProblemSpec(task, seed, Split.TRAIN, index, number, self._params.get(task, {}))
+                return self._rules.complete(spec)
         raise GenerationError(f"no task was found for position {index} in {MAX_DRAWS} draws")
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:

@@ -2,5 +2,6 @@
 
 from .pool import LibraryInfo, PoolSettings, PoolStats, WorkerPool
 from .prefetch import ProblemStream, StreamStats
+from .task_names import KNOWN_TASKS
 
-__all__ = ["LibraryInfo", "PoolSettings", "PoolStats", "ProblemStream", "StreamStats", "WorkerPool"]
+__all__ = ["KNOWN_TASKS", "LibraryInfo", "PoolSettings", "PoolStats", "ProblemStream", "StreamStats", "WorkerPool"]

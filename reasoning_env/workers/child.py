@@ -49,14 +49,20 @@ MEMORY_EXHAUSTED = 77
 def serve_maker(library: Library, sock: socket.socket) -> None:
     """Answer generate requests until the socket closes."""
     while (request := read_frame(sock)) is not None:
-        sock.sendall(_generate(library, request))
+        sock.sendall(_check(library, request) if "check" in request.header else _generate(library, request))
+
+
+def _check(library: Library, request: Frame) -> bytes:
+    """Say what is wrong with the parameters of some tasks, each a list of task, parameters and level."""
+    faults = [library.check(*checked) for checked in request.header["check"]]
+    return encode_frame({"id": request.header["id"], "faults": [fault for fault in faults if fault]})
 
 
 def _generate(library: Library, request: Frame) -> bytes:
     header = request.header
     started = time.perf_counter()
     try:
-        made = library.generate(header["task"], header["seed"], header["params"])
+        made = library.generate(header["task"], header["seed"], header["params"], header["level"])
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
@@ -68,6 +74,8 @@ def _generate(library: Library, request: Frame) -> bytes:
         "answer": made.answer,
         "generation_s": time.perf_counter() - started,
         "flaw": made.flaw,
+        "params": made.params,
+        "level": made.level,
         "metadata_bytes": len(metadata),
     }
     return encode_frame(reply, metadata + made.entry)
@@ -81,7 +89,7 @@ def serve_judge(library: Library, sock: socket.socket, fences: Fences) -> None:
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            scorer = library.scorer(header["task"], header["params"], request.blob)
+            scorer = library.scorer(header["task"], header["params"], request.blob, header["level"])
         except MemoryError:
             os._exit(MEMORY_EXHAUSTED)
         except BaseException as error:
@@ -228,6 +236,7 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
         "path": library.path,
         "tasks": library.tasks,
         "warnings": library.warnings,
+        "adjustable": library.adjustable,
         "fences": fences.describe(),
     }
     control.sendall(encode_frame(hello))

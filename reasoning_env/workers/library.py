@@ -1,12 +1,12 @@
 """The one place that imports reasoning-gym. Runs inside the template and its workers only.
 
-Datasets are cached per task and parameters, because some cost 50 to 300 ms to build, and are moved to another seed
-instead of being rebuilt where that gives the same item.
+A problem is made by a task, a seed, parameters that a user set and, where there is one, a level of difficulty.
 """
 
 from __future__ import annotations
 
 import contextlib
+import decimal
 import importlib
 import importlib.metadata
 import inspect
@@ -21,14 +21,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
+from .difficulty import Difficulty, Resolved
 from .task_names import KNOWN_TASKS
 from .verifiers import find_flaw, preload, verify
 
 COMPOSITE = "composite"
-
-REBUILT_FOR_EACH_SEED = frozenset({"acre", "gsm_symbolic", "list_functions"})
-"""Tasks whose constructor consumes the seed, so that a cached dataset cannot be moved to another one."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,8 @@ class Generated:
     metadata_json: str
     entry: bytes
     flaw: str | None
+    params: Mapping[str, Any]
+    level: float | None
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,16 @@ class Library:
         self.warnings: list[str] = []
         self.tasks = self._discover()
         preload(self.tasks)
-        self._datasets: dict[str, Any] = {}
+        self._difficulty = self._read_difficulty()
+        self.adjustable = self._find_adjustable()
+        self._datasets = DatasetCache(self.module, self._difficulty.configs)
         self._modules_with_tags: dict[str, bool] = {}
+
+    def _read_difficulty(self) -> Difficulty:
+        try:
+            return Difficulty.from_factory(importlib.import_module("reasoning_gym.factory"))
+        except Exception:  # a registry that cannot be read, which was told already
+            return Difficulty({}, {})
 
     @property
     def path(self) -> str:
@@ -132,13 +141,41 @@ class Library:
                 found[name] = _category(type(dataset).__module__)
         return found
 
-    def generate(self, task: str, seed: int, params: Mapping[str, Any]) -> Generated:
-        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives; raises what the library does."""
-        # Nothing in the library should draw from the global generators; if something does, it is still reproducible.
-        random.seed(seed)
-        if task == COMPOSITE:
+    def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
+        """What is wrong with a task's parameters, at a level or over the library's own; None if nothing is.
+
+        What its config lets pass must also be enough to make a problem.
+        """
+        fault = self._difficulty.check(task, params, level)
+        if fault is None:
+            try:
+                self.generate(task, 0, params, level)
+            except Exception as error:
+                wanted = json.dumps(dict(params), default=repr)
+                fault = f"{task}: the library makes no problem with {wanted} ({type(error).__name__}: {error})"
+        return fault
+
+    def _find_adjustable(self) -> list[str]:
+        """The tasks whose difficulty a level changes."""
+        found = []
+        for task in self.tasks:
+            try:
+                if self._difficulty.adjustable(task):
+                    found.append(task)
+            except Exception as error:
+                self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
+        return found
+
+    def generate(self, task: str, seed: int, params: Mapping[str, Any], level: float | None = None) -> Generated:
+        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives, with the level's parameters under
+        `params` where there is a level; raises what the library does."""
+        _reset_globals(seed)
+        wanted = params
+        composite = task == COMPOSITE
+        if composite:
             task, seed, params = _composite_member(seed, params)
-        entry = self._dataset(task, seed, params)[0]
+        resolved = self._resolve(task, params, level)
+        entry = self._datasets.get(task, params, resolved.params, seed)[0]
         answer = entry.get("answer")
         return Generated(
             question=str(entry["question"]),
@@ -146,16 +183,23 @@ class Library:
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=pickle.dumps(entry),
             flaw=find_flaw(task, entry),
+            params=wanted if composite else resolved.params,
+            level=resolved.level,
         )
 
-    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes) -> Scorer:
+    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None) -> Scorer:
         """The scorer of one entry; raises what unpickling the entry or building its task raises."""
         whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
-        member: str = task
         if task == COMPOSITE:
-            member, params = whole["metadata"]["source_dataset"], {}
-        dataset = self._dataset(member, 0, params, reseed=False)
-        return Scorer(member, dataset, entry, strict=self._strict, with_tags=self._tags_may_count(member, dataset))
+            task = whole["metadata"]["source_dataset"]
+            params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
+        dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
+        return Scorer(task, dataset, entry, strict=self._strict, with_tags=self._tags_may_count(task, dataset))
+
+    def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
+        if level is None:
+            return Resolved(params, None)
+        return self._difficulty.parameters(task, level, params)
 
     def _tags_may_count(self, task: str, dataset: Any) -> bool:
         """Whether an answer's tagged form is worth scoring.
@@ -170,26 +214,20 @@ class Library:
             self._modules_with_tags[module] = "<answer" in inspect.getsource(sys.modules[module])
         return self._modules_with_tags[module]
 
-    def _dataset(self, task: str, seed: int, params: Mapping[str, Any], reseed: bool = True) -> Any:
-        key = task + json.dumps(params, sort_keys=True, default=repr) if params else task
-        dataset = self._datasets.get(key)
-        if dataset is None or (reseed and not _can_be_reseeded(task)):
-            dataset = self.module.create_dataset(task, seed=seed, size=1, **params)
-            self._datasets[key] = dataset
-        elif reseed:
-            dataset.seed = seed
-            dataset.config.seed = seed
-        return dataset
+
+def _reset_globals(seed: int) -> None:
+    """Make an item independent of what the process did before: some tasks draw from the global generators, and one sets
+    the precision of all decimal numbers."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
+    decimal.setcontext(decimal.DefaultContext.copy())
 
 
 def _category(module_name: str) -> str:
     parts = module_name.split(".")
     return parts[1] if len(parts) > 2 else "other"
-
-
-def _can_be_reseeded(task: str) -> bool:
-    """Only tasks that were measured: one that a newer library brings is rebuilt, which is slower and always right."""
-    return task in KNOWN_TASKS and task not in REBUILT_FOR_EACH_SEED
 
 
 def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
@@ -162,6 +162,21 @@ class WorkerPool:
         verdicts = dict(zip(distinct, await job.result, strict=True))
         return [verdicts[answer] for answer in answers]
 
+    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        """What is wrong with the parameters of tasks, each at a level or over the library's own; empty if nothing is.
+
+        Raises WorkerError when that cannot be found out.
+        """
+        worker = await self._spawn(Role.MAKER)
+        try:
+            worker.send({"check": [[task, dict(params), level] for task, params, level in wanted]})
+            reply = await worker.receive(self._settings.start_timeout_s)
+            return [str(fault) for fault in reply.header["faults"]]
+        except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError) as error:
+            raise WorkerError(f"the tasks' parameters cannot be checked ({type(error).__name__}: {error})") from error
+        finally:
+            worker.kill()
+
     def _check_open(self) -> None:
         if self._failure is not None:
             raise WorkerError(str(self._failure))
@@ -259,7 +274,7 @@ class WorkerPool:
 
     async def _generate_on(self, worker: Worker, job: _GenerateJob) -> Problem:
         spec = job.spec
-        worker.send({"task": spec.task, "seed": spec.seed, "params": dict(spec.params)})
+        worker.send({"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level})
         return _problem(spec, await worker.receive(job.deadline_s))
 
     def _fail_generation(self, job: _GenerateJob, how: str) -> None:
@@ -304,19 +319,26 @@ class WorkerPool:
         answers = job.answers[len(job.verdicts) :]
         spec = job.problem.spec
         # The time that a judge takes to build a task it has not scored before is not the answer's.
-        announce = spec.task not in worker.built_tasks
-        request = {"task": spec.task, "params": dict(spec.params), "answers": answers, "announce": announce}
+        announce = bool(spec.params) or (spec.task, job.problem.level) not in worker.built_tasks
+        request = {
+            "task": spec.task,
+            "params": dict(spec.params),
+            "level": job.problem.level,
+            "answers": answers,
+            "announce": announce,
+        }
         worker.send(request, job.problem.entry)
         if announce:
-            await self._await_ready(worker, spec)
+            await self._await_ready(worker, job.problem)
         for position, answer in enumerate(answers):
             reply = await worker.receive(self._settings.scoring_deadline_s)
             verdict = _verdict(reply.header, position, answer, spec)
             self.stats.blocked += verdict.reason is Reason.BLOCKED
             job.verdicts.append(verdict)
 
-    async def _await_ready(self, worker: Worker, spec: ProblemSpec) -> None:
+    async def _await_ready(self, worker: Worker, problem: Problem) -> None:
         """Wait until a judge has built a task; raises ScoringError when it cannot, or takes too long."""
+        spec = problem.spec
         try:
             reply = await worker.receive(self._settings.start_timeout_s)
         except DeadlineExceeded:
@@ -327,8 +349,7 @@ class WorkerPool:
         if reply.header.get("ready") is not True:
             _raise_fault(reply.header, spec)
             raise ProtocolFault(f"a verdict before the judge was ready: {str(reply.header)[:200]}")
-        if not spec.params:
-            worker.built_tasks.add(spec.task)
+        worker.built_tasks.add((spec.task, problem.level))
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
@@ -353,6 +374,8 @@ def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
             entry=reply.blob[split:],
             generation_s=header["generation_s"],
             flaw=header["flaw"],
+            params=header["params"],
+            level=header["level"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -64,7 +64,7 @@ class ProblemStream:
     """Keeps `depth` positions of the stream generated or under way; `next` hands them out.
 
     A task is quarantined after `quarantine_after` failures in a row, each a raised error or a missed `deadline_s`.
-    `state` is what `state()` returned in an earlier run.
+    Problems that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class ProblemStream:
         depth: int,
         deadline_s: float,
         quarantine_after: int,
+        avoid: Callable[[Problem], Awaitable[bool]] | None = None,
         state: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -83,6 +84,7 @@ class ProblemStream:
         self._depth = depth
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
+        self._avoid = avoid
         self._clock = clock
         self._next_index: int = state["next_index"] if state else 0
         self._owed: deque[int] = deque(state["owed"] if state else ())
@@ -174,16 +176,19 @@ class ProblemStream:
                 self._record_failure(spec, error)
                 spec = self._sampler.draw(index, spec.attempt + 1)
                 continue
-            if problem.flaw is None:
+            flaw = problem.flaw
+            if flaw is None and self._avoid is not None and await self._avoid(problem):
+                flaw = "the evaluation set asks the same"
+            if flaw is None:
                 self._failures_in_a_row.pop(spec.task, None)
                 return problem
             self._flawed += 1
-            logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, problem.flaw)
+            logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
             flaws += 1
             if flaws % MAX_FLAWED:
                 spec = self._sampler.redraw(spec)
             else:
-                self._record_failure(spec, GenerationError(f"{MAX_FLAWED} flawed problems in a row: {problem.flaw}"))
+                self._record_failure(spec, GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}"))
                 spec = self._sampler.draw(index, spec.attempt + 1)
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError | WorkerError) -> None:

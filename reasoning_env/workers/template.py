@@ -53,7 +53,8 @@ class DeadlineExceeded(Exception):
 class LibraryInfo:
     """The library that the workers imported: its version, the folder it came from, its tasks in name order.
 
-    `fences` says in a line what shuts the judges in, and what does not.
+    `fences` says in a line what shuts the judges in, and what does not; `adjustable` are the tasks that have levels of
+    difficulty.
     """
 
     version: str
@@ -61,6 +62,7 @@ class LibraryInfo:
     tasks: tuple[TaskInfo, ...]
     warnings: tuple[str, ...]
     fences: str
+    adjustable: frozenset[str]
 
 
 class FrameStream(asyncio.Protocol):
@@ -138,8 +140,8 @@ class Worker:
     def __init__(self, number: int, role: Role, template: Template) -> None:
         self.number = number
         self.role = role
-        self.built_tasks: set[str] = set()
-        """Tasks, with their default parameters, that this judge is known to have built."""
+        self.built_tasks: set[tuple[str, float | None]] = set()
+        """Tasks with their levels that this judge is known to have built."""
         self._template = template
         self._stream = FrameStream(FRAME_LIMITS[role])
         self._requests = 0
@@ -215,6 +217,7 @@ class Template:
             tasks=tuple(TaskInfo(name, category) for name, category in sorted(hello["tasks"].items())),
             warnings=tuple(hello["warnings"]),
             fences=hello["fences"],
+            adjustable=frozenset(hello["adjustable"]),
         )
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:

@@ -15,7 +15,7 @@ from reasoning_env.probing import Tally, TaskAudit
 from reasoning_env.records import Reason, TaskInfo, Verdict
 from reasoning_env.workers import LibraryInfo, PoolSettings
 
-LIBRARY = LibraryInfo("1.2", "/library", (TaskInfo("gcd", "arithmetic"),), (), "fenced")
+LIBRARY = LibraryInfo("1.2", "/library", (TaskInfo("gcd", "arithmetic"),), (), "fenced", frozenset())
 
 
 def _tally(*scores: float, reason: Reason = Reason.SCORED) -> Tally:

@@ -22,6 +22,13 @@ REFUSED: dict[str, list[Any]] = {
     "num_eval_samples_per_task": [0, 100_001],
     "num_eval_tasks": [-2],
     "eval_seed": [-1],
+    "exclude_tasks": [7],
+    "task_weights": [{"gcd": "much"}, "[1, 2]", "gcd", "{gcd: 1", 7],
+    "task_params": [{"gcd": 3}, "[1, 2]", "{gcd: {"],
+    "task_sampling": ["fair"],
+    "complexity_mode": ["fixed", 3],
+    "complexity_level": [-0.01, 1.01, math.nan, "hard"],
+    "curriculum_target_accuracy": [0.0, 0.96],
     "eval_temperature": [-0.1, 2.1],
     "eval_top_p": [0.0, 1.1],
     "num_makers": [0, 257],
@@ -49,6 +56,13 @@ REFUSED: dict[str, list[Any]] = {
 }
 FROM_TEXT: dict[str, tuple[str, Any]] = {
     "tasks": ("gsm_symbolic, chain_sum,", ["gsm_symbolic", "chain_sum"]),
+    "exclude_tasks": ("games/*", ["games/*"]),
+    "task_weights": ("games/*=2, gcd=0.5", {"games/*": 2.0, "gcd": 0.5}),
+    "task_params": ("{gcd: {min_value: {low: 2, high: 3}}}", {"gcd": {"min_value": {"low": 2, "high": 3}}}),
+    "task_sampling": ("adaptive", "adaptive"),
+    "complexity_mode": ("random", "random"),
+    "complexity_level": ("0.25", 0.25),
+    "curriculum_target_accuracy": ("0.5", 0.5),
     "seed": ("0", 0),
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "temperature": ("0", 0.0),
@@ -86,6 +100,10 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
 }
 
 
+COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
+"""What a setting needs beside it."""
+
+
 def test_every_setting_is_tested() -> None:
     assert set(REFUSED) == set(FROM_TEXT) == set(ReasoningSettings.model_fields)
 
@@ -97,13 +115,13 @@ def test_every_setting_is_described() -> None:
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
 def test_value_out_of_range_is_refused_by_name(name: str, value: Any) -> None:
     with pytest.raises(ValidationError) as refusal:
-        ReasoningSettings(**{name: value})
+        ReasoningSettings(**{**COMPANIONS.get(name, {}), name: value})
     assert {error["loc"][0] for error in refusal.value.errors()} == {name}
 
 
 @pytest.mark.parametrize(("name", "text", "value"), [(name, *pair) for name, pair in FROM_TEXT.items()])
 def test_text_from_the_command_line_is_parsed(name: str, text: str, value: Any) -> None:
-    parsed = getattr(ReasoningSettings(**{name: text}), name)
+    parsed = getattr(ReasoningSettings(**{**COMPANIONS.get(name, {}), name: text}), name)
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -159,3 +177,22 @@ def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
         fence_judges=False,
         checkout=tmp_path,
     )
+
+
+@pytest.mark.parametrize("text", ["none", "None", "", "null"])
+def test_no_difficulty_can_be_said_in_text(text: str) -> None:
+    settings = ReasoningSettings(complexity_mode=text, complexity_level=text)
+    assert (settings.complexity_mode, settings.complexity_level) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"complexity_mode": "random", "complexity_level": 0.5}, "complexity_mode sets the levels itself"),
+        ({"task_weights": {"gcd": 2.0}}, "task_weights count with task_sampling weighted only"),
+        ({"task_weights": {"gcd": 2.0}, "task_sampling": "adaptive"}, "task_weights count with"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ReasoningSettings(**fields)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env import ConfigError, gameable_tasks
+from reasoning_env import ConfigError
+from reasoning_env.tasks import gameable_tasks
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
 from .conftest import MakeEnv, make_config, make_env_object
@@ -131,7 +132,7 @@ async def test_gameable_tasks_are_not_trained_on_but_evaluated(
     env = await make_env(tasks=[], strict_rewards=False)
     assert "not trained on" in caplog.text
     assert "coin_flip (0 is a prefix of every probability)" in caplog.text
-    trained, evaluated = env._backend.training_tasks, env._backend.tasks
+    trained, evaluated = env._backend.plan.training_tasks, env._backend.plan.tasks
     assert set(evaluated) - set(trained) == set(gameable_tasks(strict_rewards=False))
     assert len(evaluated) == 106
 
@@ -142,4 +143,4 @@ async def test_gameable_tasks_are_trained_on_when_that_is_asked_for(
 ) -> None:
     env = await make_env(strict_rewards=False, **fields)
     assert "not trained on" not in caplog.text
-    assert "coin_flip" in env._backend.training_tasks
+    assert "coin_flip" in env._backend.plan.training_tasks

@@ -39,7 +39,8 @@ def make_group(
         )
         for score in scores
     )
-    return Group(Problem(spec, "What is 1 + 1?", "2", metadata_json, b"opaque"), PROMPT, rollouts)
+    problem = Problem(spec, "What is 1 + 1?", "2", metadata_json, b"opaque", params=spec.params, level=0.25)
+    return Group(problem, PROMPT, rollouts)
 
 
 def passed(index: int = 0) -> Group:
@@ -74,6 +75,7 @@ def as_dumped(group: Group) -> DumpedGroup:
         index=spec.index,
         split=spec.split.value,
         params=spec.params,
+        level=0.25,
         expected_answer=group.problem.answer,
         metadata=json.loads(group.problem.metadata_json),
     )

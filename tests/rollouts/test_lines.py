@@ -22,7 +22,7 @@ def _document(line: bytes) -> dict[str, Any]:
 def test_line_has_exactly_the_documented_keys() -> None:
     document = _document(encode_group(make_group()))
     assert list(document) == [
-        *("item_id", "rollouts", "seed", "index", "split", "params", "expected_answer", "metadata"),
+        *("item_id", "rollouts", "seed", "index", "split", "params", "level", "expected_answer", "metadata"),
     ]
     assert list(document["rollouts"][0]) == [
         *("conversation", "score", "reason", "answer", "finish_reason", "verifier_score"),

@@ -17,7 +17,7 @@ import pytest
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.tasks import task_params
 from reasoning_env.workers import LibraryInfo, PoolSettings, WorkerPool
-from reasoning_env.workers.library import REBUILT_FOR_EACH_SEED
+from reasoning_env.workers.datasets import REBUILT_FOR_EACH_SEED
 from reasoning_env.workers.task_names import KNOWN_TASKS
 
 pytestmark = pytest.mark.slow

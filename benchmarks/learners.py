@@ -1,0 +1,139 @@
+"""Simulated learners: how likely one answer is right, by the level of the problem and by time.
+
+Their true chance is known, so that a controller can be judged by it and not by the noise of its groups. Rollouts of one
+problem are alike, as a policy's are: the chance of each problem is drawn from a beta distribution around the learner's,
+with the correlation that the learner has (0 gives independent rollouts).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TARGET = 0.7
+
+
+@dataclass(frozen=True)
+class Learner:
+    """`chance(level, time)` is the true chance of one answer, at a level in [0, 1] and a time in [0, 1] of the run.
+
+    `jumps` are the times at which it changes at a stroke. `levels`, where there are any, are the only ones that the
+    task has: a level that is asked for becomes the nearest of them.
+    """
+
+    name: str
+    chance: Callable[[float, float], float]
+    jumps: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+    correlation: float = 0.0
+
+    def served(self, level: float) -> float:
+        """The level that the task really gives for one that is asked for."""
+        return min(self.levels, key=lambda one: abs(one - level)) if self.levels else level
+
+    def successes(self, level: float, time: float, size: int, random_state: random.Random) -> int:
+        """How many of a group's rollouts are right."""
+        chance = self.chance(level, time)
+        if self.correlation and 0.0 < chance < 1.0:
+            weight = 1.0 / self.correlation - 1.0
+            chance = random_state.betavariate(weight * chance, weight * (1.0 - chance))
+        return sum(random_state.random() < chance for _ in range(size))
+
+
+def sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x)) if x > -500 else 0.0
+
+
+def logit(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+def logistic(best: float, slope: float, until: float | None = None) -> Callable[[float, float], float]:
+    """A logistic curve that is at the target at level `best`, or moves from there to `until` over the run."""
+    end = best if until is None else until
+    return lambda level, time: sigmoid(logit(TARGET) + slope * (best + (end - best) * time - level))
+
+
+def switching(
+    before: Callable[[float, float], float], after: Callable[[float, float], float], at: float = 0.5
+) -> Callable[[float, float], float]:
+    return lambda level, time: (before if time < at else after)(level, time)
+
+
+def _cliff(level: float, _: float) -> float:
+    return 0.95 if level < 0.6 else max(0.05, 0.95 - 6.0 * (level - 0.6))
+
+
+def _waves(level: float, time: float) -> float:
+    return sigmoid(logit(TARGET) + 6.0 * (0.5 + 0.25 * math.sin(4.0 * math.pi * time) - level))
+
+
+REACHABLE = (
+    Learner("weak", logistic(0.1, 6.0)),
+    Learner("able", logistic(0.6, 6.0)),
+    Learner("strong", logistic(0.9, 6.0)),
+    Learner("steep", logistic(0.55, 20.0)),
+    Learner("steep_weak", logistic(0.1, 15.0)),
+    Learner("flat", logistic(0.8, 2.5)),
+    Learner("starts_there", logistic(0.32, 6.0)),
+    Learner("linear", lambda level, _: 1.0 - 0.45 * level),
+    Learner("convex", lambda level, _: 1.0 - level * level),
+    Learner("cliff", _cliff),
+    Learner("guesser", lambda level, _: 0.25 + 0.75 * sigmoid(8.0 * (0.6 - level))),
+    Learner("lapses", lambda level, _: 0.9 * sigmoid(8.0 * (0.7 - level))),
+    Learner("few_levels", logistic(0.52, 6.0), levels=(0.0, 0.25, 0.5, 0.75, 1.0)),
+    Learner("clamped", logistic(0.5, 6.0), levels=tuple(number / 50 for number in range(31))),
+    Learner("correlated", logistic(0.6, 6.0), correlation=0.3),
+    Learner("correlated_weak", logistic(0.1, 6.0), correlation=0.3),
+    Learner("learning", logistic(0.1, 6.0, until=0.9)),
+    Learner("learning_slowly", logistic(0.5, 6.0, until=0.7)),
+    Learner("forgetting", logistic(0.9, 6.0, until=0.2)),
+    Learner("waves", _waves),
+    Learner("jump_up", switching(logistic(0.2, 6.0), logistic(0.8, 6.0)), (0.5,)),
+    Learner("jump_down", switching(logistic(0.8, 6.0), logistic(0.2, 6.0)), (0.5,)),
+    Learner("jump_steep", switching(logistic(0.45, 10.0), logistic(0.65, 10.0)), (0.5,)),
+)
+"""Learners that have a level at which their chance is at the target."""
+
+UNREACHABLE = (
+    Learner("always_right", lambda *_: 1.0),
+    Learner("too_easy", lambda *_: 0.97),
+    Learner("easy_at_most", logistic(1.4, 6.0)),
+    Learner("always_wrong", lambda *_: 0.0),
+    Learner("too_hard", lambda *_: 0.02),
+    Learner("hard_at_least", logistic(-0.4, 6.0)),
+    Learner("plateau", lambda *_: 0.5),
+)
+"""Learners that no level brings to the target; the first three belong at level 1, the others at level 0."""
+
+RETURNING = (
+    Learner("back_from_easy", switching(logistic(1.8, 6.0), logistic(0.5, 6.0)), (0.5,)),
+    Learner("back_from_hard", switching(logistic(-0.6, 6.0), logistic(0.5, 6.0)), (0.5,)),
+    Learner("back_from_right", switching(lambda *_: 1.0, logistic(0.5, 6.0)), (0.5,)),
+    Learner("back_from_wrong", switching(lambda *_: 0.0, logistic(0.5, 6.0)), (0.5,)),
+)
+"""Learners whose target cannot be reached until half of the run is over, and then lies in the middle."""
+
+
+def mixed_bank(count: int, default_level: float, random_state: random.Random) -> tuple[Learner, ...]:
+    """Learners as a bank of tasks has them at the library's default difficulty, in no order.
+
+    A third of them is almost always wrong there (chance 0.002 to 0.03), a fifth almost always right (0.97 to 0.998),
+    the others lie evenly between 0.05 and 0.95. Their chance falls with the level along a logistic curve whose slope
+    lies between 4 and 12; a tenth reacts hardly at all (slope 0.5). Rollouts of a problem correlate by 0.1.
+    """
+    learners = []
+    for number in range(count):
+        if number < count // 3:
+            at_default = random_state.uniform(0.002, 0.03)
+        elif number < count // 3 + count // 5:
+            at_default = 1.0 - random_state.uniform(0.002, 0.03)
+        else:
+            at_default = random_state.uniform(0.05, 0.95)
+        slope = 0.5 if number % 10 == 9 else random_state.uniform(4.0, 12.0)
+        best = default_level + (logit(at_default) - logit(TARGET)) / slope
+        learners.append(Learner(f"task_{number:03d}", logistic(best, slope), correlation=0.1))
+    random_state.shuffle(learners)
+    return tuple(learners)

@@ -1,0 +1,192 @@
+"""The share of groups that carry a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
+
+`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`benchmarks.learners.mixed_bank` states what
+is assumed of them: at default difficulty a third is almost always wrong, a fifth almost always right). The library's
+default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are drawn ahead of
+the one that is scored (128 ready problems and 64 groups in flight), and those in flight end in any order.
+
+- uniform: every task alike, at default difficulty
+- tasks: tasks by their chance of a signal, at default difficulty
+- levels: every task alike, levels by the curriculum
+- both: tasks by their chance of a signal, levels by the curriculum
+
+Each has the share of groups with unequal scores in the whole run and in its second half, and how the rarest task fared:
+`least_share` is the smallest part of its uniform share that it had in any window of 20 turns (a turn is as many draws
+as there are tasks), `longest_gap` the most turns in a row without it. `effective_tasks` is how many tasks drawn alike
+would be as varied (the inverse of the chance that two draws fall on the same task). Ratios are to uniform. `learning`
+repeats it with learners that get better: over the run, each one's best level rises by 0.4. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from benchmarks.learners import TARGET, Learner, mixed_bank
+from reasoning_env.records import ProblemSpec
+from reasoning_env.tasks import UniformSampler
+from reasoning_env.tasks.adaptive import Observation, SteeredSampler
+from reasoning_env.tasks.curriculum import Curriculum, CurriculumSettings
+
+TASKS = 100
+DEFAULT_LEVEL = 0.4
+WITHOUT_LEVELS_EVERY = 25
+READY = 128
+IN_FLIGHT = 64
+WINDOW_TURNS = 20
+RISE = 0.4
+MODES = ("uniform", "tasks", "levels", "both")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one way of drawing gave; see the module's text."""
+
+    signal_share: float
+    later_signal_share: float
+    least_share: float
+    longest_gap: float
+    effective_tasks: float
+
+
+def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampler | SteeredSampler:
+    if mode == "uniform":
+        return UniformSampler(names, names, run_seed=seed)
+    levels = mode in ("levels", "both")
+    return SteeredSampler(
+        names,
+        names,
+        run_seed=seed,
+        group_size=size,
+        weights=dict.fromkeys(names, 1.0) if mode == "levels" else None,
+        curriculum=Curriculum(CurriculumSettings(target=TARGET)) if levels else None,
+        adjustable=[name for number, name in enumerate(sorted(names)) if number % WITHOUT_LEVELS_EVERY],
+    )
+
+
+def improving(learner: Learner) -> Learner:
+    """The same learner, whose curve moves to higher levels in the course of the run."""
+    chance: Callable[[float, float], float] = learner.chance
+    return replace(learner, chance=lambda level, moment: chance(level - RISE * moment, moment))
+
+
+def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int) -> Figures:
+    names = [learner.name for learner in bank]
+    learners = {learner.name: learner for learner in bank}
+    sampler = build(mode, names, size, seed)
+    random_state = random.Random(f"{size}/{seed}")
+    ahead: list[ProblemSpec] = []
+    drawn: list[str] = []
+    signals: list[bool] = []
+    for number in range(groups + READY + IN_FLIGHT):
+        ahead.append(sampler.draw(number, 0))
+        drawn.append(ahead[-1].task)
+        if number < READY + IN_FLIGHT:
+            continue
+        spec = ahead.pop(random_state.randrange(IN_FLIGHT))
+        level = spec.level
+        moment = len(signals) / groups
+        served = DEFAULT_LEVEL if level is None else level
+        successes = learners[spec.task].successes(served, moment, size, random_state)
+        signals.append(0 < successes < size)
+        if isinstance(sampler, SteeredSampler):
+            sampler.observe(Observation(spec.task, level, successes, size, signals[-1]))
+            sampler.release(spec.index)
+    later = signals[groups // 2 :]
+    return Figures(
+        sum(signals) / groups,
+        sum(later) / len(later),
+        least_share(drawn, names, WINDOW_TURNS * len(names)),
+        longest_gap(drawn, names) / len(names),
+        len(drawn) ** 2 / sum(number**2 for number in Counter(drawn).values()),
+    )
+
+
+def least_share(drawn: Sequence[str], names: Sequence[str], window: int) -> float:
+    """The smallest number of draws that a task had in any window, over the number that uniform draws give."""
+    counts = dict.fromkeys(names, 0)
+    for name in drawn[:window]:
+        counts[name] += 1
+    least = min(counts.values())
+    for gone, came in zip(drawn, drawn[window:], strict=False):
+        counts[gone] -= 1
+        counts[came] += 1
+        least = min(least, counts[gone])
+    return least * len(names) / window
+
+
+def longest_gap(drawn: Sequence[str], names: Sequence[str]) -> int:
+    """The most draws in a row without a certain task."""
+    last = dict.fromkeys(names, -1)
+    longest = 0
+    for number, name in enumerate(drawn):
+        longest = max(longest, number - last[name] - 1)
+        last[name] = number
+    return max(longest, *(len(drawn) - number - 1 for number in last.values()))
+
+
+def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, Any]:
+    """Figures of every mode, each the mean over the seeds (least share and longest gap the worst), and ratios."""
+    found: dict[str, list[Figures]] = {mode: [] for mode in MODES}
+    for seed in range(seeds):
+        bank = mixed_bank(TASKS, DEFAULT_LEVEL, random.Random(f"bank/{seed}"))
+        if learning:
+            bank = tuple(map(improving, bank))
+        for mode in MODES:
+            found[mode].append(serve(mode, bank, groups, size, seed))
+    rows = {mode: summarise(results) for mode, results in found.items()}
+    return {mode: rounded(asdict(row)) | rounded(ratios(row, rows["uniform"])) for mode, row in rows.items()}
+
+
+def summarise(results: Sequence[Figures]) -> Figures:
+    return Figures(
+        sum(row.signal_share for row in results) / len(results),
+        sum(row.later_signal_share for row in results) / len(results),
+        min(row.least_share for row in results),
+        max(row.longest_gap for row in results),
+        sum(row.effective_tasks for row in results) / len(results),
+    )
+
+
+def ratios(row: Figures, uniform: Figures) -> dict[str, float]:
+    return {
+        "ratio": row.signal_share / uniform.signal_share,
+        "later_ratio": row.later_signal_share / uniform.later_signal_share,
+    }
+
+
+def rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 3) for name, value in values.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[8], help="rollouts in a group")
+    parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    result: dict[str, Any] = {
+        "benchmark": "sampling",
+        "tasks": TASKS,
+        "groups": options.groups,
+        "seeds": options.seeds,
+        "drawn_ahead": READY + IN_FLIGHT,
+    }
+    for size in options.sizes:
+        result[f"size_{size}"] = {
+            "constant": measure(options.groups, size, options.seeds, learning=False),
+            "learning": measure(options.groups, size, options.seeds, learning=True),
+        }
+    result["took_s"] = round(time.perf_counter() - started, 1)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

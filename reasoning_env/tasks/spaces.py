@@ -1,0 +1,68 @@
+"""Tasks that have so few different problems that training would now and then ask what the evaluation set asks.
+
+Measured with release 0.1.25 at default parameters: the same question came twice among up to 3,000 random seeds, which
+means fewer than some five million questions; a few tasks have hundreds.
+"""
+
+from __future__ import annotations
+
+SMALL_SPACES = frozenset(
+    {
+        "ab",
+        "aiw",
+        "base_conversion",
+        "basic_arithmetic",
+        "bf",
+        "binary_alternation",
+        "binary_matrix",
+        "boxnet",
+        "caesar_cipher",
+        "calendar_arithmetic",
+        "chain_sum",
+        "codeio",
+        "coin_flip",
+        "complex_arithmetic",
+        "course_schedule",
+        "dice",
+        "emoji_mystery",
+        "game_of_life_halting",
+        "gcd",
+        "graph_color",
+        "gsm_symbolic",
+        "intermediate_integration",
+        "isomorphic_strings",
+        "jugs",
+        "kakurasu",
+        "largest_island",
+        "lcm",
+        "letter_counting",
+        "mini_sudoku",
+        "modulo_grid",
+        "n_queens",
+        "number_sequence",
+        "palindrome_generation",
+        "polynomial_equations",
+        "polynomial_multiplication",
+        "prime_factorization",
+        "products",
+        "propositional_logic",
+        "puzzle24",
+        "quantum_lock",
+        "rectangle_count",
+        "rotate_matrix",
+        "rubiks_cube",
+        "rush_hour",
+        "self_reference",
+        "sentence_reordering",
+        "simple_geometry",
+        "simple_integration",
+        "spell_backward",
+        "spiral_matrix",
+        "string_insertion",
+        "string_splitting",
+        "string_synthesis",
+        "syllogism",
+        "tower_of_hanoi",
+        "word_ladder",
+    }
+)

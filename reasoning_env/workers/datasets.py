@@ -1,0 +1,106 @@
+"""The library's dataset objects, kept between problems because some cost 50 to 300 ms to build.
+
+One is kept for each task and the parameters that a user set, and moved to another seed or level of difficulty where
+that gives the same items as building it anew; where it does not, one is kept for each level, or none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from .task_names import KNOWN_TASKS
+
+REBUILT_FOR_EACH_SEED = frozenset({"acre", "gsm_symbolic", "list_functions"})
+"""Tasks whose constructor consumes the seed, so that a cached dataset cannot be moved to another one."""
+REBUILT_FOR_EACH_LEVEL = frozenset(
+    {
+        "caesar_cipher",
+        "calendar_arithmetic",
+        "codeio",
+        "count_primes",
+        "emoji_mystery",
+        "figlet_font",
+        "letter_jumble",
+        "manipulate_matrix",
+        "n_queens",
+        "rush_hour",
+        "sentence_reordering",
+        "spell_backward",
+        "tower_of_hanoi",
+        "word_ladder",
+        "word_sorting",
+    }
+)
+"""Tasks whose constructor computes from its parameters what it generates from later."""
+CLASS_DATA = "_jsonl_data"
+"""What codeio keeps on its class, where the next dataset of other parameters overwrites it."""
+KEPT = 512
+KEPT_OF_A_TASK = 20
+"""Enough for all levels; ranges of a user's parameters could need any number, of up to 14 MB each."""
+
+
+@dataclass
+class _Kept:
+    task: str
+    dataset: Any
+    params_json: str
+    class_data: Any
+
+
+class DatasetCache:
+    """`configs` are the library's config classes by task, where they are known; `module` is the library."""
+
+    def __init__(self, module: ModuleType, configs: Mapping[str, Any]) -> None:
+        self._module = module
+        self._configs = configs
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def get(self, task: str, overrides: Mapping[str, Any], params: Mapping[str, Any], seed: int | None) -> Any:
+        """A dataset of the parameters `params`, which `overrides` are a part of.
+
+        It is at `seed` or, for None, at whatever seed it was: good enough to score with. It is the caller's until the
+        next call. Raises what the library does.
+        """
+        overrides_json, params_json = _as_key(overrides), _as_key(params)
+        movable = task in KNOWN_TASKS and task in self._configs and task not in REBUILT_FOR_EACH_LEVEL
+        key = task + (overrides_json if movable else params_json)
+        kept = self._kept.get(key)
+        if kept is None or (seed is not None and not _can_be_reseeded(task)):
+            dataset = self._module.create_dataset(task, seed=seed or 0, size=1, **params)
+            kept = _Kept(task, dataset, params_json, getattr(type(dataset), CLASS_DATA, None))
+            self._keep(task, key, kept)
+            return dataset
+        self._kept.move_to_end(key)
+        if kept.params_json != params_json:
+            kept.dataset.config = self._configs[task](**params, seed=seed or 0, size=1)
+            kept.params_json = params_json
+        if kept.class_data is not None:
+            setattr(type(kept.dataset), CLASS_DATA, kept.class_data)
+        if seed is not None:
+            kept.dataset.seed = seed
+            kept.dataset.config.seed = seed
+        return kept.dataset
+
+    def _keep(self, task: str, key: str, kept: _Kept) -> None:
+        """Keep a dataset, and let the one go that was not used for longest where there are too many."""
+        self._kept[key] = kept
+        self._kept.move_to_end(key)
+        of_task = [other for other, held in self._kept.items() if held.task == task]
+        if len(of_task) > KEPT_OF_A_TASK:
+            del self._kept[of_task[0]]
+        elif len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+
+def _as_key(params: Mapping[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, default=repr) if params else ""
+
+
+def _can_be_reseeded(task: str) -> bool:
+    """Only tasks that were measured: one that a newer library brings is rebuilt, which is slower and always right."""
+    return task in KNOWN_TASKS and task not in REBUILT_FOR_EACH_SEED

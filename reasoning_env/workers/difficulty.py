@@ -1,0 +1,229 @@
+"""From a level of difficulty in [0, 1] to parameters of the library's own configs. Runs inside workers only.
+
+A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
+Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
+between neighbouring levels, everything else changes half way between them. A range is a window that moves: it spans one
+step of its attribute and both ends rise with the level, so that hard levels hold no easy problems.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from .levels import CORRECTIONS
+
+STEPS = 16
+CACHED = 4096
+"""Resolved parameters that are kept: more than all tasks have at all levels."""
+SIGNIFICANT_DIGITS = 12
+"""Of interpolated fractions: weights must still add up to 1."""
+COMPOSITE = "composite"
+SET_BY_US = ("seed", "size")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Parameters of one task, as JSON can hold them; shared between callers, who must not change them.
+
+    `level` is what they stand for: a multiple of 1 / STEPS, or None where the task has nothing to adjust. `clamped`
+    tells that the level asked for does not work, so that this is the nearest one that does.
+    """
+
+    params: Mapping[str, Any]
+    level: float | None
+    clamped: bool = False
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a curriculum turns: one field of the config, or the lower and upper field of a range.
+
+    A level of a range is one number, or a pair of bounds.
+    """
+
+    fields: tuple[str, ...]
+    levels: tuple[Any, ...]
+    distinct_bounds: bool = False
+
+    def at(self, level: float) -> dict[str, Any]:
+        """The fields' values at a level in [0, 1]."""
+        last = len(self.levels) - 1
+        if len(self.fields) == 1:
+            return {self.fields[0]: interpolate(self.levels, level * last)}
+        if isinstance(self.levels[0], tuple):
+            bounds = [interpolate(ends, level * last) for ends in zip(*self.levels, strict=True)]
+        else:
+            upper = min(1 + level * (last - 1), last) if self.distinct_bounds else level * last
+            bounds = [interpolate(self.levels, position) for position in (max(0.0, upper - 1), upper)]
+        return {self.fields[0]: min(bounds), self.fields[1]: max(bounds)}
+
+
+class Difficulty:
+    """Maps levels for the tasks of one library.
+
+    `configs` are the config classes by task, and `curricula` the classes of curricula by task, of which some tasks have
+    none.
+    """
+
+    def __init__(self, configs: Mapping[str, Callable[..., Any]], curricula: Mapping[str, Callable[[], Any]]) -> None:
+        self.configs = configs
+        self._curricula = curricula
+        self._attributes = lru_cache(maxsize=None)(self._read_attributes)
+        self._resolve_cached = lru_cache(maxsize=CACHED)(self._resolve)
+
+    @classmethod
+    def from_factory(cls, factory: ModuleType) -> Difficulty:
+        """For the tasks that the library's `factory` module has registered."""
+        configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
+        return cls(configs, getattr(factory, "CURRICULA", {}))
+
+    def adjustable(self, task: str) -> bool:
+        """Whether the level changes anything for a task; for a composite that depends on its members."""
+        return task == COMPOSITE or bool(self._attributes(task))
+
+    def parameters(self, task: str, level: float, overrides: Mapping[str, Any] | None = None) -> Resolved:
+        """The parameters of a task at a level; `overrides` win over what the level says.
+
+        Where the library's config refuses them, the nearest level that it takes is used, the lower of two. A composite
+        needs its members in `overrides` and hands the level on to them. Raises ValueError when no level works, and
+        TypeError for overrides that JSON cannot hold.
+        """
+        if not 0.0 <= level <= 1.0:
+            raise ValueError(f"a level lies between 0 and 1, not at {level}")
+        if task == COMPOSITE:
+            return self._compose(level, overrides or {})
+        step = math.floor(level * STEPS + 0.5)
+        return self._resolve_cached(task, step, json.dumps(overrides, sort_keys=True) if overrides else "{}")
+
+    def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
+        """What is wrong with parameters that a user sets, over a level's or over the library's own; None if nothing."""
+        if task == COMPOSITE:
+            return self._check_composite(params, level)
+        config = self.configs[task]
+        if dataclasses.is_dataclass(config):
+            fields = [field.name for field in dataclasses.fields(config)]
+            unknown = _unknown(params, [name for name in fields if name not in SET_BY_US], "parameter")
+            if unknown is not None:
+                return f"{task}: {unknown}"
+        try:
+            if level is None:
+                self._validate(task, params)
+            else:
+                self.parameters(task, level, params)
+        except Exception as error:  # the library's configs raise anything for values they do not expect
+            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({_describe(error)})"
+        return None
+
+    def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
+        fault = _unknown(params, ["datasets"], "parameter")
+        tasks = [name for name in self.configs if name != COMPOSITE]
+        if fault is None and not params.get("datasets"):
+            fault = "datasets must list at least one member"
+        for member in () if fault else params["datasets"]:
+            fault = _unknown([member["name"]], tasks, "task") or self.check(
+                member["name"], member.get("config", {}), level
+            )
+            if fault:
+                break
+        return fault and f"{COMPOSITE}: {fault}"
+
+    def _compose(self, level: float, params: Mapping[str, Any]) -> Resolved:
+        resolved = [self.parameters(member["name"], level, member.get("config")) for member in params["datasets"]]
+        members = [
+            {**member, "config": dict(one.params)} for member, one in zip(params["datasets"], resolved, strict=True)
+        ]
+        adjustable = any(one.level is not None for one in resolved)
+        return Resolved(
+            {**params, "datasets": members}, math.floor(level * STEPS + 0.5) / STEPS if adjustable else None
+        )
+
+    def _resolve(self, task: str, step: int, overrides_json: str) -> Resolved:
+        overrides = json.loads(overrides_json)
+        attributes = self._attributes(task)
+        if not attributes:
+            return Resolved(overrides, None)
+        refusal: Exception | None = None
+        for candidate in sorted(range(STEPS + 1), key=lambda other: (abs(other - step), other)):
+            try:
+                params = {**_map(attributes, candidate / STEPS), **overrides}
+                params = json.loads(json.dumps(params))  # what callers share is theirs alone, not the library's lists
+                self._validate(task, params)
+            except Exception as error:  # configs raise anything for values they do not expect
+                refusal = refusal or error
+            else:
+                return Resolved(params, candidate / STEPS, clamped=candidate != step)
+        assert refusal is not None
+        raise ValueError(f"{task}: no level works with {overrides_json} ({_describe(refusal)})") from refusal
+
+    def _validate(self, task: str, params: Mapping[str, Any]) -> None:
+        config = self.configs[task](**params, seed=0, size=1)
+        if hasattr(config, "validate"):
+            config.validate()
+
+    def _read_attributes(self, task: str) -> tuple[Attribute, ...]:
+        if task not in self._curricula:
+            return ()
+        attributes = {}
+        for definition in self._curricula[task]().attributes.values():
+            if hasattr(definition, "field_name"):
+                fields: tuple[str, ...] = (definition.field_name,)
+            else:
+                fields = (definition.lower_field_name, definition.upper_field_name)
+            distinct_bounds = bool(getattr(definition, "ensure_interval", False))
+            attributes[fields] = Attribute(fields, tuple(definition.levels), distinct_bounds)
+        for correction in CORRECTIONS.get(task, ()):
+            distinct_bounds = correction.fields in attributes and attributes[correction.fields].distinct_bounds
+            attributes[correction.fields] = Attribute(correction.fields, tuple(correction.levels), distinct_bounds)
+        return tuple(attributes.values())
+
+
+def interpolate(levels: Sequence[Any], position: float) -> Any:
+    """The value at a position from 0 to len(levels) - 1.
+
+    Between two levels lies what numbers or lists of numbers make of it, whole numbers rounded; anything else is one of
+    the two.
+    """
+    before = math.floor(position)
+    share = position - before
+    return levels[before] if share == 0 else _between(levels[before], levels[before + 1], share)
+
+
+def _between(first: Any, second: Any, share: float) -> Any:
+    if _is_number(first) and _is_number(second):
+        value = first + share * (second - first)
+        if isinstance(first, int) and isinstance(second, int):
+            return math.floor(value + 0.5)
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    if isinstance(first, list) and isinstance(second, list) and all(map(_is_number, (*first, *second))):
+        return [_between(float(one), float(other), share) for one, other in zip(first, second, strict=True)]
+    return first if share < 0.5 else second
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _map(attributes: Sequence[Attribute], level: float) -> dict[str, Any]:
+    return {field: value for attribute in attributes for field, value in attribute.at(level).items()}
+
+
+def _unknown(names: Iterable[str], known: Sequence[str], what: str) -> str | None:
+    for name in names:
+        if name in SET_BY_US:
+            return f"{name} cannot be set: every problem gets its own"
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:10]
+            return f"there is no {what} {name!r}; there is {', '.join(nearest) or 'none at all'}"
+    return None
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
