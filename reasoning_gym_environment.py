@@ -452,7 +452,8 @@ class ReasoningGymEnv(BaseEnv):
         outcome = self._metrics.record_group(group)
         if self._task_stream is not None:
             self._task_stream.observe(group)
-        logger.debug("%s: scores %s (%s)", group.problem.spec, group.scores, outcome.value)
+        level = group.problem.level
+        logger.debug("%s at level %s: scores %s (%s)", group.problem.spec, level, group.scores, outcome.value)
         if self._dumper is not None:
             self._dumper.offer(group)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.

@@ -63,6 +63,7 @@ class _Interval:
         self.prompt_tokens: list[int] = []
         self.completion_tokens: list[int] = []
         self.generation_s: list[float] = []
+        self.levels: list[float] = []
         self.scoring_s: list[float] = []
 
 
@@ -84,6 +85,8 @@ class MetricsRecorder:
         interval = self._interval
         interval.outcomes[outcome] += 1
         interval.generation_s.append(group.problem.generation_s)
+        if group.problem.level is not None:
+            interval.levels.append(group.problem.level)
         for rollout in group.rollouts:
             self._record_rollout(group.problem.task, rollout)
         self.outcomes[outcome] += 1
@@ -127,6 +130,8 @@ class MetricsRecorder:
             metrics["perf/generation_s_max"] = max(interval.generation_s)
             metrics["perf/scoring_s_mean"] = _mean(interval.scoring_s)
             metrics["perf/scoring_s_max"] = max(interval.scoring_s)
+            if interval.levels:
+                metrics["train/level_mean"] = _mean(interval.levels)
             for reason in Reason:
                 metrics[f"train/reason/{reason.value}"] = interval.reasons[reason] / rollouts
             for outcome in Outcome:

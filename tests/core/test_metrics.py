@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import Loss, MetricsRecorder, Outcome, classify, is_correct
+from reasoning_env.metrics import Loss, MetricsRecorder, Outcome, classify, is_correct, task_metrics
 from reasoning_env.records import Reason, Verdict
+from reasoning_env.tasks import TaskReport
 from reasoning_env.workers import PoolStats, StreamStats
 
 from .records import make_group, make_rollout
@@ -114,6 +116,31 @@ def test_report_ends_its_interval() -> None:
     recorder.record_group(make_group([RIGHT, WRONG]))
     assert "train/mean_score" in _report(recorder)
     assert not [name for name in _report(recorder) if name.startswith("train/")]
+
+
+def test_mean_level_is_that_of_the_problems_that_have_one() -> None:
+    recorder = MetricsRecorder()
+    for level in (0.25, None, 0.75):
+        group = make_group([RIGHT, WRONG])
+        recorder.record_group(replace(group, problem=replace(group.problem, level=level)))
+    assert _report(recorder)["train/level_mean"] == 0.5
+    recorder.record_group(make_group([RIGHT, WRONG]))
+    assert "train/level_mean" not in _report(recorder)
+
+
+def test_sampler_s_knowledge_becomes_metrics() -> None:
+    report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
+    assert task_metrics(report) == {
+        "sampling/share/gcd": 0.25,
+        "sampling/pass_rate/gcd": 0.5,
+        "sampling/signal_chance/gcd": 0.75,
+        "curriculum/level/gcd": 0.5,
+        "sampling/share/acre": 0.75,
+        "sampling/pass_rate/acre": 1.0,
+        "sampling/signal_chance/acre": 0.125,
+        "curriculum/level_mean": 0.5,
+    }
+    assert task_metrics({}) == {}
 
 
 def test_report_tells_of_workers_stream_and_losses() -> None:
