@@ -114,7 +114,8 @@ class EvaluationSet:
         await asyncio.gather(*self._made.values(), return_exceptions=True)
 
     async def _of_task(self, task: str) -> list[Problem]:
-        if task not in self._made or (self._made[task].done() and self._made[task].exception() is not None):
+        made = self._made.get(task)
+        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
             self._made[task] = asyncio.create_task(self._generate(task))
         # One caller that is cancelled must not take the set away from the others.
         return await asyncio.shield(self._made[task])
@@ -140,22 +141,6 @@ class EvaluationSet:
                 logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
         logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
         return None
-
-
-async def build_eval_set(
-    pool: Maker,
-    tasks: Sequence[str],
-    params: Mapping[str, Mapping[str, Any]],
-    *,
-    samples_per_task: int,
-    eval_seed: int,
-    deadline_s: float,
-) -> list[Problem]:
-    """All problems of an evaluation set; see `EvaluationSet`."""
-    evaluation_set = EvaluationSet(
-        pool, tasks, params, samples_per_task=samples_per_task, eval_seed=eval_seed, deadline_s=deadline_s
-    )
-    return await evaluation_set.problems()
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from .guards import WorkerLimits
-from .protocol import Frame, ProtocolFault, Role
+from .protocol import ProtocolFault, Role
+from .replies import raise_fault, read_problem, read_verdict
 from .template import DeadlineExceeded, LibraryInfo, Template, Worker, WorkerDied
 
 logger = logging.getLogger(__name__)
@@ -26,10 +27,7 @@ logger = logging.getLogger(__name__)
 TEMPLATE_STARTS = 3
 """How often in a row a template may fail to start before the pool gives up."""
 RESTART_PAUSE_S = 0.5
-MAX_SCORING_S = 1e6
-"""More than any deadline: a judge that claims to have worked for longer lies."""
 
-JUDGE_REASONS = [reason.value for reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)]
 
 __all__ = ["LibraryInfo", "PoolSettings", "PoolStats", "WorkerPool"]
 
@@ -275,7 +273,7 @@ class WorkerPool:
     async def _generate_on(self, worker: Worker, job: _GenerateJob) -> Problem:
         spec = job.spec
         worker.send({"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level})
-        return _problem(spec, await worker.receive(job.deadline_s))
+        return read_problem(spec, await worker.receive(job.deadline_s))
 
     def _fail_generation(self, job: _GenerateJob, how: str) -> None:
         self.stats.generation_failures += 1
@@ -332,7 +330,7 @@ class WorkerPool:
             await self._await_ready(worker, job.problem)
         for position, answer in enumerate(answers):
             reply = await worker.receive(self._settings.scoring_deadline_s)
-            verdict = _verdict(reply.header, position, answer, spec)
+            verdict = read_verdict(reply.header, position, answer, spec)
             self.stats.blocked += verdict.reason is Reason.BLOCKED
             job.verdicts.append(verdict)
 
@@ -347,7 +345,7 @@ class WorkerPool:
         except WorkerDied as error:
             raise ScoringError(f"{spec.task}: a judge died before it had built the task") from error
         if reply.header.get("ready") is not True:
-            _raise_fault(reply.header, spec)
+            raise_fault(reply.header, spec)
             raise ProtocolFault(f"a verdict before the judge was ready: {str(reply.header)[:200]}")
         worker.built_tasks.add((spec.task, problem.level))
 
@@ -358,49 +356,3 @@ def _fail(future: asyncio.Future[Any], error: Exception) -> None:
         # A caller that was cancelled never looks; asyncio must not report its exception as forgotten.
         with contextlib.suppress(Exception):
             future.exception()
-
-
-def _problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    header = reply.header
-    if "error" in header:
-        raise GenerationError(f"{spec.task}, seed {spec.seed}: {header['error']}")
-    try:
-        split = header["metadata_bytes"]
-        return Problem(
-            spec=spec,
-            question=header["question"],
-            answer=header["answer"],
-            metadata_json=reply.blob[:split].decode(),
-            entry=reply.blob[split:],
-            generation_s=header["generation_s"],
-            flaw=header["flaw"],
-            params=header["params"],
-            level=header["level"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
-
-
-def _raise_fault(header: dict[str, Any], spec: ProblemSpec) -> None:
-    if "fault" in header:
-        raise ScoringError(f"{spec.task}, seed {spec.seed}: the judge cannot score: {str(header['fault'])[:500]}")
-
-
-def _verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """Check a judge's reply field by field: it comes from a process that has read model text."""
-    _raise_fault(header, spec)
-    score, seconds, reason = header.get("score"), header.get("scoring_s"), header.get("reason")
-    if (
-        header.get("position") != position
-        or not _is_number(score, 1.0)
-        or not _is_number(seconds, MAX_SCORING_S)
-        or reason not in JUDGE_REASONS
-        or (score > 0.0 and reason != Reason.SCORED.value)
-    ):
-        raise ProtocolFault(f"a verdict that cannot be one: {str(header)[:200]}")
-    return Verdict(float(score), Reason(reason), answer, float(seconds))
-
-
-def _is_number(value: Any, highest: float) -> TypeGuard[float]:
-    """Whether a value is a number from 0 to `highest`; an integer may be too large to become a float."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= highest

@@ -11,8 +11,8 @@ from reasoning_env.errors import GenerationError, ScoringError, ServerError, Wor
 from reasoning_env.evaluation import (
     EVAL_ATTEMPTS,
     EvalResult,
+    EvaluationSet,
     Evaluator,
-    build_eval_set,
     choose_eval_tasks,
     sample_record,
     summarise,
@@ -52,7 +52,7 @@ class Pool:
 
 async def _build(pool: Pool, tasks: Sequence[str] = TASKS, **changed: Any) -> list[Problem]:
     options = {"samples_per_task": 3, "eval_seed": 123, "deadline_s": 60.0, **changed}
-    return await build_eval_set(cast(WorkerPool, pool), tasks, {}, **options)
+    return await EvaluationSet(cast(WorkerPool, pool), tasks, {}, **options).problems()
 
 
 # ------------------------------------------------------------------ the set
@@ -88,7 +88,9 @@ async def test_problems_do_not_depend_on_how_many_there_are() -> None:
 async def test_parameters_reach_the_tasks_that_need_them() -> None:
     pool = Pool()
     params = {"maze": {"size": 3}}
-    await build_eval_set(cast(WorkerPool, pool), TASKS, params, samples_per_task=1, eval_seed=1, deadline_s=7.0)
+    await EvaluationSet(
+        cast(WorkerPool, pool), TASKS, params, samples_per_task=1, eval_seed=1, deadline_s=7.0
+    ).problems()
     assert [spec.params for spec in pool.specs] == [{}, {"size": 3}, {}]
     assert pool.deadlines == {7.0}
 

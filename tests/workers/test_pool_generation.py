@@ -13,8 +13,8 @@ import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.workers import PoolSettings, WorkerPool
-from reasoning_env.workers.pool import _problem
 from reasoning_env.workers.protocol import Frame, ProtocolFault
+from reasoning_env.workers.replies import read_problem
 
 from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
 
@@ -209,7 +209,7 @@ async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool)
 @pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
 def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault, match="a problem that cannot be one"):
-        _problem(spec("ok"), Frame(header, b""))
+        read_problem(spec("ok"), Frame(header, b""))
 
 
 async def test_unforeseen_failure_of_an_owner_ends_the_pool_loudly(

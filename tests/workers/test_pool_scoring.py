@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from reasoning_env.errors import ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers import PoolSettings, WorkerPool
-from reasoning_env.workers.pool import _verdict
 from reasoning_env.workers.protocol import FRAME, ProtocolFault, encode_frame
+from reasoning_env.workers.replies import read_verdict
 
 from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
 
@@ -268,13 +268,13 @@ FORGED_FIELDS = {
 @pytest.mark.parametrize("fields", FORGED_FIELDS.values(), ids=FORGED_FIELDS.keys())
 def test_verdict_with_a_forged_field_is_a_protocol_fault(fields: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
-        _verdict({**GENUINE, **fields}, 0, "answer", spec())
+        read_verdict({**GENUINE, **fields}, 0, "answer", spec())
 
 
 @given(st.dictionaries(st.sampled_from(sorted(GENUINE)), st.none() | st.integers() | st.floats() | st.text()))
 def test_verdict_is_in_range_or_a_protocol_fault(fields: dict[str, Any]) -> None:
     try:
-        verdict = _verdict({**GENUINE, **fields}, 0, "answer", spec())
+        verdict = read_verdict({**GENUINE, **fields}, 0, "answer", spec())
     except ProtocolFault:
         return
     assert 0.0 <= verdict.score <= 1.0
@@ -282,7 +282,7 @@ def test_verdict_is_in_range_or_a_protocol_fault(fields: dict[str, Any]) -> None
 
 
 def test_genuine_verdict_is_taken_over() -> None:
-    assert _verdict(GENUINE, 0, "answer", spec()) == Verdict(0.5, Reason.SCORED, "answer", 0.1)
+    assert read_verdict(GENUINE, 0, "answer", spec()) == Verdict(0.5, Reason.SCORED, "answer", 0.1)
 
 
 FORGED_REPLIES = {

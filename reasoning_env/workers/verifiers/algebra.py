@@ -249,7 +249,8 @@ def _evaluate(program: Sequence[Item], variable: str, point: str, module: Any, n
             stack.append((apply(module, value), slope * derive(module, value) if slope != 0 else 0))
         elif item.arity == 1:
             value, slope = stack.pop()
-            stack.append((-value, -slope) if item.text == "negate" else (value, slope))
+            # A minus sign would also turn the sign of a zero imaginary part, and with it the side of a branch cut.
+            stack.append((0 - value, 0 - slope) if item.text == "negate" else (value, slope))
         elif item.arity == 2:
             right, left = stack.pop(), stack.pop()
             stack.append(_combine_duals(item.text, left, right, module))

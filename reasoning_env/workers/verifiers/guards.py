@@ -239,7 +239,7 @@ def _is_boxnet_step(step: Any) -> bool:
 def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
     # The verifier drops commas, and Python's numbers may have underscores.
     exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
-    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and not 0 <= int(exponent[1]) <= MAX_EXPONENT):
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_EXPONENT):
         return 0.0
     return dataset.score_answer(answer, entry)
 

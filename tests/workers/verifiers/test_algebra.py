@@ -400,3 +400,9 @@ def test_the_antiderivative_of_a_polynomial_is_found_right_in_every_form(coeffic
     for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
         assert is_antiderivative(str(form), str(polynomial), "x")
     assert not is_antiderivative(str(right + X), str(polynomial), "x")
+
+
+def test_minus_sign_does_not_change_the_side_of_a_branch_cut() -> None:
+    """The root's radicand is negative at some of the points where numbers are compared."""
+    assert is_antiderivative("x*asin(3*x) + sqrt(-(9*x**2 - 1))/3", "asin(3*x)", "x")
+    assert is_antiderivative("-(-x*asin(3*x) - sqrt(1 - 9*x**2)/3)", "asin(3*x)", "x")

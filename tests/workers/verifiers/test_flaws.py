@@ -14,7 +14,7 @@ import sympy
 from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluation import EVAL_DRAWS, build_eval_set
+from reasoning_env.evaluation import EVAL_DRAWS, EvaluationSet
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.tasks.sampling import UniformSampler
 from reasoning_env.workers import WorkerPool
@@ -167,9 +167,9 @@ async def test_position_that_stays_flawed_goes_to_another_draw() -> None:
 
 
 async def _evaluate(maker: Maker, samples: int = 40) -> list[Problem]:
-    return await build_eval_set(
+    return await EvaluationSet(
         cast(WorkerPool, maker), ["a", "b"], {}, samples_per_task=samples, eval_seed=3, deadline_s=5.0
-    )
+    ).problems()
 
 
 async def test_evaluation_set_holds_no_flawed_problem() -> None:
