@@ -22,6 +22,7 @@ from .audit import audit_command
 from .browse import tasks_command
 from .errors import ConfigError, ReasoningEnvError
 from .lifecycle import Interrupted
+from .recover import recover_command
 from .reference import settings_table
 
 COMMANDS = {
@@ -30,10 +31,12 @@ COMMANDS = {
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--overlap` measure the tasks",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
+    "recover": "complete the rollout files that a killed run left behind; `recover FOLDER` names their folder",
     "settings": "print the table of all settings",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
 USAGE_ERROR = 2
+DUMPS_FOLDER = "data_dumps"
 
 
 def main(env_cls: Any, argv: Sequence[str], *, environment_file: Path) -> int:
@@ -64,6 +67,8 @@ def _dispatch(env_cls: Any, command: str, argv: Sequence[str], environment_file:
         return tasks_command(argv, environment_file.parent)
     if command == "audit":
         return audit_command(argv, environment_file.parent)
+    if command == "recover":
+        return recover_command(argv, environment_file.parent / DUMPS_FOLDER)
     if command == "settings":
         print(settings_table(env_cls.env_config_cls))
         return 0

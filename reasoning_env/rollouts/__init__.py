@@ -1,8 +1,21 @@
-"""JSONL dumps of rollouts: one writer with two streams (passed, failed), and a reader."""
+"""JSONL dumps of rollouts: one writer with two streams (passed, failed), a reader, and recovery after a kill."""
 
 from __future__ import annotations
 
 from .reader import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
-from .writer import DumpStats, RolloutDumper
+from .recovery import Outcome, PartReport, recover_folder
+from .state import DumpState, DumpStats
+from .writer import RolloutDumper
 
-__all__ = ["DumpFormatError", "DumpStats", "DumpedGroup", "DumpedRollout", "RolloutDumper", "read_groups"]
+__all__ = [
+    "DumpFormatError",
+    "DumpState",
+    "DumpStats",
+    "DumpedGroup",
+    "DumpedRollout",
+    "Outcome",
+    "PartReport",
+    "RolloutDumper",
+    "read_groups",
+    "recover_folder",
+]

@@ -1,9 +1,8 @@
 """One stream's files: lines go to a `.part` beside the target, which is renamed when it is full or the stream ends.
 
-Each line is handed to the operating system before `append` returns, so the end of the process loses nothing; `fsync`
-comes once a file, when it is finished. Several writers may share a folder, even under one prefix: a number belongs to
-whoever created its `.part`, and a number that is taken is passed over, so no file is ever overwritten. One thread owns
-a `BatchFiles`; it is not thread-safe.
+A line has been handed to the operating system when `append` returns, and is on the disk when the next `sync` does.
+Several writers may share a folder, even under one prefix: `parts` says how. A number that is taken is passed over, so
+no file is ever overwritten. One thread owns a `BatchFiles`; only `next_batch` and `finished` may be read by others.
 """
 
 from __future__ import annotations
@@ -14,39 +13,36 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from .parts import BatchName, Claim, claim, lies_at, sync_data, sync_folder
+
 logger = logging.getLogger(__name__)
 
-PART_SUFFIX = ".part"
 PROGRESS_EVERY_GROUPS = 10
 _COPY_BYTES = 1 << 20
 
 
 class BatchFiles:
-    """Appends lines to `{prefix}_{batch:04d}.jsonl` in `folder`, `capacity` lines a file.
+    """Appends lines to `{prefix}_{batch:04d}.jsonl` in `folder`, `capacity` lines a file, from number `first` on.
 
     Every method may raise OSError; the same call may then be made again, and no line is torn or doubled by it.
-    `finished` counts the files that have their final name.
+    `finished` counts the files that have their final name; `next_batch` is the number that the next file tries first.
     """
 
-    def __init__(self, folder: Path, prefix: str, capacity: int) -> None:
+    def __init__(self, folder: Path, prefix: str, capacity: int, first: int = 0) -> None:
         self.finished = 0
+        self.next_batch = first
         self._folder = folder
         self._prefix = prefix
         self._capacity = capacity
-        self._batch = 0
-        self._file: FileIO | None = None
-        self._groups = 0
-        self._size_bytes = 0
+        self._claim: Claim | None = None
+        self._unlocked_told = False
+        self._groups = self._size_bytes = 0
+        self._synced_groups = self._synced_bytes = 0
 
     @property
-    def target(self) -> Path:
-        """The final path of the file that is being filled."""
-        return self._folder / f"{self._prefix}_{self._batch:04d}.jsonl"
-
-    @property
-    def part(self) -> Path:
-        """Where the lines of `target` lie until it is finished."""
-        return self.target.with_name(self.target.name + PART_SUFFIX)
+    def name(self) -> BatchName:
+        """The paths of the file that is being filled, or of the next one when none is."""
+        return self._claim.name if self._claim else BatchName(self._folder, self._prefix, self.next_batch)
 
     @property
     def full(self) -> bool:
@@ -62,84 +58,89 @@ class BatchFiles:
         self._size_bytes += len(line)
         self._groups += 1
         if self._groups % PROGRESS_EVERY_GROUPS == 0:
-            logger.info("%d of %d groups toward %s", self._groups, self._capacity, self.target)
+            logger.info("%d of %d groups toward %s", self._groups, self._capacity, self.name.target)
+
+    def sync(self) -> None:
+        """Wait until the lines since the last `sync` are on the disk. When it raises they count as never appended."""
+        if self._claim is None or self._size_bytes == self._synced_bytes:
+            return
+        try:
+            sync_data(self._claim.file.fileno())
+        except OSError:
+            # The system may have dropped what it could not write, and would not tell a second time: the lines have to
+            # be written again.
+            self._groups, self._size_bytes = self._synced_groups, self._synced_bytes
+            raise
+        self._synced_groups, self._synced_bytes = self._groups, self._size_bytes
 
     def finish(self) -> None:
         """Give the open file its final name, however many lines it has; nothing to do when none is open."""
-        if self._file is None:
+        if self._claim is None:
             return
+        self.sync()
         file = self._sound_file()
+        name = self.name
         if self._groups:
-            os.fsync(file.fileno())
-            os.rename(self.part, self.target)
-            logger.info("finished %s with %d groups", self.target, self._groups)
+            os.rename(name.part, name.target)
+            sync_folder(self._folder)
+            logger.info("finished %s with %d groups", name.target, self._groups)
             self.finished += 1
         else:
-            self.part.unlink()
-        self._file, self._groups, self._size_bytes = None, 0, 0
-        self._batch += 1
-        file.close()
+            name.part.unlink()
+        self._claim = None
+        self._groups = self._size_bytes = self._synced_groups = self._synced_bytes = 0
+        file.close()  # last, because the lock goes with it
 
     def release(self) -> int:
         """Close the open file, leaving the `.part` as it is; returns how many groups went with it: 0 when it is there.
 
-        For the end of a stream whose last file cannot be finished.
+        For the end of a stream whose last file cannot be finished, or is not to be.
         """
-        if self._file is None:
+        if self._claim is None:
             return 0
-        with self._file as file:
-            return 0 if self._in_place(file) else self._groups
+        with self._claim.file as file:
+            return 0 if lies_at(file.fileno(), self.name.part) else self._groups
 
     def _sound_file(self) -> FileIO:
         """The open file, at its path and without what a failed write left behind its last whole line."""
-        if self._file is None:
-            self._file = self._create()
-            return self._file
-        if os.fstat(self._file.fileno()).st_size > self._size_bytes:
-            self._file.truncate(self._size_bytes)
-        if not self._in_place(self._file):
-            self._file = self._restore(self._file)
-        return self._file
+        if self._claim is None:
+            self._claim = self._new_file(self.next_batch)
+            return self._claim.file
+        file = self._claim.file
+        if os.fstat(file.fileno()).st_size > self._size_bytes:
+            file.truncate(self._size_bytes)
+        if not lies_at(file.fileno(), self.name.part):
+            self._claim = self._restore(file)
+        return self._claim.file
 
-    def _in_place(self, file: FileIO) -> bool:
-        try:
-            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.part))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+    def _new_file(self, batch: int) -> Claim:
+        claimed = claim(self._folder, self._prefix, batch)
+        self.next_batch = claimed.name.batch + 1
+        if not claimed.locked and not self._unlocked_told:
+            self._unlocked_told = True
+            logger.warning("files cannot be locked in %s: a run that is killed is recovered late", self._folder)
+        return claimed
 
-    def _create(self) -> FileIO:
-        """A new `.part` under the first free number, in a folder that is made when it is missing."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        while True:
-            try:
-                file = FileIO(self.part, "x+")
-            except FileExistsError:
-                self._batch += 1
-                continue
-            # Looked up only now: while this `.part` is ours, nobody else can bring the target into being.
-            if not self.target.exists():
-                return file
-            file.close()
-            self.part.unlink()
-            self._batch += 1
-
-    def _restore(self, gone: FileIO) -> FileIO:
+    def _restore(self, gone: FileIO) -> Claim:
         """A new `.part` with the lines of one that was removed or moved, which its open descriptor still reads."""
-        file = self._create()
+        claimed = self._new_file(self.name.batch)
         try:
             gone.seek(0)
             while chunk := gone.read(_COPY_BYTES):
-                _write_all(file, chunk)
+                _write_all(claimed.file, chunk)
+            sync_data(claimed.file.fileno())
         except OSError:
-            file.close()
-            self.part.unlink(missing_ok=True)
+            with claimed.file, suppress(OSError):
+                claimed.name.part.unlink()
             raise
         # Emptied, because one that was only moved would hold every group a second time.
         with suppress(OSError):
             gone.truncate(0)
         gone.close()
-        logger.warning("the open file was gone: its %d groups were written again to %s", self._groups, self.part)
-        return file
+        logger.warning(
+            "the open file was gone: its %d groups were written again to %s", self._groups, claimed.name.part
+        )
+        return claimed
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

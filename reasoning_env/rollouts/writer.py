@@ -1,65 +1,57 @@
 """The dumps' writer: takes groups from the event loop and writes them on one thread of its own, in order.
 
+Groups are committed together: the thread takes all that wait, appends their lines, has each stream's file synced once,
+and only then tells their futures. A group counts as written when it is on the disk.
+
 Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to MAX_WAITING_BYTES of text
-over both streams, and are tried again with every later group and every RETRY_S. Beyond the limit the newest group is
-the one that is lost, and counted. A group counts as written once the operating system has its line.
+over both streams, and are tried again every RETRY_S. Beyond the limit the newest group is the one that is lost, and
+counted. Nobody has to wait for a disk that refuses: from the first failure until writing works again, futures are done
+at once.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
 
 from ..errors import ConfigError
 from ..records import Group
 from .files import BatchFiles
 from .lines import encode_group
+from .parts import FAILED_PREFIX, PASSED_PREFIX
+from .recovery import Outcome, PartReport, recover_folder
+from .state import DumpState, DumpStats
+from .waiting import Waiting, make_waiting, settled_future
 
 logger = logging.getLogger(__name__)
 
 PASSED_GROUPS_PER_FILE = 100
 FAILED_GROUPS_PER_FILE = 50
 MAX_WAITING_BYTES = 64 * 2**20
-RETRY_S = 5.0
+RETRY_S = 2.0
 CLOSE_TIMEOUT_S = 30.0
-_FILE_PREFIX = "reasoning_gym_environment"
-_ROLLOUT_OVERHEAD_BYTES = 1024
-"""What a waiting rollout's records cost beside their text, roughly, so that short texts cannot evade the limit."""
-
-
-@dataclass(frozen=True)
-class DumpStats:
-    """What became of the groups that were chosen for dumping: each is written, waiting or lost.
-
-    `passed_groups` and `failed_groups` are written, `files_finished` counts files under their final name.
-    """
-
-    passed_groups: int
-    failed_groups: int
-    files_finished: int
-    waiting: int
-    lost: int
+FREEZE_TIMEOUT_S = 1.0
 
 
 class _Stream:
     """The files of one stream and the number of groups in them."""
 
-    def __init__(self, folder: Path, name: str, groups_per_file: int) -> None:
-        self.files = BatchFiles(folder, f"{_FILE_PREFIX}_{name}", groups_per_file)
+    def __init__(self, folder: Path, prefix: str, groups_per_file: int, run_uuid: str) -> None:
         self.written = 0
+        self._folder = folder
+        self._prefix = prefix
+        self._groups_per_file = groups_per_file
+        self.start_at(run_uuid, 0)
 
-
-@dataclass(frozen=True)
-class _Waiting:
-    stream: _Stream
-    group: Group
-    size_bytes: int
+    def start_at(self, run_uuid: str, first: int) -> None:
+        """Begin with a run's file number `first`; only before the first line."""
+        self.files = BatchFiles(self._folder, f"{self._prefix}_{run_uuid}", self._groups_per_file, first)
 
 
 class RolloutDumper:
@@ -68,7 +60,8 @@ class RolloutDumper:
     With `dump_passed`, groups with any score above `score_threshold` go to
     `reasoning_gym_environment_rollouts_{run_uuid}_{batch:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
     scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{batch:04d}.jsonl`, 50 a file. Numbers
-    start at 0. A file has the suffix `.part` until it is full or `close` is called.
+    start at 0. A file has the suffix `.part` until it is full or `close` is called; those that killed runs left in the
+    folder are completed first, on the writer's thread.
 
     With both streams off there is no folder and no thread. Raises ConfigError when the folder cannot be created or
     written to; trouble that comes later is logged and counted, and never raised.
@@ -78,18 +71,23 @@ class RolloutDumper:
         self, folder: Path, run_uuid: str, *, dump_passed: bool, dump_failed: bool, score_threshold: float
     ) -> None:
         self._folder = folder
+        self._run_uuid = run_uuid
         self._dump_passed = dump_passed
         self._dump_failed = dump_failed
         self._score_threshold = score_threshold
-        self._passed = _Stream(folder, f"rollouts_{run_uuid}", PASSED_GROUPS_PER_FILE)
-        self._failed = _Stream(folder, f"FAILED_rollouts_{run_uuid}", FAILED_GROUPS_PER_FILE)
-        self._changed = threading.Condition()  # guards the counts and everything down to `_closing`
-        self._waiting: deque[_Waiting] = deque()
+        self._passed = _Stream(folder, PASSED_PREFIX, PASSED_GROUPS_PER_FILE, run_uuid)
+        self._failed = _Stream(folder, FAILED_PREFIX, FAILED_GROUPS_PER_FILE, run_uuid)
+        self._changed = threading.Condition()  # guards the counts and everything down to `_recovered`
+        self._waiting: deque[Waiting[_Stream]] = deque()
         self._waiting_bytes = 0
+        self._newest = settled_future()
         self._lost = 0
         self._losing = False
+        self._failing = False
         self._closing = False
-        self._failing = False  # the writer thread's own
+        self._recovered: Sequence[PartReport] = ()
+        self._touching = threading.Lock()  # held by the writer's thread while it changes a file
+        self._frozen = False
         self._thread: threading.Thread | None = None
         if dump_passed or dump_failed:
             _make_folder(folder)
@@ -97,13 +95,39 @@ class RolloutDumper:
             self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
             self._thread.start()
 
-    def offer(self, group: Group) -> None:
+    def state(self) -> DumpState:
+        """What `resume` takes; a file that is open counts as used. From any thread."""
+        return {
+            "run_uuid": self._run_uuid,
+            "passed": self._passed.files.next_batch,
+            "failed": self._failed.files.next_batch,
+        }
+
+    def resume(self, state: DumpState) -> None:
+        """Go on under the name and from the numbers that an earlier run had; only before the first `offer`.
+
+        Numbers that were used since are passed over.
+        """
+        self._run_uuid = state["run_uuid"]
+        self._passed.start_at(self._run_uuid, state["passed"])
+        self._failed.start_at(self._run_uuid, state["failed"])
+
+    def offer(self, group: Group) -> Future[None] | None:
         """Take the group if its scores ask for it. Returns at once: nothing is encoded or written on this thread.
+
+        The future, or None for a group that no stream takes, is done as soon as the group is on the disk, or has to
+        wait in memory because the disk refuses it, or is lost. It never raises and cannot be cancelled. Groups are
+        written in order, so when one is done, all earlier ones are. A disk that hangs without an error leaves it open.
 
         A group that comes after `close`, or while too much is waiting, is lost and counted.
         """
-        for stream in self._streams_for(group.scores):
-            self._enqueue(stream, group)
+        stream = self._stream_for(group.scores)
+        return None if stream is None else self._enqueue(make_waiting(stream, group))
+
+    def settled(self) -> Future[None]:
+        """The future of the newest group that a stream took: done when nothing is under way."""
+        with self._changed:
+            return self._newest
 
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Write what waits and finish the files; from a coroutine: `await asyncio.to_thread(dumper.close)`.
@@ -125,25 +149,37 @@ class RolloutDumper:
                 self.stats().waiting,
             )
 
+    def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
+        """Write no further line; for a process that ends right after this, without `close`.
+
+        Waits at most `timeout_s` for the line that is being written, so that none is torn. What waits is not written.
+        """
+        self._frozen = True
+        if self._touching.acquire(timeout=timeout_s):
+            self._touching.release()
+
     def stats(self) -> DumpStats:
         """The counts so far; from any thread."""
         with self._changed:
+            recovered = [report for report in self._recovered if report.outcome is Outcome.COMPLETED]
             return DumpStats(
                 passed_groups=self._passed.written,
                 failed_groups=self._failed.written,
                 files_finished=self._passed.files.finished + self._failed.files.finished,
                 waiting=len(self._waiting),
                 lost=self._lost,
+                recovered_files=len(recovered),
+                recovered_groups=sum(report.groups for report in recovered),
             )
 
-    def _streams_for(self, scores: tuple[float, ...]) -> Iterable[_Stream]:
+    def _stream_for(self, scores: tuple[float, ...]) -> _Stream | None:
         if self._dump_passed and any(score > self._score_threshold for score in scores):
-            yield self._passed
+            return self._passed
         if self._dump_failed and set(scores) == {0.0}:
-            yield self._failed
+            return self._failed
+        return None
 
-    def _enqueue(self, stream: _Stream, group: Group) -> None:
-        waiting = _Waiting(stream, _without_tokens(group), _size_bytes(group))
+    def _enqueue(self, waiting: Waiting[_Stream]) -> Future[None]:
         with self._changed:
             accepted = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
             first_loss = not accepted and not self._losing
@@ -154,50 +190,123 @@ class RolloutDumper:
             else:
                 self._lost += 1
                 self._losing = True
+            if accepted and not self._failing:
+                self._newest = waiting.settled
+            else:
+                waiting.settle()
         if first_loss:
             logger.error(
                 "rollouts are being lost: %s",
                 "the dumps are closed" if self._closing else "as much as may wait in memory is waiting already",
             )
+        return waiting.settled
 
     def _work(self) -> None:
-        """The writer thread: one group after the other until `close` was called and none is left."""
-        while (waiting := self._oldest()) is not None:
-            last_try = self._closing
-            line = _encoded(waiting.group)
-            if line is None:
-                self._retire(waiting, written=False)
-            elif self._written(waiting.stream, line):
-                self._retire(waiting, written=True)
-                self._finish_when_full(waiting.stream)
-            elif last_try:
-                self._retire(waiting, written=False)
-            else:
-                self._pause()
-        self._finish_all()
+        """The writer's thread: recovers, then writes batch after batch until `close` was called and nothing waits."""
+        self._recover()
+        while batch := self._next_batch():
+            self._write(batch)
+        if self._frozen:
+            for stream in (self._passed, self._failed):
+                stream.files.release()
+        else:
+            self._finish_all()
 
-    def _oldest(self) -> _Waiting | None:
-        """The group that is next, left in the queue until it is dealt with; None at the end."""
+    def _recover(self) -> None:
+        try:
+            reports = recover_folder(self._folder)
+        except (FileNotFoundError, NotADirectoryError):  # removed since: there is nothing to recover
+            return
+        except OSError as error:
+            logger.warning("files of earlier runs in %s cannot be recovered: %s", self._folder, error)
+            return
+        for report in reports:
+            _log_recovery(report)
+        with self._changed:
+            self._recovered = reports
+
+    def _next_batch(self) -> list[Waiting[_Stream]]:
+        """The groups that are next, left in the queue until they are dealt with; none at the end.
+
+        While the disk refuses, it is one: enough to find out.
+        """
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
-            return self._waiting[0] if self._waiting else None
+            if self._frozen:
+                return []
+            return list(islice(self._waiting, 1 if self._failing else None))
 
-    def _written(self, stream: _Stream, line: bytes) -> bool:
+    def _write(self, batch: Sequence[Waiting[_Stream]]) -> None:
+        """Commit the groups up to the first that fails or fills a file; the others stay in the queue."""
+        last_try = self._closing
+        appended: list[Waiting[_Stream]] = []
+        refused: list[Waiting[_Stream]] = []
+        lost: list[Waiting[_Stream]] = []
+        for waiting in batch:
+            line = _encoded(waiting.group)
+            if line is None:
+                lost.append(waiting)
+            elif not self._attempt(waiting.stream.files.append, line):
+                refused.append(waiting)
+                break
+            else:
+                appended.append(waiting)
+                if waiting.stream.files.full:
+                    break
+        written = self._synced(appended)
+        refused += (waiting for waiting in appended if waiting not in written)
+        self._retire(batch, written, [*lost, *refused] if last_try else lost)
+        if written and not refused:
+            self._note_success()
+        for stream in (self._passed, self._failed):
+            if stream.files.full:  # when it cannot be finished now, that is tried before its next line and at the end
+                self._attempt(stream.files.finish)
+        if refused and not last_try:
+            self._pause()
+
+    def _synced(self, appended: Sequence[Waiting[_Stream]]) -> list[Waiting[_Stream]]:
+        """Those of the appended groups that are on the disk, after one sync of each file that has some."""
+        written: list[Waiting[_Stream]] = []
+        for stream in (self._passed, self._failed):
+            mine = [waiting for waiting in appended if waiting.stream is stream]
+            if mine and self._attempt(stream.files.sync):
+                written += mine
+        return written
+
+    def _attempt(self, action: Callable[..., None], *arguments: bytes) -> bool:
+        """Do something to a file; whether it worked."""
         try:
-            stream.files.append(line)
+            with self._touching:
+                if self._frozen:
+                    return False
+                action(*arguments)
         except OSError as error:
             self._note_failure(error)
             return False
-        self._note_success()
         return True
 
-    def _finish_when_full(self, stream: _Stream) -> None:
-        if stream.files.full:
-            try:
-                stream.files.finish()
-            except OSError as error:  # tried again before the stream's next line, and at the end
-                self._note_failure(error)
+    def _retire(
+        self,
+        batch: Sequence[Waiting[_Stream]],
+        written: Sequence[Waiting[_Stream]],
+        lost: Sequence[Waiting[_Stream]],
+    ) -> None:
+        """Take the groups that are dealt with out of the queue, of which `batch` is the front."""
+        dealt_with = {*written, *lost}
+        with self._changed:
+            for _ in batch:
+                self._waiting.popleft()
+            self._waiting.extendleft(waiting for waiting in reversed(batch) if waiting not in dealt_with)
+            self._waiting_bytes -= sum(waiting.size_bytes for waiting in dealt_with)
+            for waiting in written:
+                waiting.stream.written += 1
+            self._lost += len(lost)
+            if not self._waiting:
+                self._losing = False
+        for waiting in batch:
+            if waiting in dealt_with:
+                waiting.settle()
 
     def _finish_all(self) -> None:
         for stream in (self._passed, self._failed):
@@ -209,30 +318,23 @@ class RolloutDumper:
                     stream.written -= gone
                     self._lost += gone
                 fate = "are lost with it" if gone else "stay in it"
-                logger.error("%s could not be finished (%s): its groups %s", stream.files.part, error, fate)
+                logger.error("%s could not be finished (%s): its groups %s", stream.files.name.part, error, fate)
         if self._lost:
             logger.error("%d groups of rollouts were lost in this run", self._lost)
 
-    def _retire(self, waiting: _Waiting, *, written: bool) -> None:
-        with self._changed:
-            self._waiting.popleft()
-            self._waiting_bytes -= waiting.size_bytes
-            if written:
-                waiting.stream.written += 1
-            else:
-                self._lost += 1
-            if not self._waiting:
-                self._losing = False
-
     def _pause(self) -> None:
-        """Wait for the next group, the end or the next try."""
+        """Wait for the next try or the end."""
         with self._changed:
-            if not self._closing:
-                self._changed.wait(RETRY_S)
+            self._changed.wait_for(lambda: self._closing, RETRY_S)
 
     def _note_failure(self, error: OSError) -> None:
-        if not self._failing:
+        with self._changed:
+            first = not self._failing
             self._failing = True
+            waiting = list(self._waiting)
+        if first:
+            for group in waiting:
+                group.settle()
             logger.error(
                 "rollouts cannot be written to %s (%s): they wait in memory, at most %d MiB, until it has space and "
                 "can be written to; then writing goes on by itself",
@@ -242,8 +344,10 @@ class RolloutDumper:
             )
 
     def _note_success(self) -> None:
-        if self._failing:
+        with self._changed:
+            was_failing = self._failing
             self._failing = False
+        if was_failing:
             logger.info("rollouts are written to %s again; %d groups were lost so far", self._folder, self._lost)
 
 
@@ -262,6 +366,15 @@ def _make_folder(folder: Path) -> None:
         )
 
 
+def _log_recovery(report: PartReport) -> None:
+    if report.torn_bytes:
+        logger.warning("%s ended in a torn line: %d bytes of it were cut off", report.part, report.torn_bytes)
+    if report.outcome is Outcome.COMPLETED:
+        logger.info("completed %s, which a killed run left behind, with %d groups", report.target, report.groups)
+    elif report.outcome is Outcome.FAILED:
+        logger.warning("%s, which a killed run left behind, cannot be completed: %s", report.part, report.problem)
+
+
 def _encoded(group: Group) -> bytes | None:
     """The group's line, or None, with an error in the log, for a group that cannot be written at all."""
     try:
@@ -269,20 +382,3 @@ def _encoded(group: Group) -> bytes | None:
     except Exception:  # whatever one group holds, the thread must live on for the others
         logger.exception("a group of %s cannot be written as JSON and is lost", group.problem.task)
         return None
-
-
-def _without_tokens(group: Group) -> Group:
-    """The group without what a dump does not show, so that one that waits does not hold megabytes of numbers."""
-    rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
-    return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
-
-
-def _size_bytes(group: Group) -> int:
-    """About how much memory the group takes without its tokens."""
-    texts = [group.problem.question, group.problem.metadata_json]
-    texts += (message["content"] for message in group.messages)
-    for rollout in group.rollouts:
-        texts.append(rollout.text)
-        if rollout.verdict is not None and rollout.verdict.answer is not None:
-            texts.append(rollout.verdict.answer)
-    return sum(map(sys.getsizeof, texts)) + _ROLLOUT_OVERHEAD_BYTES * len(group.rollouts)

@@ -192,6 +192,21 @@ def test_settings_prints_the_table(folder: Path, capsys: pytest.CaptureFixture[s
     assert "| `group_size` | `4` | at least 1 |" in capsys.readouterr().out
 
 
+def test_recover_takes_the_dumps_beside_the_environment_by_default(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "data_dumps").mkdir()
+    assert _run(folder, "recover") == 0
+    assert capsys.readouterr().out == f"nothing to do in {folder / 'data_dumps'}\n"
+
+
+def test_recover_without_a_folder_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(folder, "recover", str(folder / "missing")) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("environment recover: ")
+    assert error.count("\n") == 1
+
+
 def test_demo_gets_its_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
 

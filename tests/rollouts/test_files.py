@@ -23,8 +23,8 @@ def test_nothing_is_created_before_the_first_line(tmp_path: Path) -> None:
 def test_line_is_in_the_part_file_when_append_returns(tmp_path: Path) -> None:
     files = BatchFiles(tmp_path, "x", 3)
     files.append(b"1\n")
-    assert files.part.name == "x_0000.jsonl.part"
-    assert files.part.read_bytes() == b"1\n"
+    assert files.name.part.name == "x_0000.jsonl.part"
+    assert files.name.part.read_bytes() == b"1\n"
     files.finish()
 
 
@@ -57,7 +57,7 @@ def test_numbers_of_parts_left_behind_are_passed_over(tmp_path: Path) -> None:
 def test_what_a_failed_write_left_behind_is_cut_off(tmp_path: Path) -> None:
     files = BatchFiles(tmp_path, "x", 3)
     files.append(b"1\n")
-    with files.part.open("ab") as part:
+    with files.name.part.open("ab") as part:
         part.write(b"torn")
     files.append(b"2\n")
     files.finish()
@@ -95,7 +95,7 @@ def test_lines_of_a_moved_folder_are_in_one_place_only(tmp_path: Path) -> None:
 def test_part_that_became_another_writers_is_left_alone(tmp_path: Path) -> None:
     files = BatchFiles(tmp_path, "x", 9)
     files.append(b"1\n")
-    files.part.unlink()
+    files.name.part.unlink()
     (tmp_path / "x_0000.jsonl.part").write_bytes(b"theirs\n")
     files.append(b"2\n")
     files.finish()
@@ -107,7 +107,7 @@ def test_release_tells_how_many_groups_went_with_a_removed_part(tmp_path: Path) 
     files = BatchFiles(tmp_path, "x", 9)
     files.append(b"1\n")
     files.append(b"2\n")
-    files.part.unlink()
+    files.name.part.unlink()
     assert files.release() == 2
 
 
@@ -115,7 +115,7 @@ def test_release_leaves_a_part_that_is_in_its_place(tmp_path: Path) -> None:
     files = BatchFiles(tmp_path, "x", 9)
     files.append(b"1\n")
     assert files.release() == 0
-    assert files.part.read_bytes() == b"1\n"
+    assert files.name.part.read_bytes() == b"1\n"
 
 
 def test_progress_is_logged_every_ten_groups(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,59 @@
+"""A group on its way to the disk: what a dump needs of it, what it costs in memory, and who waits for it."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from ..records import Group
+
+_ROLLOUT_OVERHEAD_BYTES = 1024
+"""What a waiting rollout's records cost beside their text, roughly, so that short texts cannot evade the limit."""
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting(Generic[S]):
+    """A group that waits for a stream, with the future that tells that it need not be waited for any longer."""
+
+    stream: S
+    group: Group
+    size_bytes: int
+    settled: Future[None] = field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        # Running, it cannot be cancelled: a caller that stops waiting must not take it from the others.
+        self.settled.set_running_or_notify_cancel()
+
+    def settle(self) -> None:
+        """Mark the future done; may be called again, from one thread at a time."""
+        if not self.settled.done():
+            self.settled.set_result(None)
+
+
+def make_waiting(stream: S, group: Group) -> Waiting[S]:
+    """The group without what a dump does not show, so that one that waits does not hold megabytes of numbers."""
+    rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
+    slim = replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
+    return Waiting(stream, slim, _size_bytes(slim))
+
+
+def settled_future() -> Future[None]:
+    """A future that is done."""
+    future: Future[None] = Future()
+    future.set_result(None)
+    return future
+
+
+def _size_bytes(group: Group) -> int:
+    """About how much memory the group takes without its tokens."""
+    texts = [group.problem.question, group.problem.metadata_json]
+    texts += (message["content"] for message in group.messages)
+    for rollout in group.rollouts:
+        texts.append(rollout.text)
+        if rollout.verdict is not None and rollout.verdict.answer is not None:
+            texts.append(rollout.verdict.answer)
+    return sum(map(sys.getsizeof, texts)) + _ROLLOUT_OVERHEAD_BYTES * len(group.rollouts)
