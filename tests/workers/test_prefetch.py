@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.records import Problem, ProblemSpec, Split
-from reasoning_env.workers.prefetch import PATIENCE_S, ProblemStream
+from reasoning_env.workers.prefetch import ProblemStream
 
 DEADLINE_S = 5.0
 
@@ -59,18 +60,6 @@ class Generator:
 
     def fail(self, index: int, attempt: int = 0) -> None:
         self.requests[index, attempt].set_exception(GenerationError("no luck"))
-
-
-class Clock:
-    """Time that passes when the test says so, and by `step` with every look at it."""
-
-    def __init__(self, step: float = 0.0) -> None:
-        self.now = 0.0
-        self._step = step
-
-    def __call__(self) -> float:
-        self.now += self._step
-        return self.now
 
 
 def _problem(spec: ProblemSpec) -> Problem:
@@ -163,70 +152,30 @@ async def test_consumer_that_is_cancelled_takes_nothing_with_it(make_stream: Mak
     assert await _indices(stream, 1) == [0]
 
 
-# ------------------------------------------------------------------ late positions
-
-
-async def test_late_position_is_waited_for_within_the_patience(make_stream: MakeStream) -> None:
-    generator, clock = Generator(), Clock()
-    stream = make_stream(generator, clock=clock)
+async def test_late_position_is_waited_for_though_others_are_ready(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = make_stream(generator)
     waiting = asyncio.create_task(stream.next())
     await _settle()
-    generator.finish(1)
-    clock.now = PATIENCE_S / 2
-    await asyncio.sleep(2 * PATIENCE_S)
+    for index in (1, 2, 3):
+        generator.finish(index)
+    await _settle()
     assert not waiting.done()
     generator.finish(0)
     assert (await waiting).spec.index == 0
-    assert stream.stats.passed_over == 0
+    assert await _indices(stream, 3) == [1, 2, 3]
 
 
-async def test_late_position_is_passed_over_after_the_patience(make_stream: MakeStream) -> None:
-    generator, clock = Generator(), Clock()
-    stream = make_stream(generator, clock=clock)
-    waiting = asyncio.create_task(stream.next())
-    await _settle()
-    generator.finish(2)
-    clock.now = 2 * PATIENCE_S
-    assert (await waiting).spec.index == 2
-    assert stream.stats.passed_over == 1
-
-
-async def test_late_position_is_served_as_soon_as_it_is_ready(make_stream: MakeStream) -> None:
-    generator, clock = Generator(), Clock()
-    stream = make_stream(generator, clock=clock)
-    waiting = asyncio.create_task(stream.next())
-    await _settle()
-    for index in (1, 2, 3):
-        generator.finish(index)
-    clock.now = 2 * PATIENCE_S
-    assert (await waiting).spec.index == 1
-    generator.finish(0)
-    await _settle()
-    assert await _indices(stream, 3) == [0, 2, 3]
-
-
-async def test_late_position_costs_its_patience_once(make_stream: MakeStream) -> None:
-    generator, clock = Generator(), Clock()
-    stream = make_stream(generator, clock=clock)
-    waiting = asyncio.create_task(stream.next())
-    await _settle()
-    for index in (1, 2, 3):
-        generator.finish(index)
-    clock.now = 2 * PATIENCE_S
-    await waiting
-    # The clock stands still: whoever waited for position 0 again would wait for ever.
-    assert await asyncio.wait_for(_indices(stream, 2), 30.0) == [2, 3]
-
-
-async def test_first_ready_position_ends_a_wait_for_all(make_stream: MakeStream) -> None:
-    generator, clock = Generator(), Clock()
-    stream = make_stream(generator, clock=clock)
-    waiting = asyncio.create_task(stream.next())
-    await _settle()
-    clock.now = 2 * PATIENCE_S
-    await asyncio.sleep(2 * PATIENCE_S)
-    generator.finish(3)
-    assert (await waiting).spec.index == 3
+async def test_position_is_drawn_when_another_is_handed_out_and_not_before(make_stream: MakeStream) -> None:
+    sampler = Sampler()
+    drawn: list[int] = []
+    draw = sampler.draw
+    sampler.draw = lambda index, attempt: (drawn.append(index), draw(index, attempt))[1]  # type: ignore[method-assign]
+    stream = make_stream(Generator(_at_once), sampler, depth=3)
+    stream.start()
+    assert drawn == [0, 1, 2]
+    await stream.next()
+    assert drawn == [0, 1, 2, 3]
 
 
 # ------------------------------------------------------------------ failures and quarantine
@@ -308,47 +257,78 @@ async def test_loss_of_all_workers_reaches_the_consumer(make_stream: MakeStream)
 # ------------------------------------------------------------------ state
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=4),
-    st.integers(1, 6),
-    st.integers(1, 6),
-)
-def test_resumed_streams_serve_every_position_once(runs: list[list[int]], depth: int, other_depth: int) -> None:
-    """Each run serves some positions out of order, is saved and resumed with another depth."""
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
+def test_resumed_streams_serve_the_sequence_of_one_that_was_never_stopped(
+    runs: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
+    """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
 
-    async def serve() -> tuple[list[int], dict[str, Any]]:
-        served: list[int] = []
+    async def serve() -> None:
+        done: list[int] = []
+        in_flight: list[ProblemSpec] = []
         state = None
-        for number, picks in enumerate(runs):
+        for served, ready in runs:
             generator = Generator()
             stream = ProblemStream(
-                generator,
-                Sampler(),
-                depth=(depth, other_depth)[number % 2],
-                deadline_s=DEADLINE_S,
-                quarantine_after=3,
-                state=state,
-                clock=Clock(step=2 * PATIENCE_S),
+                generator, Sampler(), depth=6, deadline_s=DEADLINE_S, quarantine_after=3, state=state
             )
-            for pick in picks:
-                stream.start()
-                await _settle()
+            stream.start()
+            await _settle()
+            for pick in ready:
                 waiting = [index for (index, _), request in generator.requests.items() if not request.done()]
                 generator.finish(waiting[pick % len(waiting)])
+            in_flight = []
+            for _ in range(served):
+                following = asyncio.create_task(stream.next())
                 await _settle()
-                served.append((await stream.next()).spec.index)
-            state = stream.state()
+                for (index, _), request in generator.requests.items():
+                    if not request.done():
+                        generator.finish(index)
+                in_flight.append((await following).spec)
+                await _settle()
+            finished = data.draw(st.integers(0, len(in_flight)))
+            done += [spec.index for spec in in_flight[:finished]]
+            state = json.loads(json.dumps(stream.state(in_flight[finished:])))
             await stream.close()
-        return served, state or {"next_index": 0, "owed": []}
+        assert done == list(range(len(done)))
 
-    served, state = asyncio.run(serve())
-    assert len(set(served)) == len(served)
-    assert sorted([*served, *state["owed"]]) == list(range(state["next_index"]))
+    asyncio.run(serve())
 
 
-async def test_resumed_stream_serves_what_was_owed_first(make_stream: MakeStream) -> None:
-    stream = make_stream(Generator(_at_once), state={"next_index": 9, "owed": [2, 5]}, depth=4)
-    assert await _indices(stream, 5) == [2, 5, 9, 10, 11]
+async def test_resumed_stream_serves_first_what_was_in_flight(make_stream: MakeStream) -> None:
+    first = make_stream(Generator(_at_once), depth=2)
+    served = [(await first.next()).spec for _ in range(5)]
+    state = json.loads(json.dumps(first.state([served[1], served[4]])))
+    resumed = make_stream(Generator(_at_once), state=state)
+    assert await _indices(resumed, 4) == [1, 4, 5, 6]
+
+
+async def test_resumed_stream_keeps_the_draw_that_replaced_a_failed_one(make_stream: MakeStream) -> None:
+    generator = Generator()
+    first = make_stream(generator, depth=1)
+    first.start()
+    await _settle()
+    generator.fail(0)
+    await _settle()
+    # What failed then might well succeed now.
+    resumed = make_stream(Generator(_at_once), state=json.loads(json.dumps(first.state())))
+    assert (await resumed.next()).spec == ProblemSpec("b", 1, Split.TRAIN, 0, 1)
+
+
+async def test_closed_stream_still_knows_what_was_drawn(make_stream: MakeStream) -> None:
+    stream = make_stream(Generator(_at_once), depth=3)
+    await stream.next()
+    before = stream.state()
+    await stream.close()
+    assert stream.state() == before
+
+
+async def test_resumed_stream_keeps_its_counts(make_stream: MakeStream) -> None:
+    broken = Generator(lambda spec: GenerationError("no luck") if spec.task == "b" else _problem(spec))
+    first = make_stream(broken, Sampler())
+    await _indices(first, 6)
+    resumed = make_stream(Generator(), state=json.loads(json.dumps(first.state())))
+    assert (resumed.stats.served, resumed.stats.failures) == (6, first.stats.failures)
 
 
 async def test_resumed_stream_gives_the_problems_that_the_first_would_have_given(make_stream: MakeStream) -> None:
