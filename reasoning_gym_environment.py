@@ -8,15 +8,15 @@ other. Everything here runs on one event loop; whatever is slow is done by worke
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import json
 import logging
+import math
 import os
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if __name__ == "__main__":
     # Transformers' advice to install PyTorch: nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
-import aiohttp
+import jsonlines
 import wandb
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
@@ -50,7 +50,18 @@ PROMPTS_TOO_LONG_LIMIT = 1000
 """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
 LONG_QUESTION = 4000
 """Characters from which a question is tokenized in a thread; below, that would only cost time."""
-CHECKPOINT_VERSION = 1
+OUTAGE_LIMIT_S = 30.0
+"""How long `process` and `evaluate` wait for a server that is gone, where no setting says otherwise."""
+SAVE_INTERVAL_S = 10.0
+"""How often the state is saved beside the trainer's checkpoints, for an environment that is killed."""
+DISCONNECT_TIMEOUT_S = 3.0
+TRAINER_PATIENCE_S = 60.0
+"""How long a whole batch may lie at run-api before it is said that the trainer takes none."""
+DUMP_PATIENCE_S = 10.0
+"""How long a disk may take for a group before groups go on without it."""
+ALMOST = 0.9
+"""The part of `worker_timeout` after which a cancelled group counts as timed out."""
+FREEZE_TIMEOUT_S = 1.0
 
 
 class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
@@ -79,10 +90,11 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 
 @dataclass(frozen=True)
 class _Backend:
-    """What `setup` starts and finds out: the workers, and what problems are drawn from."""
+    """What `setup` starts and finds out: the workers, what problems are drawn from, and who keeps the state."""
 
     pool: core.WorkerPool
     plan: core.TaskPlan
+    keeper: core.StateKeeper
 
 
 @dataclass(frozen=True)
@@ -128,20 +140,33 @@ class ReasoningGymEnv(BaseEnv):
         self._inference = core.InferenceClient(self.server, self._chat, self.tokenizer, self._mode)
         self._metrics = core.MetricsRecorder()
         if self.jsonl_writer is not None:
-            self.jsonl_writer = core.BackgroundWriter(self.jsonl_writer)
+            # Opened again, because Atropos' own keeps lines in a buffer, which a kill would empty in the middle of one.
+            self.jsonl_writer.close()
+            self.jsonl_writer = core.BackgroundWriter(
+                jsonlines.open(self.config.data_path_to_save_groups, "w", flush=True)
+            )
+        self._run_api = core.RunApi(config.rollout_server_url)
+        self._outbox: core.Outbox | None = None
+        self.env_id = 0
         self._backend: _Backend | None = None
         self._task_stream: core.TaskStream | None = None
         self._stream: core.ProblemStream | None = None
         self._instance = 0
-        self._resume: dict[str, Any] = {}
+        self._resume: Mapping[str, Any] = {}
         self._eval_set: core.EvaluationSet | None = None
         self._prompting = asyncio.Lock()
-        self._handed_out: set[int] = set()
+        self._handed_out: dict[int, core.ProblemSpec] = {}
         self._failures_in_a_row = 0
         self._fatal: core.ReasoningEnvError | None = None
         self._told: set[str] = set()
+        self._registration: dict[str, Any] = {}
+        self._untrained = core.Trouble(logger)
+        self._batch_waits_since = time.monotonic()
+        self._stuck_dump: Future[None] | None = None
         self._raise_evaluation_errors = False
-        self._progress: asyncio.Task[None] | None = None
+        self._serving = False
+        self._closing = False
+        self._background: list[asyncio.Task[None]] = []
         # What is loaded by now stays loaded; each time the collector walked it, it would stall the loop for 100 ms.
         gc.collect()
         gc.freeze()
@@ -178,12 +203,12 @@ class ReasoningGymEnv(BaseEnv):
             )
             logger.info("%s", library.fences)
             if not self._testing:
-                await core.check_servers(self.server.servers, self._mode, self.config.startup_timeout_s)
+                await core.check_servers(self.server.servers, self._mode, self._outage_limit_s)
         except BaseException:
             await pool.close()
             raise
-        self._backend = _Backend(pool, plan)
-        self._progress = asyncio.create_task(self._log_progress())
+        self._backend = _Backend(pool, plan, core.StateKeeper(self.config, plan))
+        self._background.append(asyncio.create_task(self._log_progress()))
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -196,16 +221,29 @@ class ReasoningGymEnv(BaseEnv):
         return self._backend
 
     async def close(self) -> None:
-        """End the workers, finish the dumps and all background work; safe to call twice."""
-        running = [*self.workers, *self.eval_workers, *filter(None, [self.eval_runner, self._progress])]
+        """Finish or put back what is in flight, save the state, leave run-api and end all that was started.
+
+        Takes at most `shutdown_grace_s` for rollouts in flight and as long again for groups on their way; safe to call
+        twice.
+        """
+        deadline = time.monotonic() + self.config.shutdown_grace_s
+        if not self._closing and self._serving:
+            await self._finish_in_flight()
+        self._closing = True
+        running = [*self.workers, *self.eval_workers, *filter(None, [self.eval_runner]), *self._background]
         for server in self.server.servers:
             running += filter(None, [getattr(server, "check_task", None)])
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        if self._progress is not None:
+        if self._background:
             logger.info("%s", self._progress_line())
-            self._progress = None
+            self._background.clear()
+        if self._outbox is not None:
+            await self._outbox.drain(max(deadline - time.monotonic(), DISCONNECT_TIMEOUT_S))
+            await self._outbox.close()
+        await self._end_keeping()
+        await self._disconnect()
         if self._stream is not None:
             await self._stream.close()
         if self._eval_set is not None:
@@ -217,21 +255,62 @@ class ReasoningGymEnv(BaseEnv):
         if self.jsonl_writer is not None:
             await asyncio.to_thread(self.jsonl_writer.close)
 
+    async def _finish_in_flight(self) -> None:
+        if self.eval_runner is not None:
+            self.eval_runner.cancel()
+        if not self.workers:
+            return
+        grace_s = self.config.shutdown_grace_s
+        logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(self.workers), grace_s)
+        await asyncio.wait(self.workers, timeout=grace_s)
+        if self.workers:
+            logger.info("%d groups in flight are put back; a resumed run serves them first", len(self.workers))
+
+    async def _end_keeping(self) -> None:
+        if self._backend is None:
+            return
+        if self._stream is not None:
+            self._save(self.curr_step, latest=True)
+        await asyncio.to_thread(self._backend.keeper.close)
+
+    async def _disconnect(self) -> None:
+        if not self._registration:
+            return
+        self._registration = {}
+        try:
+            await asyncio.wait_for(self._run_api.disconnect(self.env_id), DISCONNECT_TIMEOUT_S)
+            logger.info("disconnected from run-api")
+        except Exception as error:  # it may be gone; the end goes on without it
+            logger.info("run-api could not be told that this environment ends: %s: %s", type(error).__name__, error)
+
+    def _before_exit(self) -> None:
+        """Let nothing be written half when the process ends at once."""
+        for writer in filter(None, [self._dumper, self.jsonl_writer]):
+            writer.freeze(FREEZE_TIMEOUT_S)
+
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
 
         async def serve() -> None:
-            await self._wait_for_run_api()
+            self._serving = True
+            await self._run_api.wait_until_there(self._outage_limit_s)
             await super(ReasoningGymEnv, self).env_manager()
 
-        await core.run_until_signal(serve, self.close)
+        await core.run_until_signal(serve, self.close, self._before_exit)
+
+    @property
+    def _outage_limit_s(self) -> float:
+        """How long a server may be gone before that is an error; infinite in `serve` unless a setting says so."""
+        if self.config.startup_timeout_s is not None:
+            return self.config.startup_timeout_s
+        return math.inf if self._serving else OUTAGE_LIMIT_S
 
     async def process_manager(self) -> None:
         """Write `total_steps` groups to a file, then end."""
         self._go_offline_without_account()
         # No trainer sets a limit here; BaseEnv would warn of that with every group.
         self.max_token_len = self.config.max_token_length
-        await core.run_until_signal(super().process_manager, self.close)
+        await core.run_until_signal(super().process_manager, self.close, self._before_exit)
 
     async def _run_evaluate(self) -> None:
         async def evaluate() -> None:
@@ -242,23 +321,14 @@ class ReasoningGymEnv(BaseEnv):
             self._raise_evaluation_errors = True
             await self.evaluate()
 
-        await core.run_until_signal(evaluate, self.close)
+        await core.run_until_signal(evaluate, self.close, self._before_exit)
 
     async def setup_wandb(self) -> None:
         """As BaseEnv does it, but starting wandb takes a second or more, which a thread spends."""
         if not self.config.use_wandb:
             return
         self._go_offline_without_account()
-        while self.wandb_project is None:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.get(f"{self.config.rollout_server_url}/wandb_info") as response,
-            ):
-                info = await response.json()
-            self.wandb_group, self.wandb_project = info["group"], info["project"]
-            if self.wandb_project is None:
-                self._tell_once(logging.INFO, "waiting for a trainer to register at run-api")
-                await asyncio.sleep(1.0)
+        self.wandb_group, self.wandb_project = await self._run_api.wandb_group_and_project()
         await self._start_wandb()
 
     async def _start_wandb(self) -> None:
@@ -273,33 +343,109 @@ class ReasoningGymEnv(BaseEnv):
             config=self.config.model_dump(mode="json"),
         )
 
+    # ------------------------------------------------------------------ run-api
+
     async def register_env(self) -> None:
-        await super().register_env()
-        # Each environment at one run-api gets a number of its own, and with it a stream of its own.
-        self._instance = int(self._resume["instance"] if self._resume else self.env_id)
+        """Register at run-api and take up a saved state where the trainer is past its first step.
+
+        Raises ConfigError for a checkpoint of another seed or task selection, and ServerError when something else than
+        run-api answers.
+        """
+        await self._register()
+        self.wandb_prepend = self._registration["wandb_name"]
+        self.checkpoint_dir = self._registration["checkpoint_dir"]
+        if self.config.total_steps == -1:
+            self.config.total_steps = self._registration["num_steps"]
+            if self.config.total_steps == -1:
+                raise core.ConfigError("neither env.total_steps nor the trainer sets a number of steps")
+        await asyncio.to_thread(self._open_keeper)
+        if self.curr_step > 0:
+            await asyncio.to_thread(self.load_checkpoint)
         self._start_stream()
+        self._outbox = core.Outbox(self._run_api, ready=self._dumped, state=self._resume.get("outbox", ()))
+        self._outbox.open(self.env_id)
+        if self._started().keeper.keeps:
+            self._background.append(asyncio.create_task(self._save_regularly()))
+
+    def _open_keeper(self) -> None:
+        """Take a folder for the state, and the number that comes with it, unless that has happened."""
+        # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
+        folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
+        name = self.wandb_prepend or f"{ENV_NAME}_0"
+        # Each environment at one run-api has a number of its own, and with it a stream of its own.
+        self._instance = self._started().keeper.open(folder, name, self.env_id, step=self.curr_step)
+
+    async def _register(self) -> None:
+        self._registration = await self._run_api.register(
+            {
+                "max_token_length": self.config.max_token_length,
+                "desired_name": self.config.wandb_name,
+                "weight": self.config.inference_weight,
+                "min_batch_allocation": self.config.min_batch_allocation,
+                "group_size": self.config.group_size,
+            }
+        )
+        self.env_id = self._registration["env_id"]
+        self.curr_step = self._registration["starting_step"]
+        self.checkpoint_interval = self._registration["checkpoint_interval"]
+        logger.info("registered at run-api with the number %d, at step %d", self.env_id, self.curr_step)
 
     async def get_server_info(self) -> None:
-        try:
-            await super().get_server_info()
-        except ValueError as error:
-            raise core.ConfigError(f"this environment does not fit the trainer: {error}") from error
+        info = await self._run_api.info()
+        if info["batch_size"] != -1:
+            self.config.batch_size = info["batch_size"]
+        if info["max_token_len"] != -1:
+            self.max_token_len = info["max_token_len"]
+        if self.config.batch_size == -1:
+            logger.warning("neither env.batch_size nor the trainer sets a batch size")
+        if self.config.group_size > self.config.batch_size:
+            raise core.ConfigError(
+                f"this environment does not fit the trainer: group_size ({self.config.group_size}) must be at most its "
+                f"batch_size ({self.config.batch_size})"
+            )
 
-    async def _wait_for_run_api(self) -> None:
-        url = self.config.rollout_server_url
-        deadline = time.monotonic() + self.config.startup_timeout_s
-        timeout = aiohttp.ClientTimeout(total=self.config.startup_timeout_s)
-        while True:
-            try:
-                async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url):
-                    return
-            except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
-                if time.monotonic() > deadline:
-                    raise core.ServerError(
-                        f"run-api is not at {url} ({error}); start it with `run-api`, or correct env.rollout_server_url"
-                    ) from error
-                self._tell_once(logging.INFO, f"waiting for run-api at {url}")
-            await asyncio.sleep(1.0)
+    async def get_status(self) -> None:
+        """As BaseEnv's, but waiting for a run-api that is gone, and registering again at one that has forgotten us."""
+        while (status := await self._run_api.status(self.env_id)) is None:
+            assert self._outbox is not None, "register_env() comes first"
+            logger.warning("run-api does not know this environment any more, which registers again")
+            self._outbox.hold()
+            await self._register()
+            await self.get_server_info()
+            self._outbox.open(self.env_id)
+        self.status_dict = status
+        per_server = self.config.max_num_workers_per_node * len(self.server.servers)
+        self.max_num_workers = per_server if self.config.max_num_workers == -1 else self.config.max_num_workers
+        await self.server.update_weight(status["env_weight"])
+        self._watch_trainer()
+
+    def _watch_trainer(self) -> None:
+        """Say when groups wait at run-api and nobody takes them."""
+        waiting = self.status_dict["queue_size"] * self.config.group_size
+        now = time.monotonic()
+        if waiting < self.config.batch_size or self.status_dict["current_step"] != self.curr_step:
+            self._batch_waits_since = now
+            self._untrained.over("the trainer takes batches again")
+        elif now - self._batch_waits_since > TRAINER_PATIENCE_S:
+            self._untrained.note(f"waiting for the trainer: {waiting} sequences lie at run-api, and it takes none")
+
+    async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
+        """Hand over to the outbox, which loses nothing, and wait for the delivery."""
+        assert self._outbox is not None, "register_env() comes first"
+        groups = scored_data if isinstance(scored_data, list) else [scored_data]
+        delivered = [self._outbox.put(group) for group in groups]
+        await asyncio.wait(delivered)
+
+    async def _dumped(self) -> None:
+        """Return when all groups that were accepted for dumping are on disk, or must wait for it in memory."""
+        if self._dumper is None or (self._stuck_dump is not None and not self._stuck_dump.done()):
+            return
+        settled = self._dumper.settled()
+        if not settled.done() and not (await asyncio.wait([asyncio.wrap_future(settled)], timeout=DUMP_PATIENCE_S))[0]:
+            self._stuck_dump = settled
+            logger.error(
+                "rollouts were not written within %g s; groups go on without waiting for the disk", DUMP_PATIENCE_S
+            )
 
     def _go_offline_without_account(self) -> None:
         if self.config.use_wandb and "WANDB_MODE" not in os.environ and not core.has_wandb_account():
@@ -318,14 +464,15 @@ class ReasoningGymEnv(BaseEnv):
         if self.process_mode and self._failures_in_a_row >= self.config.max_failed_groups_in_a_row:
             raise core.ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
+            await self._dumped()
             # One at a time, each in a turn of the loop of its own: dozens may be asked for at once.
             async with self._prompting:
                 problem = await self._start_stream().next()
+                self._handed_out[problem.spec.index] = problem.spec
                 prompt = await self._prompt(problem)
                 await asyncio.sleep(0)
             if self._sampling(evaluating=False).completion_budget(prompt) >= self.config.min_completion_tokens:
                 logger.debug("next: %s", problem.spec)
-                self._handed_out.add(problem.spec.index)
                 return RolloutItem(problem, prompt)
             self._metrics.record_loss(core.Loss.PROMPT_TOO_LONG)
             self._finish_position(problem)
@@ -343,20 +490,13 @@ class ReasoningGymEnv(BaseEnv):
     def _start_stream(self) -> core.ProblemStream:
         if self._stream is None:
             backend = self._started()
-            try:
-                self._task_stream = core.TaskStream(
-                    backend.plan,
-                    self.config,
-                    instance=self._instance,
-                    group_size=self.config.group_size,
-                    state=self._resume,
-                )
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                path, kind = self._checkpoint_path(self.curr_step), type(error).__name__
-                raise core.ConfigError(
-                    f"the checkpoint {path} is damaged ({kind}: {error}); move it away, and the problem stream starts "
-                    "from its beginning"
-                ) from error
+            self._task_stream = core.TaskStream(
+                backend.plan,
+                self.config,
+                instance=self._instance,
+                group_size=self.config.group_size,
+                state=self._resume,
+            )
             self._stream = core.ProblemStream(
                 backend.pool,
                 self._task_stream.sampler,
@@ -396,24 +536,53 @@ class ReasoningGymEnv(BaseEnv):
     @property
     def _patience(self) -> core.Patience:
         timeout_s = self.config.worker_timeout
-        return core.Patience(reply_s=timeout_s if timeout_s > 0 else None, outage_s=self.config.startup_timeout_s)
+        return core.Patience(reply_s=timeout_s if timeout_s > 0 else None, outage_s=self._outage_limit_s)
 
     # ------------------------------------------------------------------ rollouts and scores
 
     async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]:
         """Sample and score a group; None when it failed (counted, logged) or carries no signal."""
-        scored = await self._collect(item)
+        started = time.monotonic()
+        try:
+            scored = await self._collect(item)
+        except asyncio.TimeoutError:
+            return None, self._give_up(item)
+        except asyncio.CancelledError:
+            # BaseEnv has put the item back before this, unless it saw a timeout, perhaps by a clock that was changed.
+            put_back = self._closing or any(known is item for known in self.backlog)
+            if not put_back and not self.process_mode:
+                timed_out = time.monotonic() - started > ALMOST * (self._worker_limit_s or math.inf)
+                self.backlog += self._give_up(item) if timed_out else [item]
+            raise
         self._finish_position(item.problem)
         return scored, []
 
+    @property
+    def _worker_limit_s(self) -> float | None:
+        return self.config.worker_timeout if self.config.worker_timeout > 0 and not self.process_mode else None
+
+    def _give_up(self, item: RolloutItem) -> list[RolloutItem]:
+        """Count a group as lost that took too long; while no server is healthy it is not, and is to be put back."""
+        if not self._inference.healthy:
+            return [item]
+        self._note_loss(core.Loss.TIMED_OUT, item.problem, TimeoutError(f"not done after {self._worker_limit_s:g} s"))
+        self._finish_position(item.problem)
+        return []
+
     def _finish_position(self, problem: core.Problem) -> None:
-        self._handed_out.discard(problem.spec.index)
+        self._handed_out.pop(problem.spec.index, None)
         if self._task_stream is not None:
             self._task_stream.release(problem.spec.index)
 
     async def _collect(self, item: RolloutItem) -> ScoredDataGroup | None:
+        """What is sent; from the moment a group is scored, nothing in here waits, so that a group is never half done.
+
+        Raises TimeoutError for completions that took too long.
+        """
         try:
-            rollouts = await self._sample(item.prompt)
+            rollouts = await asyncio.wait_for(self._sample(item.prompt), self._worker_limit_s)
+        except asyncio.TimeoutError:
+            raise
         except Exception as error:
             self._note_loss(core.Loss.INFERENCE, item.problem, error)
             return None
@@ -432,9 +601,9 @@ class ReasoningGymEnv(BaseEnv):
 
     async def _sample(self, prompt: core.Prompt) -> list[core.Rollout]:
         group_size, sampling = self.config.group_size, self._sampling(evaluating=False)
-        if self.process_mode:
-            return await self._inference.complete_in_time(prompt, group_size, sampling, self._patience)
-        return await self._inference.complete(prompt, group_size, sampling)
+        if self._serving:
+            return await self._inference.complete_through_outages(prompt, group_size, sampling)
+        return await self._inference.complete_in_time(prompt, group_size, sampling, self._patience)
 
     async def score(self, group: core.Group) -> ScoredDataGroup | None:
         """Score a group's rollouts, count and dump it; None when its scores are equal and such groups are filtered.
@@ -492,18 +661,7 @@ class ReasoningGymEnv(BaseEnv):
     def _note_loss(self, loss: core.Loss, problem: core.Problem, error: Exception) -> None:
         self._failures_in_a_row += 1
         self._metrics.record_loss(loss)
-        cause = getattr(error, "last_attempt", None)  # tenacity wraps what it gave up on
-        cause = cause.exception() if cause is not None else error
-        logger.warning("a group of %s is dropped, %s: %s: %s", problem.task, loss.value, type(cause).__name__, cause)
-
-    @contextlib.asynccontextmanager
-    async def _post_json_with_compression(
-        self, session: aiohttp.ClientSession, url: str, payload: Any, *, minimum_size: int = 1024
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        # Encoding and compressing a group of long completions takes longer than the loop may stand still.
-        encoded = await asyncio.to_thread(core.encode_payload, payload, minimum_size)
-        async with session.post(url, data=encoded.body, headers=encoded.headers) as response:
-            yield response
+        logger.warning("a group of %s is dropped, %s: %s", problem.task, loss.value, core.describe_failure(error))
 
     # ------------------------------------------------------------------ evaluation
 
@@ -582,7 +740,9 @@ class ReasoningGymEnv(BaseEnv):
         if self._backend is not None:
             pool = self._backend.pool
             stream = self._stream.stats if self._stream else None
-            metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs)
+            dumps = None if self._dumper is None else self._dumper.stats()
+            delivery = None if self._outbox is None else self._outbox.stats
+            metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs, dumps=dumps, delivery=delivery)
             metrics |= core.task_metrics({} if self._task_stream is None else self._task_stream.report())
         await super().wandb_log(metrics)
 
@@ -614,49 +774,58 @@ class ReasoningGymEnv(BaseEnv):
         return wandb_metrics
 
     def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
-        """Save the position in the problem stream; problems that are under way are served again by a resumed run."""
-        stream = None if self._stream is None else self._stream.state()
-        if stream is not None:
-            stream["owed"] = sorted({*stream["owed"], *self._handed_out})
-        state = {
-            "version": CHECKPOINT_VERSION,
-            "seed": self.config.seed,
-            "tasks": list(self._started().plan.training_tasks),
-            "instance": self._instance,
-            "stream": stream,
-            **({} if self._task_stream is None else self._task_stream.state()),
-            **(data or {}),
-        }
-        path = self._checkpoint_path(step)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(".part")
-        beside.write_text(json.dumps(state))
-        beside.replace(path)
-        logger.info("saved the checkpoint %s", path)
+        """Save everything that decides the next problem and the next metric; a thread writes the file.
 
-    def _checkpoint_path(self, step: int) -> Path:
-        return Path(self.checkpoint_dir, "env_checkpoints", str(self.wandb_prepend), f"step-{step}.json")
+        `data`, which JSON must be able to hold, is saved with it, and set as attributes when it is loaded.
+        """
+        self._open_keeper()
+        self._save(step, data=data)
+
+    def _save(self, step: int, *, latest: bool = False, data: Mapping[str, Any] | None = None) -> None:
+        state = self._state(data or {})
+        waiting = [] if self._outbox is None else self._outbox.state()
+        self._started().keeper.save(step, lambda: {**state, "outbox": [entry() for entry in waiting]}, latest=latest)
+
+    def _state(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The whole of the state but for groups on their way to run-api; a copy, which nobody changes any more."""
+        assert self._stream is not None and self._task_stream is not None
+        in_flight = [self._handed_out[index] for index in sorted(self._handed_out)]
+        return {
+            "instance": self._instance,
+            "stream": self._stream.state(in_flight),
+            **self._task_stream.state(),
+            "metrics": self._metrics.state(),
+            "since_last_log": {
+                "items_sent_this_step": self.items_sent_this_step,
+                "completion_lengths": list(self.completion_lengths),
+            },
+            "dumps": None if self._dumper is None else self._dumper.state(),
+            "data": dict(data),
+        }
+
+    async def _save_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL_S)
+            self._save(self.curr_step, latest=True)
 
     def load_checkpoint(self) -> None:
-        """Take up the saved position. Raises ConfigError for a checkpoint of another seed or task selection."""
-        path = self._checkpoint_path(self.curr_step)
-        if not path.exists():
-            logger.warning("there is no checkpoint at %s; the problem stream starts from its beginning", path)
+        """Take up the state that was saved for the current step, or the last one before it.
+
+        Raises ConfigError for a checkpoint of another seed or task selection, unless `resume_with_changes` is on.
+        """
+        self._open_keeper()
+        state = self._started().keeper.load(self.curr_step)
+        if state is None:
             return
-        try:
-            state = json.loads(path.read_text())
-            saved = {key: state[key] for key in ("seed", "tasks", "instance", "stream")}
-        except (ValueError, TypeError, KeyError) as error:
-            raise core.ConfigError(
-                f"the checkpoint {path} is damaged ({type(error).__name__}: {error}); move it away, and the problem "
-                "stream starts from its beginning"
-            ) from error
-        for key, current in (("seed", self.config.seed), ("tasks", list(self._started().plan.training_tasks))):
-            if saved[key] != current:
-                raise core.ConfigError(
-                    f"the checkpoint {path} was made with other {key}; resume with the same, or move it away"
-                )
-        self._resume = {**saved, **{key: state.get(key) for key in ("sampler", "curriculum")}}
+        self._resume = state
+        self._instance = state["instance"]
+        self._metrics = core.MetricsRecorder(state["metrics"])
+        self.items_sent_this_step = state["since_last_log"]["items_sent_this_step"]
+        self.completion_lengths = list(state["since_last_log"]["completion_lengths"])
+        if self._dumper is not None and state["dumps"] is not None:
+            self._dumper.resume(state["dumps"])
+        for name, value in state["data"].items():
+            setattr(self, name, value)
 
     async def _log_progress(self) -> None:
         last = ""

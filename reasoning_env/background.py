@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
@@ -21,23 +20,18 @@ class LineWriter(Protocol):
     def close(self) -> Any: ...
 
 
-@dataclass(frozen=True)
-class EncodedPayload:
-    body: bytes
-    headers: dict[str, str]
-
-
 class BackgroundWriter:
     """Has one thread write to another writer, in order; `close` waits for it."""
 
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
+        self._writing = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
         self._closed = False
 
     def write(self, obj: Mapping[str, Any]) -> None:
         # A copy, because the caller goes on to add keys to its own.
-        self._thread.submit(self._writer.write, dict(obj)).add_done_callback(_report)
+        self._thread.submit(self._write, dict(obj)).add_done_callback(_report)
 
     def close(self) -> None:
         """Write what is left and close; safe to call twice."""
@@ -45,6 +39,14 @@ class BackgroundWriter:
             self._closed = True
             self._thread.shutdown(wait=True)
             self._writer.close()
+
+    def freeze(self, timeout_s: float) -> None:
+        """Let the line that is being written become whole, and write no other: the process ends at once."""
+        self._writing.acquire(timeout=timeout_s)
+
+    def _write(self, obj: Mapping[str, Any]) -> None:
+        with self._writing:
+            self._writer.write(obj)
 
 
 def _report(written: Future[Any]) -> None:
@@ -66,17 +68,3 @@ def encode_group(group: Mapping[str, Any]) -> bytes:
             text = json.dumps(value)
         parts.append(f"{json.dumps(key)}:{text}")
     return ("{" + ",".join(parts) + "}").encode()
-
-
-def encode_payload(payload: Mapping[str, Any] | Sequence[Mapping[str, Any]], minimum_size: int) -> EncodedPayload:
-    """The body of a request that posts one group or several, compressed from `minimum_size` bytes on."""
-    if isinstance(payload, Mapping):
-        body = encode_group(payload)
-    else:
-        body = b"[" + b",".join(map(encode_group, payload)) + b"]"
-    headers = {"Content-Type": "application/json"}
-    if len(body) >= minimum_size:
-        # The lowest level: token ids shrink almost as much by it, in a fifth of the time.
-        body = gzip.compress(body, compresslevel=1)
-        headers["Content-Encoding"] = "gzip"
-    return EncodedPayload(body, headers)

@@ -7,6 +7,7 @@ tokenized here. This module knows those objects by the methods it calls; it does
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import math
 import time
@@ -18,6 +19,7 @@ from typing import Any
 from .chat import ChatFormat, Prompt
 from .errors import ServerError
 from .records import Rollout
+from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +28,16 @@ FRUITLESS_REQUESTS = 3
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 POLL_S = 1.0
+PROBE_PATIENCE_S = 30.0
+"""How long a server may take for its first token, where nothing else limits it."""
+OTHERS_S = 2.0
+"""How much longer the other servers are waited for at startup once one has answered."""
+MAX_FAILURES = 3
+"""Failures of one group, while others succeed, after which it is given up."""
+FIRST_PAUSE_S = 0.5
+MAX_PAUSE_S = 4.0
+AVOID_S = 5.0
+"""How long after a failed request other servers are preferred."""
 NO_REPLY = "it accepts requests and does not reply"
 UNREACHABLE_STATUS = (429, 500, 502, 503, 504)
 
@@ -71,6 +83,35 @@ class InferenceClient:
         self._chat = chat
         self._tokenizer = tokenizer
         self._mode = mode
+        self._successes = 0
+        self._failed_at: dict[int, float] = {}
+        self._outage = Trouble(logger)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether any server passed its last health check, as far as Atropos knows."""
+        return any(map(_is_healthy, self._servers.servers))
+
+    async def complete_through_outages(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """`complete`, tried again after failures, with pauses, as long as it takes.
+
+        Raises ServerError after several failures while other requests succeeded: it is this prompt, then.
+        """
+        failures, pause_s = 0, FIRST_PAUSE_S
+        successes = self._successes
+        while True:
+            try:
+                return await self.complete(prompt, n, sampling)
+            except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
+                failures += self._successes > successes
+                successes = self._successes
+                if failures >= MAX_FAILURES:
+                    raise ServerError(
+                        f"{failures} failures while others succeeded: {describe_failure(error)}"
+                    ) from error
+                self._outage.note(f"requests for completions fail, and are tried again ({describe_failure(error)})")
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Exactly `n` rollouts, by one request of `n` unless the server leaves some out.
@@ -84,6 +125,8 @@ class InferenceClient:
             usable = await self._request(prompt, missing, sampling)
             rollouts += usable[:missing]
             if len(rollouts) == n:
+                self._successes += 1
+                self._outage.over("completions arrive again")
                 return rollouts
             fruitless = 0 if usable else fruitless + 1
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
@@ -98,7 +141,7 @@ class InferenceClient:
         try:
             while not (await asyncio.wait([work], timeout=POLL_S))[0]:
                 now = time.monotonic()
-                if any(getattr(server, "server_healthy", True) for server in self._servers.servers):
+                if self.healthy:
                     last_healthy = now
                 if now - last_healthy > patience.outage_s:
                     raise ServerError(f"no inference server has been healthy for {patience.outage_s:g} s")
@@ -110,6 +153,39 @@ class InferenceClient:
             await asyncio.wait([work])
 
     async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """One request; where there are several servers, it leaves one that falls ill for one that is well."""
+        servers = self._servers.servers
+        if len(servers) == 1:
+            return await self._ask(self._servers, prompt, n, sampling)
+        while True:
+            server = self._choose(servers, sampling.split)
+            manager = copy.copy(self._servers)
+            manager.servers = [server]
+            work = asyncio.ensure_future(self._ask(manager, prompt, n, sampling))
+            try:
+                while _is_healthy(server) or not self.healthy:
+                    if (await asyncio.wait([work], timeout=POLL_S))[0]:
+                        return work.result()
+            except Exception:
+                self._failed_at[id(server)] = time.monotonic()
+                raise
+            finally:
+                work.cancel()
+                await asyncio.wait([work])
+            logger.debug("a request leaves %s, which is not healthy", _address(server))
+
+    def _choose(self, servers: Sequence[Any], split: str) -> Any:
+        """The healthy server with the most room, as Atropos chooses, but one that has just failed comes last."""
+        now = time.monotonic()
+
+        def rank(server: Any) -> tuple[bool, bool, float]:
+            failed = now - self._failed_at.get(id(server), -math.inf) < AVOID_S
+            room = (server.sem if split == "train" else server.eval_sem)._value
+            return _is_healthy(server), not failed, room
+
+        return max(servers, key=rank)
+
+    async def _ask(self, manager: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         arguments = {
             "prompt": prompt.text,
             "n": n,
@@ -119,10 +195,10 @@ class InferenceClient:
             "split": sampling.split,
         }
         if self._mode is Mode.TEXT:
-            reply = await self._servers.completion(**arguments)
+            reply = await manager.completion(**arguments)
             # Tokenizing long completions takes longer than the loop may stand still.
             return await asyncio.to_thread(self._rollouts_from_texts, prompt, reply.choices, sampling)
-        async with self._servers.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
+        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
@@ -205,20 +281,22 @@ def _rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | No
 async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) -> None:
     """Ask every server for one token the way training will; return when one of them answers.
 
-    Raises ServerError when a server answers but cannot do what its type promises, or when none is there in time.
+    Raises ServerError when a server answers but cannot do what its type promises, or when none is there in time;
+    `timeout_s` may be infinite.
     """
     deadline = time.monotonic() + timeout_s
-    told: set[str] = set()
+    absent = Trouble(logger)
     problems: list[str | None] = [None] * len(servers)
     while True:
-        patience_s = max(POLL_S, deadline - time.monotonic())
-        replies = await asyncio.gather(*(_probe_in_time(server, mode, patience_s) for server in servers))
+        patience_s = min(PROBE_PATIENCE_S, max(POLL_S, deadline - time.monotonic()))
+        replies = await _probe_all(servers, mode, patience_s)
         # A probe cut short tells less than the one before it.
         problems = [
             known if reply == NO_REPLY and known else reply for reply, known in zip(replies, problems, strict=True)
         ]
         silent = [(server, problem) for server, problem in zip(servers, problems, strict=True) if problem]
         if len(silent) < len(servers):
+            absent.over("an inference server answers")
             for server, problem in silent:
                 logger.warning("the inference server at %s does not answer yet: %s", _address(server), problem)
             return
@@ -228,17 +306,24 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
                 f"no inference server answered within {timeout_s:g} s ({summary}); "
                 "start one, or correct openai.base_url"
             )
-        if summary not in told:
-            told.add(summary)
-            logger.info("waiting for an inference server (%s)", summary)
+        absent.note(f"waiting for an inference server ({summary})")
         await asyncio.sleep(min(POLL_S, timeout_s))
 
 
-async def _probe_in_time(server: Any, mode: Mode, patience_s: float) -> str | None:
+async def _probe_all(servers: Sequence[Any], mode: Mode, patience_s: float) -> list[str | None]:
+    """What is wrong with each server, None where nothing is; one that is well does not wait long for the others."""
+    probes = [asyncio.ensure_future(_probe(server, mode)) for server in servers]
+    left, deadline = set(probes), time.monotonic() + patience_s
     try:
-        return await asyncio.wait_for(_probe(server, mode), patience_s)
-    except asyncio.TimeoutError:
-        return NO_REPLY
+        while left and (wait_s := deadline - time.monotonic()) > 0:
+            done, left = await asyncio.wait(left, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if any(probe.result() is None for probe in done):
+                deadline = min(deadline, time.monotonic() + OTHERS_S)
+        return [probe.result() if probe.done() else NO_REPLY for probe in probes]
+    finally:
+        for probe in probes:
+            probe.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:
@@ -260,7 +345,7 @@ async def _probe(server: Any, mode: Mode) -> str | None:
 
 def _judge_failure(server: Any, mode: Mode, error: Exception) -> str:
     status = getattr(error, "status_code", None) or getattr(error, "status", None)
-    description = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    description = describe_failure(error)
     unreachable = isinstance(error, (OSError, asyncio.TimeoutError)) or type(error).__name__ in (
         "APIConnectionError",
         "APITimeoutError",
@@ -274,6 +359,17 @@ def _judge_failure(server: Any, mode: Mode, error: Exception) -> str:
         f"check openai.server_type (now {getattr(server.config, 'server_type', 'unknown')!r}; 'openai' works with any "
         "OpenAI-compatible server), openai.model_name and openai.api_key"
     ) from error
+
+
+def describe_failure(error: BaseException) -> str:
+    """One line; what tenacity gave up on is named rather than the giving up."""
+    last_attempt = getattr(error, "last_attempt", None)
+    cause = last_attempt.exception() if last_attempt is not None else error
+    return f"{type(cause).__name__}: {cause}".splitlines()[0][:300]
+
+
+def _is_healthy(server: Any) -> bool:
+    return bool(getattr(server, "server_healthy", True))
 
 
 def _address(server: Any) -> str:

@@ -24,11 +24,16 @@ class Interrupted(ReasoningEnvError):
         self.exit_code = 128 + number
 
 
-async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
+async def run_until_signal(
+    work: Callable[[], Awaitable[T]],
+    close: Callable[[], Awaitable[None]],
+    before_exit: Callable[[], None] = lambda: None,
+) -> T:
     """Run `work`, and `close` after it however it ended; raises Interrupted when a signal ended it.
 
-    A second signal ends the process at once. Where signals cannot be handled (no main thread, no POSIX) the caller's
-    own handling stays as it is.
+    A second signal ends the process at once, after `before_exit`, which must be quick.
+
+    Where signals cannot be handled (no main thread, no POSIX) the caller's own handling stays as it is.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
@@ -36,7 +41,10 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
 
     def stop(number: int) -> None:
         if received:
-            os._exit(128 + number)
+            try:
+                before_exit()
+            finally:
+                os._exit(128 + number)
         received.append(number)
         task.cancel()
 

@@ -6,15 +6,21 @@ Every name has one meaning. Shares and scores are in [0, 1], times in seconds, l
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from enum import Enum
+from typing import Any, TypeVar
 
+from .outbox import DeliveryStats
 from .records import Group, Reason, Rollout, Verdict
+from .rollouts import DumpStats
 from .tasks import TaskReport
 from .workers import PoolStats, StreamStats
 
 CORRECT = 1.0 - 1e-9
 """The score from which a rollout counts as correct."""
+
+E = TypeVar("E", bound=Enum)
 
 
 class Outcome(str, Enum):
@@ -28,11 +34,15 @@ class Outcome(str, Enum):
 
 
 class Loss(str, Enum):
-    """Why a problem gave no group at all."""
+    """Why a problem gave no group, or its group never came to the trainer."""
 
     INFERENCE = "inference_failed"
     SCORING = "scoring_failed"
     PROMPT_TOO_LONG = "prompt_too_long"
+    TIMED_OUT = "timed_out"
+    """The worker that collected the group ran over `worker_timeout`."""
+    UNDELIVERED = "undelivered"
+    """A scored group that run-api refused, or for which no room was left while it waited for run-api."""
 
 
 def is_correct(verdict: Verdict | None) -> bool:
@@ -50,43 +60,91 @@ def classify(group: Group) -> Outcome:
     return Outcome.ALL_EQUAL
 
 
-class _Interval:
-    """Sums since the last report."""
+class _Measure(str, Enum):
+    """What is averaged over an interval: the first five over rollouts, the others over groups."""
 
-    def __init__(self) -> None:
-        self.outcomes: Counter[Outcome] = Counter()
-        self.reasons: Counter[Reason] = Counter()
-        self.task_scores: defaultdict[str, list[float]] = defaultdict(list)
-        self.scores: list[float] = []
-        self.correct = 0
-        self.truncated = 0
-        self.prompt_tokens: list[int] = []
-        self.completion_tokens: list[int] = []
-        self.generation_s: list[float] = []
-        self.levels: list[float] = []
-        self.scoring_s: list[float] = []
+    SCORE = "score"
+    CORRECT = "correct"
+    TRUNCATED = "truncated"
+    PROMPT_TOKENS = "prompt_tokens"
+    COMPLETION_TOKENS = "completion_tokens"
+    SCORING_S = "scoring_s"
+    GENERATION_S = "generation_s"
+    LEVEL = "level"
+
+
+@dataclass
+class _Tally:
+    """Of some values, none of them below 0: how many, their sum and the highest."""
+
+    count: int = 0
+    total: float = 0
+    highest: float = 0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.highest = max(self.highest, value)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count
+
+
+class _Interval:
+    """Sums since the last report; `state` is what `state()` returned."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.outcomes = _counter(Outcome, state.get("outcomes", {}))
+        self.reasons = _counter(Reason, state.get("reasons", {}))
+        measures = {_Measure(name): _Tally(*values) for name, values in state.get("measures", {}).items()}
+        self.measures: defaultdict[_Measure, _Tally] = defaultdict(_Tally, measures)
+        tasks = {task: _Tally(*values) for task, values in state.get("task_scores", {}).items()}
+        self.task_scores: defaultdict[str, _Tally] = defaultdict(_Tally, tasks)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "outcomes": _counts(self.outcomes),
+            "reasons": _counts(self.reasons),
+            "measures": {measure.value: astuple(tally) for measure, tally in self.measures.items()},
+            "task_scores": {task: astuple(tally) for task, tally in self.task_scores.items()},
+        }
 
 
 class MetricsRecorder:
-    """Observes groups and losses; not thread-safe, used on the event loop only."""
+    """Observes groups and losses; not thread-safe, used on the event loop only.
 
-    def __init__(self) -> None:
-        self._interval = _Interval()
-        self.outcomes: Counter[Outcome] = Counter()
-        self.losses: Counter[Loss] = Counter()
-        self._tasks: set[str] = set()
-        self._rollouts = 0
-        self._score_sum = 0.0
-        self._correct = 0
+    `state` is what `state()` returned in an earlier run; the recorder goes on as that run's would have.
+    """
+
+    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
+        state = state or {}
+        self._interval = _Interval(state.get("interval", {}))
+        self.outcomes = _counter(Outcome, state.get("outcomes", {}))
+        self.losses = _counter(Loss, state.get("losses", {}))
+        self._tasks: set[str] = set(state.get("tasks", []))
+        self._scores = _Tally(*state.get("scores", ()))
+        self._correct = _Tally(*state.get("correct", ()))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later reports and progress lines depend on, as JSON holds it."""
+        return {
+            "interval": self._interval.state(),
+            "outcomes": _counts(self.outcomes),
+            "losses": _counts(self.losses),
+            "tasks": sorted(self._tasks),
+            "scores": astuple(self._scores),
+            "correct": astuple(self._correct),
+        }
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
         outcome = classify(group)
         interval = self._interval
         interval.outcomes[outcome] += 1
-        interval.generation_s.append(group.problem.generation_s)
+        interval.measures[_Measure.GENERATION_S].add(group.problem.generation_s)
         if group.problem.level is not None:
-            interval.levels.append(group.problem.level)
+            interval.measures[_Measure.LEVEL].add(group.problem.level)
         for rollout in group.rollouts:
             self._record_rollout(group.problem.task, rollout)
         self.outcomes[outcome] += 1
@@ -99,64 +157,94 @@ class MetricsRecorder:
         assert verdict is not None, "only scored rollouts are recorded"
         correct = is_correct(verdict)
         completion = len(rollout.masks) - rollout.masks.count(-100)
-        interval.scores.append(rollout.score)
-        interval.task_scores[task].append(rollout.score)
         interval.reasons[verdict.reason] += 1
-        interval.correct += correct
-        interval.truncated += rollout.truncated
-        interval.completion_tokens.append(completion)
-        interval.prompt_tokens.append(len(rollout.tokens) - completion)
-        interval.scoring_s.append(verdict.scoring_s)
-        self._rollouts += 1
-        self._score_sum += rollout.score
-        self._correct += correct
+        interval.task_scores[task].add(rollout.score)
+        interval.measures[_Measure.SCORE].add(rollout.score)
+        interval.measures[_Measure.CORRECT].add(int(correct))
+        interval.measures[_Measure.TRUNCATED].add(int(rollout.truncated))
+        interval.measures[_Measure.COMPLETION_TOKENS].add(completion)
+        interval.measures[_Measure.PROMPT_TOKENS].add(len(rollout.tokens) - completion)
+        interval.measures[_Measure.SCORING_S].add(verdict.scoring_s)
+        self._scores.add(rollout.score)
+        self._correct.add(int(correct))
 
     def record_loss(self, loss: Loss) -> None:
         self.losses[loss] += 1
 
-    def report(self, stream: StreamStats | None, pool: PoolStats, queued_jobs: int) -> dict[str, float]:
+    def report(
+        self,
+        stream: StreamStats | None,
+        pool: PoolStats,
+        queued_jobs: int,
+        *,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+    ) -> dict[str, float]:
         """The metrics since the last report, which this one ends."""
-        interval, self._interval = self._interval, _Interval()
-        metrics: dict[str, float] = {}
-        rollouts, groups = len(interval.scores), sum(interval.outcomes.values())
-        if rollouts:
-            metrics["train/mean_score"] = _mean(interval.scores)
-            metrics["train/share_correct"] = interval.correct / rollouts
-            metrics["train/truncated_share"] = interval.truncated / rollouts
-            metrics["train/prompt_tokens_mean"] = _mean(interval.prompt_tokens)
-            metrics["train/completion_tokens_mean"] = _mean(interval.completion_tokens)
-            metrics["train/completion_tokens_max"] = max(interval.completion_tokens)
-            metrics["perf/generation_s_mean"] = _mean(interval.generation_s)
-            metrics["perf/generation_s_max"] = max(interval.generation_s)
-            metrics["perf/scoring_s_mean"] = _mean(interval.scoring_s)
-            metrics["perf/scoring_s_max"] = max(interval.scoring_s)
-            if interval.levels:
-                metrics["train/level_mean"] = _mean(interval.levels)
-            for reason in Reason:
-                metrics[f"train/reason/{reason.value}"] = interval.reasons[reason] / rollouts
-            for outcome in Outcome:
-                metrics[f"train/groups/{outcome.value}"] = interval.outcomes[outcome] / groups
-            for task, scores in sorted(interval.task_scores.items()):
-                metrics[f"train/task_mean_score/{task}"] = _mean(scores)
+        interval, self._interval = self._interval, _Interval({})
+        metrics = _interval_metrics(interval) if interval.outcomes else {}
         for loss in Loss:
             metrics[f"lost/{loss.value}"] = self.losses[loss]
         metrics.update(_worker_metrics(stream, pool, queued_jobs))
+        if dumps is not None:
+            metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
+            metrics["dumps/waiting"] = dumps.waiting
+            metrics["dumps/lost"] = dumps.lost
+        if delivery is not None:
+            metrics["delivery/delivered"] = delivery.delivered
+            metrics["delivery/waiting"] = delivery.waiting
         return metrics
 
-    def progress_line(self, stream: StreamStats | None) -> str:
-        """Totals since the start as `key=value` words."""
-        groups = sum(self.outcomes.values())
+    def progress_line(
+        self,
+        stream: StreamStats | None,
+        *,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+    ) -> str:
+        """Totals since the start as `key=value` words; `waiting` and `dump_lost` groups only where there are some."""
         words: dict[str, object] = {
-            "groups": groups,
+            "groups": sum(self.outcomes.values()),
             **{outcome.value: self.outcomes[outcome] for outcome in Outcome},
             "failed": sum(self.losses.values()),
-            "mean_score": f"{self._score_sum / self._rollouts:.3f}" if self._rollouts else "nan",
-            "share_correct": f"{self._correct / self._rollouts:.3f}" if self._rollouts else "nan",
+            "mean_score": f"{self._scores.mean:.3f}" if self._scores.count else "nan",
+            "share_correct": f"{self._correct.mean:.3f}" if self._correct.count else "nan",
             "tasks": len(self._tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
         }
+        if delivery is not None and delivery.waiting:
+            words["waiting"] = delivery.waiting
+        if dumps is not None and dumps.lost:
+            words["dump_lost"] = dumps.lost
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
+
+
+def _interval_metrics(interval: _Interval) -> dict[str, float]:
+    """The metrics of an interval with at least one group."""
+    measures = interval.measures
+    metrics: dict[str, float] = {
+        "train/mean_score": measures[_Measure.SCORE].mean,
+        "train/share_correct": measures[_Measure.CORRECT].mean,
+        "train/truncated_share": measures[_Measure.TRUNCATED].mean,
+        "train/prompt_tokens_mean": measures[_Measure.PROMPT_TOKENS].mean,
+        "train/completion_tokens_mean": measures[_Measure.COMPLETION_TOKENS].mean,
+        "train/completion_tokens_max": measures[_Measure.COMPLETION_TOKENS].highest,
+        "perf/generation_s_mean": measures[_Measure.GENERATION_S].mean,
+        "perf/generation_s_max": measures[_Measure.GENERATION_S].highest,
+        "perf/scoring_s_mean": measures[_Measure.SCORING_S].mean,
+        "perf/scoring_s_max": measures[_Measure.SCORING_S].highest,
+    }
+    if _Measure.LEVEL in measures:
+        metrics["train/level_mean"] = measures[_Measure.LEVEL].mean
+    rollouts, groups = sum(interval.reasons.values()), sum(interval.outcomes.values())
+    for reason in Reason:
+        metrics[f"train/reason/{reason.value}"] = interval.reasons[reason] / rollouts
+    for outcome in Outcome:
+        metrics[f"train/groups/{outcome.value}"] = interval.outcomes[outcome] / groups
+    for task, scores in sorted(interval.task_scores.items()):
+        metrics[f"train/task_mean_score/{task}"] = scores.mean
+    return metrics
 
 
 def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: int) -> dict[str, float]:
@@ -170,15 +258,18 @@ def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: in
     }
     if stream is not None:
         metrics["perf/ready_problems"] = stream.ready
-        metrics["perf/passed_over_problems"] = stream.passed_over
         metrics["tasks/generation_failures"] = stream.failures
         metrics["tasks/flawed_problems"] = stream.flawed
         metrics["tasks/quarantined"] = len(stream.quarantined)
     return metrics
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _counter(kind: type[E], counts: Mapping[str, int]) -> Counter[E]:
+    return Counter({kind(name): count for name, count in counts.items()})
+
+
+def _counts(counter: Counter[E]) -> dict[str, int]:
+    return {member.value: count for member, count in counter.items()}
 
 
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
@@ -192,5 +283,5 @@ def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
             metrics[f"curriculum/level/{task}"] = known.level
     levels = [known.level for known in report.values() if known.level is not None]
     if levels:
-        metrics["curriculum/level_mean"] = _mean(levels)
+        metrics["curriculum/level_mean"] = sum(levels) / len(levels)
     return metrics

@@ -162,11 +162,22 @@ class ReasoningSettings(BaseModel):
         default=None, description="Folder for dumps; by default `data_dumps/` beside the module."
     )
 
-    startup_timeout_s: float = Field(
-        default=30.0,
+    startup_timeout_s: float | None = Field(
+        default=None,
         gt=0.0,
         le=86_400.0,
-        description="Seconds to wait for a server that is gone: always at startup, later in `process` and `evaluate`.",
+        description="Seconds to wait for a server that is gone, at startup and, in `process` and `evaluate`, later; "
+        "none for 30 there, and for as long as it takes in `serve`.",
+    )
+    shutdown_grace_s: float = Field(
+        default=10.0,
+        ge=0.0,
+        le=3600.0,
+        description="Seconds that groups in flight get to be finished and delivered when `serve` ends.",
+    )
+    resume_with_changes: bool = Field(
+        default=False,
+        description="Take up a checkpoint that was made with another seed or other tasks, instead of refusing it.",
     )
     max_failed_groups_in_a_row: int = Field(
         default=8,
@@ -182,7 +193,7 @@ class ReasoningSettings(BaseModel):
         default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
     )
 
-    @field_validator("complexity_mode", "complexity_level", mode="before")
+    @field_validator("complexity_mode", "complexity_level", "startup_timeout_s", mode="before")
     @classmethod
     def _accept_none_as_text(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import gzip
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.background import BackgroundWriter, encode_group, encode_payload
+from reasoning_env.background import BackgroundWriter, encode_group
 
 
 class Writer:
@@ -85,6 +85,21 @@ def test_group_that_cannot_be_written_is_reported_and_the_next_one_written(caplo
     assert caplog.messages == ["a group could not be written and is lost: OSError: no space left"]
 
 
+def test_freezing_lets_the_line_under_way_become_whole_and_no_other_begin() -> None:
+    writer = Writer()
+    writer.gate.clear()
+    background = BackgroundWriter(writer)
+    background.write({"number": 1})
+    background.write({"number": 2})
+    while not background._writing.locked():
+        time.sleep(0.001)
+    threading.Timer(0.1, writer.gate.set).start()
+    background.freeze(30.0)
+    assert writer.written == [{"number": 1}]
+    background._writing.release()
+    background.close()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
@@ -96,18 +111,3 @@ GROUPS = st.dictionaries(st.text(), JSON | st.lists(JSON, max_size=4), max_size=
 @given(GROUPS)
 def test_encoded_group_reads_back_unchanged(group: dict[str, Any]) -> None:
     assert json.loads(encode_group(group)) == group
-
-
-@given(GROUPS | st.lists(GROUPS, max_size=3), st.sampled_from([0, 40, 10**9]))
-def test_encoded_payload_reads_back_unchanged(payload: Any, minimum_size: int) -> None:
-    encoded = encode_payload(payload, minimum_size)
-    assert encoded.headers["Content-Type"] == "application/json"
-    compressed = encoded.headers.get("Content-Encoding") == "gzip"
-    assert json.loads(gzip.decompress(encoded.body) if compressed else encoded.body) == payload
-
-
-@pytest.mark.parametrize(("minimum_size", "compressed"), [(18, True), (19, False)])
-def test_payload_is_compressed_from_the_minimum_size_on(minimum_size: int, compressed: bool) -> None:
-    payload = {"tokens": [1, 2, 3]}
-    assert len(encode_group(payload)) == 18
-    assert ("Content-Encoding" in encode_payload(payload, minimum_size).headers) is compressed

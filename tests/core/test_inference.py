@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -47,7 +48,15 @@ class ServerManager:
     def __init__(self, *replies: Reply, healthy: Sequence[bool] = (True,)) -> None:
         self._replies = list(replies)
         self.requests: list[dict[str, Any]] = []
-        self.servers = [SimpleNamespace(server_healthy=state) for state in healthy]
+        self.servers = [
+            SimpleNamespace(
+                server_healthy=state,
+                sem=SimpleNamespace(_value=8),
+                eval_sem=SimpleNamespace(_value=8),
+                config=SimpleNamespace(base_url=f"http://server{number}/v1"),
+            )
+            for number, state in enumerate(healthy)
+        ]
         self.tokenizers: list[Any] = []
 
     async def completion(self, **arguments: Any) -> SimpleNamespace:
@@ -272,13 +281,13 @@ class SilentManager(ServerManager):
 
     def __init__(self, *, healthy: Sequence[bool] = (True,)) -> None:
         super().__init__(healthy=healthy)
-        self.given_up = 0
+        self.given_up: list[Any] = []
 
     async def completion(self, **arguments: Any) -> SimpleNamespace:
         try:
             await asyncio.sleep(FOREVER_S)
         except asyncio.CancelledError:
-            self.given_up += 1
+            self.given_up.append(self.servers)
             raise
         raise AssertionError("unreachable")
 
@@ -303,7 +312,7 @@ async def test_reply_that_does_not_come_is_given_up(
     client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
     with pytest.raises(ServerError, match=message):
         await client.complete_in_time(prompt, 1, SAMPLING, patience)
-    assert manager.given_up == 1
+    assert len(manager.given_up) == 1
 
 
 @pytest.mark.usefixtures("short_poll")
@@ -332,7 +341,7 @@ async def test_cancelled_caller_cancels_the_request(chat: ChatFormat, prompt: Pr
     waiting.cancel()
     await asyncio.wait([waiting])
     assert waiting.cancelled()
-    assert manager.given_up == 1
+    assert len(manager.given_up) == 1
 
 
 # ------------------------------------------------------------------ servers at startup
@@ -424,10 +433,11 @@ UNREACHABLE = [
 async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     server = Server(error, error, error, ["x"])
     with caplog.at_level(logging.INFO):
-        await check_servers([server], Mode.TEXT, FOREVER_S)
+        await check_servers([server], Mode.TEXT, math.inf)
     assert server.asked == 4
-    assert len(caplog.messages) == 1
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert caplog.messages[0].startswith("waiting for an inference server (http://one/v1: ")
+    assert caplog.messages[1].startswith("an inference server answers after ")
 
 
 @pytest.mark.usefixtures("short_poll")
@@ -460,6 +470,117 @@ async def test_server_without_an_address_is_named_by_its_kind() -> None:
     server.config.base_url = None
     with pytest.raises(ServerError, match="the inference server at Server answered"):
         await check_servers([server], Mode.TEXT, FOREVER_S)
+
+
+# ------------------------------------------------------------------ outages, and several servers
+
+
+class MovingManager(ServerManager):
+    """Asks the one server that it was narrowed down to; `behaviour` says what that server does with a request."""
+
+    def __init__(self, behaviour: dict[str, Callable[[], Any]]) -> None:
+        super().__init__(healthy=[True] * len(behaviour))
+        self.asked: list[str] = []
+        self.behaviour = behaviour
+        for server, name in zip(self.servers, behaviour, strict=True):
+            server.config.base_url = name
+
+    async def completion(self, **arguments: Any) -> SimpleNamespace:
+        name = self.servers[0].config.base_url
+        self.asked.append(name)
+        text = self.behaviour[name]()
+        if text is None:
+            await asyncio.sleep(FOREVER_S)
+        return SimpleNamespace(choices=[SimpleNamespace(text=text, finish_reason="stop")])
+
+
+def fail() -> Any:
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(inference, "MAX_PAUSE_S", 0.002)
+
+
+@pytest.mark.usefixtures("short_poll")
+async def test_request_leaves_a_server_that_falls_ill(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
+    manager = MovingManager({"ill": lambda: None, "well": lambda: "2"})
+    manager.servers[0].sem._value = 9  # the one with more room is chosen first
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    waiting = asyncio.create_task(client.complete(prompt, 1, SAMPLING))
+    await asyncio.sleep(0.05)
+    assert manager.asked == ["ill"]
+    manager.servers[0].server_healthy = False
+    [rollout] = await waiting
+    assert (rollout.text, manager.asked) == ("2", ["ill", "well"])
+
+
+@pytest.mark.usefixtures("short_poll")
+async def test_request_waits_for_its_server_when_all_are_ill(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
+    manager = MovingManager({"one": lambda: None, "other": lambda: None})
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    waiting = asyncio.create_task(client.complete(prompt, 1, SAMPLING))
+    for server in manager.servers:
+        server.server_healthy = False
+    await asyncio.sleep(0.1)
+    assert manager.asked == ["one"]
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_after_a_failure_another_server_is_asked(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
+    manager = MovingManager({"broken": fail, "well": lambda: "2"})
+    manager.servers[0].sem._value = 9
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    for _ in range(3):
+        await client.complete_through_outages(prompt, 1, SAMPLING)
+    assert manager.asked == ["broken", "well", "well", "well"]
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_outage_is_sat_out_and_said_once(
+    chat: ChatFormat, prompt: Prompt, tokenizer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = True
+    manager = MovingManager({"one": lambda: fail() if away else "2"})
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    with caplog.at_level(logging.INFO):
+        waiting = [asyncio.create_task(client.complete_through_outages(prompt, 1, SAMPLING)) for _ in range(20)]
+        await asyncio.sleep(0.2)
+        away = False
+        assert [rollouts[0].text for rollouts in await asyncio.gather(*waiting)] == ["2"] * 20
+    assert len(manager.asked) > 100
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "ConnectionRefusedError: [Errno 111] Connection refused" in caplog.messages[0]
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_prompt_that_fails_while_others_succeed_is_given_up(
+    chat: ChatFormat, prompt: Prompt, tokenizer: Any
+) -> None:
+    poisoned = chat.prompt(build_messages("", "poison"))
+
+    class Manager(ServerManager):
+        async def completion(self, **arguments: Any) -> SimpleNamespace:
+            await asyncio.sleep(0)
+            if arguments["prompt"] == poisoned.text:
+                fail()
+            return SimpleNamespace(choices=[SimpleNamespace(text="2", finish_reason="stop")])
+
+    client = InferenceClient(Manager(), chat, tokenizer, Mode.TEXT)
+
+    async def others() -> None:
+        while True:
+            await client.complete(prompt, 1, SAMPLING)
+
+    busy = asyncio.create_task(others())
+    with pytest.raises(ServerError, match=r"3 failures while others succeeded: ConnectionRefusedError"):
+        await asyncio.wait_for(client.complete_through_outages(poisoned, 1, SAMPLING), 30.0)
+    busy.cancel()
+    await asyncio.wait([busy])
 
 
 @pytest.mark.parametrize("skip_special_tokens", [True, False])

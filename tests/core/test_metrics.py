@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics import Loss, MetricsRecorder, Outcome, classify, is_correct, task_metrics
-from reasoning_env.records import Reason, Verdict
+from reasoning_env.outbox import DeliveryStats
+from reasoning_env.records import Group, Reason, Verdict
+from reasoning_env.rollouts import DumpStats
 from reasoning_env.tasks import TaskReport
 from reasoning_env.workers import PoolStats, StreamStats
 
@@ -17,8 +20,10 @@ from .records import make_group, make_rollout
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
+DUMPS = DumpStats(passed_groups=6, failed_groups=3, files_finished=1, waiting=2, lost=4)
+DELIVERY = DeliveryStats(delivered=8, waiting=5, lost=1)
 PENALISED = make_rollout(1.0, reward=0.0)
-STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, passed_over=2, quarantined=("maze", "sudoku"))
+STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, quarantined=("maze", "sudoku"))
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, blocked=9, protocol_faults=7)
 
 
@@ -152,9 +157,10 @@ def test_report_tells_of_workers_stream_and_losses() -> None:
         "lost/inference_failed": 0,
         "lost/scoring_failed": 2,
         "lost/prompt_too_long": 1,
+        "lost/timed_out": 0,
+        "lost/undelivered": 0,
         "perf/queued_jobs": 11,
         "perf/ready_problems": 5,
-        "perf/passed_over_problems": 2,
         "workers/replaced": 3,
         "workers/timeouts": 2,
         "workers/crashes": 1,
@@ -168,6 +174,21 @@ def test_report_tells_of_workers_stream_and_losses() -> None:
 
 def test_report_without_a_stream_leaves_its_metrics_out() -> None:
     assert "perf/ready_problems" not in MetricsRecorder().report(None, POOL, 0)
+
+
+def test_report_tells_of_dumps_and_delivery() -> None:
+    report = MetricsRecorder().report(None, POOL, 0, dumps=DUMPS, delivery=DELIVERY)
+    assert {name: value for name, value in report.items() if name.startswith(("dumps/", "delivery/"))} == {
+        "dumps/written": 9,
+        "dumps/waiting": 2,
+        "dumps/lost": 4,
+        "delivery/delivered": 8,
+        "delivery/waiting": 5,
+    }
+
+
+def test_report_without_dumps_and_delivery_leaves_their_metrics_out() -> None:
+    assert not [name for name in _report(MetricsRecorder()) if name.startswith(("dumps/", "delivery/"))]
 
 
 def test_progress_line_is_words_of_key_and_value() -> None:
@@ -206,3 +227,83 @@ def test_progress_line_before_the_first_group_has_every_word() -> None:
         "progress: groups=0 kept=0 all_right=0 all_wrong=0 all_equal=0 failed=0 mean_score=nan share_correct=nan "
         "tasks=0 quarantined=0 ready=0"
     )
+
+
+def test_progress_line_tells_of_waiting_and_lost_groups_where_there_are_some() -> None:
+    recorder = MetricsRecorder()
+    plain = recorder.progress_line(None)
+    assert recorder.progress_line(None, dumps=DUMPS, delivery=DELIVERY) == f"{plain} waiting=5 dump_lost=4"
+    nothing = recorder.progress_line(None, dumps=replace(DUMPS, lost=0), delivery=replace(DELIVERY, waiting=0))
+    assert nothing == plain
+
+
+# ---------------------------------------------------------------------------- saved and restored
+
+NUMBERS = st.floats(0.0, 1e6)
+ANY_GROUPS = st.builds(
+    lambda rollouts, task, generation_s, level: replace(
+        group := make_group(rollouts, task, generation_s=generation_s), problem=replace(group.problem, level=level)
+    ),
+    st.lists(
+        st.builds(
+            make_rollout,
+            st.floats(0.0, 1.0),
+            st.sampled_from(Reason),
+            prompt_tokens=st.integers(0, 9),
+            completion_tokens=st.integers(0, 9),
+            finish_reason=st.sampled_from(["stop", "length"]),
+            scoring_s=NUMBERS,
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["maze", "sudoku", "gcd"]),
+    NUMBERS,
+    st.none() | st.floats(0.0, 1.0),
+)
+EVENTS = st.lists(st.one_of(ANY_GROUPS, st.sampled_from(Loss), st.just("report")), max_size=12)
+
+
+def _run(recorder: MetricsRecorder, events: list[object]) -> list[object]:
+    """What the recorder tells in its reports and progress lines, one of each after the events too."""
+    told: list[object] = []
+    for event in [*events, "report"]:
+        _feed(recorder, event, told)
+    return told
+
+
+def _feed(recorder: MetricsRecorder, event: object, told: list[object]) -> None:
+    if isinstance(event, Group):
+        recorder.record_group(event)
+    elif isinstance(event, Loss):
+        recorder.record_loss(event)
+    else:
+        told += [recorder.progress_line(STREAM), _report(recorder)]
+
+
+@given(EVENTS, EVENTS)
+def test_restored_recorder_tells_what_the_original_would(before: list[object], after: list[object]) -> None:
+    original = MetricsRecorder()
+    for event in before:
+        _feed(original, event, [])
+    restored = MetricsRecorder(json.loads(json.dumps(original.state())))
+    assert _run(restored, after) == _run(original, after)
+    assert restored.state() == original.state()
+
+
+@given(st.lists(ANY_GROUPS, min_size=1, max_size=8))
+def test_means_are_sums_in_the_order_of_arrival(groups: list[Group]) -> None:
+    recorder = MetricsRecorder()
+    for group in groups:
+        recorder.record_group(group)
+    total = 0.0
+    for group in groups:
+        total += group.problem.generation_s
+    assert _report(recorder)["perf/generation_s_mean"] == total / len(groups)
+
+
+def test_state_does_not_grow_with_the_groups() -> None:
+    recorder = MetricsRecorder()
+    for _ in range(2000):
+        recorder.record_group(make_group([RIGHT, WRONG], generation_s=0.5))
+    assert len(json.dumps(recorder.state())) < 1000

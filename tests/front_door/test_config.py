@@ -59,6 +59,8 @@ OUT_OF_RANGE = [
     ("rollout_save_score_threshold", 1.1),
     ("startup_timeout_s", 0.0),
     ("startup_timeout_s", 86_401.0),
+    ("shutdown_grace_s", -0.1),
+    ("shutdown_grace_s", 3601.0),
     ("max_failed_groups_in_a_row", 0),
     ("max_failed_groups_in_a_row", 100_001),
     ("progress_interval_s", 0.0),

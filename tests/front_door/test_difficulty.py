@@ -166,11 +166,9 @@ async def resume(make_env: MakeEnv, folder: Path, **fields: Any) -> TokenEnv:
     return env
 
 
-async def save(env: TokenEnv, folder: Path) -> str:
+async def save(env: TokenEnv, folder: Path) -> None:
     env.checkpoint_dir = str(folder)
     env.save_checkpoint(STEP)
-    [path] = folder.rglob("step-*.json")
-    return path.read_text()
 
 
 async def test_resumed_run_serves_what_the_uninterrupted_one_does(make_env: MakeEnv, tmp_path: Path) -> None:
@@ -178,6 +176,7 @@ async def test_resumed_run_serves_what_the_uninterrupted_one_does(make_env: Make
     before = await serve(whole, 40, lucky)
     await save(whole, tmp_path)
     rest = specs(await serve(whole, 40, lucky))
+    await whole.close()
     resumed = await resume(make_env, tmp_path)
     assert specs(await serve(resumed, 40, lucky)) == rest
     assert len({spec.level for spec in [*specs(before), *rest]}) > 20
@@ -189,6 +188,7 @@ async def test_problems_under_way_are_served_again_at_their_old_levels(make_env:
     await serve(env, 10, right_ones(GROUP))
     under_way = specs([await env.get_next_item() for _ in range(3)])
     await save(env, tmp_path)
+    await env.close()
     resumed = await resume(make_env, tmp_path)
     assert specs([await resumed.get_next_item() for _ in range(3)]) == under_way
 
@@ -200,6 +200,7 @@ async def test_run_resumed_twice_is_still_the_uninterrupted_one(make_env: MakeEn
     for _ in range(3):
         served += specs(await serve(env, 10, lucky))
         await save(env, tmp_path)
+        await env.close()
         env = await resume(make_env, tmp_path)
     assert served == whole
 
@@ -211,35 +212,14 @@ async def test_checkpoint_is_plain_json_that_stays_small(make_env: MakeEnv, tmp_
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")
 
-    state = json.loads(await save(env, tmp_path), parse_constant=refuse)
+    await save(env, tmp_path)
+    await env.close()
+    [path] = tmp_path.rglob("step-*.json")
+    state = json.loads(path.read_text(), parse_constant=refuse)["state"]
     assert set(state["curriculum"]) == {"chain_sum", "gcd", "lcm"}
     kept = [draw[0] for draw in state["sampler"]["draws"]]
-    assert sorted(kept) == sorted(state["stream"]["owed"])
+    assert sorted(kept) == sorted(spec["index"] for spec in state["stream"]["owed"])
     assert len(kept) == STEERED["prefetch_problems"]
-
-
-async def test_checkpoint_from_before_levels_can_be_resumed(make_env: MakeEnv, tmp_path: Path) -> None:
-    env = await make_env(**STEERED)
-    await serve(env, 3, lucky)
-    state = json.loads(await save(env, tmp_path))
-    [path] = tmp_path.rglob("step-*.json")
-    path.write_text(json.dumps({key: state[key] for key in ("version", "seed", "tasks", "instance", "stream")}))
-    resumed = await resume(make_env, tmp_path)
-    [spec] = specs(await serve(resumed, 1, lucky))
-    assert (spec.index, spec.level) == (3, 0.3)
-
-
-@pytest.mark.parametrize(("key", "value"), [("sampler", {"credits": {}}), ("curriculum", {"gcd": {"abilities": 1}})])
-async def test_checkpoint_with_a_damaged_part_is_refused_by_name(
-    make_env: MakeEnv, tmp_path: Path, key: str, value: Any
-) -> None:
-    env = await make_env(**STEERED)
-    await serve(env, 2, lucky)
-    state = json.loads(await save(env, tmp_path))
-    [path] = tmp_path.rglob("step-*.json")
-    path.write_text(json.dumps({**state, key: value}))
-    with pytest.raises(ConfigError, match=f"step-{STEP}.json"):
-        await serve(await resume(make_env, tmp_path), 1, lucky)
 
 
 # ---------------------------------------------------------------------------- refusals

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from reasoning_env import outbox as outbox_module
+from reasoning_env.outbox import Outbox
+from reasoning_env.run_api import RunApi
+
+from .fake_run_api import FakeRunApi
+
+WAIT_S = 30.0
+
+
+def group(number: int) -> dict[str, Any]:
+    return {"tokens": [[number, 2, 3]], "masks": [[-100, 2, 3]], "scores": [0.5], "messages": None}
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(outbox_module, "MAX_RETRY_S", 0.05)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeRunApi]:
+    api = FakeRunApi()
+    await api.start()
+    yield api
+    await api.stop()
+
+
+Make = Callable[..., Outbox]
+
+
+@pytest.fixture
+async def make(api: FakeRunApi) -> AsyncIterator[Make]:
+    """Makes outboxes, and closes them at the end."""
+    made: list[Outbox] = []
+
+    async def ready() -> None:
+        pass
+
+    def make_one(**options: Any) -> Outbox:
+        outbox = Outbox(RunApi(api.url), **{"ready": ready, **options})
+        made.append(outbox)
+        return outbox
+
+    yield make_one
+    for outbox in made:
+        await outbox.close()
+
+
+def numbers(api: FakeRunApi) -> list[int]:
+    return [group["tokens"][0][0] for group in api.groups]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async def poll() -> None:
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
+            await asyncio.sleep(0.005)
+
+    await asyncio.wait_for(poll(), WAIT_S)
+
+
+def saved(outbox: Outbox) -> list[dict[str, Any]]:
+    return list(json.loads(json.dumps([entry() for entry in outbox.state()])))
+
+
+async def test_groups_arrive_whole_in_order_and_in_the_environments_name(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.open(7)
+    await asyncio.wait([outbox.put(group(number)) for number in range(100)])
+    assert api.groups == [{**group(number), "env_id": 7} for number in range(100)]
+    assert (outbox.stats.delivered, outbox.stats.waiting, outbox.stats.lost) == (100, 0, 0)
+
+
+async def test_nothing_is_sent_before_the_environment_is_registered(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.put(group(1))
+    await asyncio.sleep(0.1)
+    assert api.requests == []
+    outbox.open(0)
+    await outbox.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_nothing_is_sent_before_it_is_ready(api: FakeRunApi, make: Make) -> None:
+    gate = asyncio.Event()
+
+    async def ready() -> None:
+        await gate.wait()
+
+    outbox = make(ready=ready)
+    outbox.open(0)
+    outbox.put(group(1))
+    await asyncio.sleep(0.1)
+    assert api.groups == []
+    gate.set()
+    await outbox.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_groups_wait_for_a_run_api_that_is_away(
+    api: FakeRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    outbox = make()
+    outbox.open(0)
+    await api.stop()
+    with caplog.at_level(logging.INFO):
+        delivered = [outbox.put(group(number)) for number in range(50)]
+        await asyncio.sleep(0.3)
+        assert outbox.stats.waiting == 50
+        await api.start()
+        await asyncio.wait(delivered)
+    assert numbers(api) == list(range(50))
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+async def test_groups_wait_while_run_api_answers_with_errors(api: FakeRunApi, make: Make) -> None:
+    api.faults = {"/scored_data": 503, "/scored_data_list": 500, "/info": 404}
+    outbox = make()
+    outbox.open(0)
+    delivered = [outbox.put(group(number)) for number in range(20)]
+    await asyncio.sleep(0.2)
+    del api.faults["/info"]
+    await asyncio.sleep(0.2)
+    assert outbox.stats == outbox_module.DeliveryStats(delivered=0, waiting=20, lost=0)
+    api.faults.clear()
+    await asyncio.wait(delivered)
+    assert numbers(api) == list(range(20))
+
+
+async def test_a_group_that_arrived_before_the_connection_broke_is_not_sent_again(api: FakeRunApi, make: Make) -> None:
+    api.faults = {"/scored_data": "cut", "/scored_data_list": "cut"}
+    outbox = make()
+    outbox.open(0)
+    delivered = [outbox.put(group(number)) for number in range(20)]
+    await asyncio.wait(delivered, timeout=1.0)
+    api.faults.clear()
+    await asyncio.wait(delivered)
+    assert numbers(api) == list(range(20))
+    assert outbox.stats.delivered == 20
+
+
+async def test_without_a_trainer_nothing_is_sent_until_it_is_opened_again(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.open(0)
+    api.forget()
+    delivered = outbox.put(group(1))
+    await until(lambda: "/info" in api.requests)
+    api.trained = True
+    await asyncio.sleep(0.2)
+    assert api.groups == []
+    outbox.open(3)
+    await delivered
+    assert api.groups == [{**group(1), "env_id": 3}]
+
+
+async def test_a_refused_group_is_lost_alone_and_named(
+    api: FakeRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.refused = {3}
+    outbox = make()
+    delivered = [outbox.put(group(number)) for number in range(6)]
+    await asyncio.sleep(0.1)
+    outbox.open(0)
+    await asyncio.wait(delivered)
+    assert numbers(api) == [0, 1, 2, 4, 5]
+    assert outbox.stats.lost == 1
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "status 422" in caplog.text
+
+
+async def test_a_group_that_is_no_json_is_lost_alone(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.open(0)
+    await asyncio.wait([outbox.put(group(1)), outbox.put({**group(2), "messages": object()}), outbox.put(group(3))])
+    assert numbers(api) == [1, 3]
+    assert outbox.stats.lost == 1
+
+
+async def test_beyond_the_limit_groups_are_lost_and_counted(
+    api: FakeRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    outbox = make(max_bytes=1)
+    outbox.put(group(1))
+    await until(lambda: outbox._bytes)
+    for number in range(5):
+        await asyncio.wait_for(outbox.put(group(number)), WAIT_S)
+    assert outbox.stats.lost == 5
+    assert len(caplog.records) == 1
+    outbox.open(0)
+    await outbox.drain(WAIT_S)
+    await asyncio.wait_for(outbox.put(group(9)), WAIT_S)
+    assert numbers(api) == [1, 9]
+
+
+async def test_what_waits_outlasts_the_process(api: FakeRunApi, make: Make) -> None:
+    first = make()
+    for number in range(5):
+        first.put(group(number))
+    await first.close()
+    second = make(state=saved(first))
+    second.put(group(5))
+    second.open(2)
+    await second.drain(WAIT_S)
+    assert api.groups == [{**group(number), "env_id": 2} for number in range(6)]
+
+
+async def test_what_may_have_arrived_before_the_end_is_not_sent_again(api: FakeRunApi, make: Make) -> None:
+    api.faults = {"/scored_data": "cut", "/latest_example": 500}
+    first = make()
+    first.open(0)
+    first.put(group(1))
+    await until(lambda: "/latest_example" in api.requests)
+    await first.close()
+    api.faults.clear()
+    second = make(state=saved(first))
+    second.open(0)
+    await second.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_whoever_waits_may_be_cancelled(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+
+    async def send() -> None:
+        await asyncio.wait([outbox.put(group(1))])
+
+    sender = asyncio.create_task(send())
+    await asyncio.sleep(0)
+    sender.cancel()
+    await asyncio.gather(sender, return_exceptions=True)
+    outbox.open(0)
+    await outbox.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_closing_twice_is_allowed(make: Make) -> None:
+    outbox = make()
+    outbox.open(0)
+    await outbox.close()
+    await outbox.close()
