@@ -7,6 +7,7 @@ groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks
 Both do the same problems, position by position: some take a thousand times longer to generate than others, so that two
 samples of them are not the same work. Answers cluster within a group, as a policy's do (`--distinct` has no two of them
 equal). The heartbeat asks the loop for a wake-up every 5 ms, set-up included, and reports by how much each came late.
+`--dumps` adds what writing every group to disk costs: pairs of runs, with dumps and without, in alternating order.
 
 Prints one line of JSON. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds a
 rollout over calling the verifier of a cheap task directly.
@@ -41,6 +42,7 @@ TOKENIZER = ROOT / "demo" / "tokenizer"
 GROUP_SIZE = 8
 COMPLETION_TOKENS = 200
 MAX_TOKENS = 8192
+DUMP_PAIRS = 3
 HEARTBEAT_S = 0.005
 CHEAP_TASK = "chain_sum"
 SEED = 42
@@ -150,6 +152,7 @@ class Load:
     distinct_answers: bool
     complexity_mode: str | None = None
     task_sampling: str = "uniform"
+    dump_rollouts: bool = False
 
 
 async def measure_environment(load: Load) -> Figures:
@@ -167,6 +170,10 @@ async def measure_environment(load: Load) -> Figures:
         tasks=TASKS,
         complexity_mode=load.complexity_mode,
         task_sampling=load.task_sampling,
+        dump_rollouts=load.dump_rollouts,
+        dump_failed_rollouts=load.dump_rollouts,
+        rollout_save_score_threshold=0.0,
+        data_dumps_dir="dumps",
     )
     heartbeat = Heartbeat()
     env = Env(config, [server_config()])
@@ -312,12 +319,13 @@ def _resident_mb(pid: int) -> float:
 def _run(which: str, load: Load, answer: Any) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    os.chdir(tempfile.mkdtemp())  # some of the library's generators touch files
-    gc.collect()
-    if which == "isolation":
-        answer.send(asyncio.run(measure_isolation(500)))
-    else:
-        answer.send(asyncio.run(measure_environment(load) if which == "environment" else measure_reference(load)))
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # dumps go here, and some of the library's generators touch files
+        gc.collect()
+        if which == "isolation":
+            answer.send(asyncio.run(measure_isolation(500)))
+        else:
+            answer.send(asyncio.run(measure_environment(load) if which == "environment" else measure_reference(load)))
 
 
 def _in_fresh_process(which: str, load: Load) -> Any:
@@ -332,6 +340,20 @@ def _in_fresh_process(which: str, load: Load) -> Any:
     return result
 
 
+def measure_dumps(load: Load) -> dict[str, Any]:
+    """What dumping every group leaves of the throughput; the order alternates, so that a drift cancels."""
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    for pair in range(DUMP_PAIRS):
+        for dumping in (False, True) if pair % 2 == 0 else (True, False):
+            figures: Figures = _in_fresh_process("environment", replace(load, dump_rollouts=dumping))
+            rates[dumping].append(figures.groups_per_s)
+    return {
+        "of_default": round(statistics.median(rates[True]) / statistics.median(rates[False]), 3),
+        "groups_per_s_with": rates[True],
+        "groups_per_s_without": rates[False],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=3000, help="groups to measure each side over")
@@ -339,6 +361,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--distinct", action="store_true", help="no two equal answers in a group (the worst case)")
     parser.add_argument("--modes", action="store_true", help="beside the default, random and steered difficulty")
+    parser.add_argument("--dumps", action="store_true", help="also the share of the throughput that dumps leave")
     options = parser.parse_args()
     load = Load(options.groups, options.warm_up_groups, options.in_flight, options.distinct)
     reference: Figures = _in_fresh_process("reference", load)
@@ -348,6 +371,7 @@ def main() -> None:
         modes["random"] = _in_fresh_process("environment", replace(load, complexity_mode="random"))
         steered = replace(load, complexity_mode="curriculum", task_sampling="adaptive")
         modes["curriculum_adaptive"] = _in_fresh_process("environment", steered)
+    dumps = measure_dumps(load) if options.dumps else {}
     isolation_ms: float = _in_fresh_process("isolation", load)
     result = {
         "benchmark": "throughput",
@@ -361,6 +385,7 @@ def main() -> None:
             name: {"of_default": round(figures.groups_per_s / environment.groups_per_s, 2), **asdict(figures)}
             for name, figures in modes.items()
         },
+        "dumps": dumps,
         "reference": asdict(reference),
     }
     print(json.dumps(result))

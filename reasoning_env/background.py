@@ -26,6 +26,7 @@ class BackgroundWriter:
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
         self._writing = threading.Lock()
+        self._frozen = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
         self._closed = False
 
@@ -42,11 +43,13 @@ class BackgroundWriter:
 
     def freeze(self, timeout_s: float) -> None:
         """Let the line that is being written become whole, and write no other: the process ends at once."""
+        self._frozen = True
         self._writing.acquire(timeout=timeout_s)
 
     def _write(self, obj: Mapping[str, Any]) -> None:
         with self._writing:
-            self._writer.write(obj)
+            if not self._frozen:
+                self._writer.write(obj)
 
 
 def _report(written: Future[Any]) -> None:
