@@ -549,7 +549,8 @@ class ReasoningGymEnv(BaseEnv):
             return None, self._give_up(item)
         except asyncio.CancelledError:
             # BaseEnv has put the item back before this, unless it saw a timeout, perhaps by a clock that was changed.
-            put_back = self._closing or any(known is item for known in self.backlog)
+            served_again = [*self.backlog, *(running["item"] for running in self.running_items.values())]
+            put_back = self._closing or any(known is item for known in served_again)
             if not put_back and not self.process_mode:
                 timed_out = time.monotonic() - started > ALMOST * (self._worker_limit_s or math.inf)
                 self.backlog += self._give_up(item) if timed_out else [item]
@@ -580,7 +581,7 @@ class ReasoningGymEnv(BaseEnv):
         Raises TimeoutError for completions that took too long.
         """
         try:
-            rollouts = await asyncio.wait_for(self._sample(item.prompt), self._worker_limit_s)
+            rollouts = await core.finish_within(self._sample(item.prompt), self._worker_limit_s)
         except asyncio.TimeoutError:
             raise
         except Exception as error:

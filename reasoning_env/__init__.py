@@ -13,7 +13,7 @@ from .inference import (
     check_servers,
     describe_failure,
 )
-from .lifecycle import Interrupted, run_until_signal
+from .lifecycle import Interrupted, finish_within, run_until_signal
 from .metrics import Loss, MetricsRecorder, Outcome, task_metrics
 from .outbox import Outbox
 from .plan import TaskPlan, TaskStream, plan_tasks
@@ -82,6 +82,7 @@ __all__ = [
     "describe_failure",
     "extract_answer",
     "find_checkout",
+    "finish_within",
     "has_signal",
     "has_wandb_account",
     "judge_texts",

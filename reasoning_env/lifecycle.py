@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from .errors import ReasoningEnvError
 
@@ -22,6 +22,21 @@ class Interrupted(ReasoningEnvError):
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
         self.exit_code = 128 + number
+
+
+async def finish_within(work: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
+    """The result of `work`; raises TimeoutError, and cancels it, when that takes too long.
+
+    A cancellation is always passed on; `asyncio.wait_for` before Python 3.12 loses one that comes with the result.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        if not (await asyncio.wait([task], timeout=timeout_s))[0]:
+            raise asyncio.TimeoutError
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def run_until_signal(
