@@ -57,6 +57,7 @@ SAVE_INTERVAL_S = 10.0
 DISCONNECT_TIMEOUT_S = 3.0
 TRAINER_PATIENCE_S = 60.0
 """How long a whole batch may lie at run-api before it is said that the trainer takes none."""
+MAX_REGISTRATION_PAUSE_S = 8.0
 DUMP_PATIENCE_S = 10.0
 """How long a disk may take for a group before groups go on without it."""
 ALMOST = 0.9
@@ -161,6 +162,7 @@ class ReasoningGymEnv(BaseEnv):
         self._told: set[str] = set()
         self._registration: dict[str, Any] = {}
         self._untrained = core.Trouble(logger)
+        self._unknown = core.Trouble(logger)
         self._batch_waits_since = time.monotonic()
         self._stuck_dump: Future[None] | None = None
         self._raise_evaluation_errors = False
@@ -406,13 +408,23 @@ class ReasoningGymEnv(BaseEnv):
 
     async def get_status(self) -> None:
         """As BaseEnv's, but waiting for a run-api that is gone, and registering again at one that has forgotten us."""
+        pause_s = 0.0
         while (status := await self._run_api.status(self.env_id)) is None:
             assert self._outbox is not None, "register_env() comes first"
-            logger.warning("run-api does not know this environment any more, which registers again")
             self._outbox.hold()
+            if pause_s:
+                self._unknown.note(
+                    f"run-api does not tell the state of environment {self.env_id}, though it has just registered; "
+                    f"with no inference_weight above 0 (here {self.config.inference_weight:g}) it never does"
+                )
+            else:
+                logger.warning("run-api does not know this environment any more; it registers again")
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s + 1.0, MAX_REGISTRATION_PAUSE_S)
             await self._register()
             await self.get_server_info()
             self._outbox.open(self.env_id)
+        self._unknown.over("run-api tells the state again")
         self.status_dict = status
         per_server = self.config.max_num_workers_per_node * len(self.server.servers)
         self.max_num_workers = per_server if self.config.max_num_workers == -1 else self.config.max_num_workers

@@ -11,8 +11,7 @@ import pytest
 from reasoning_env import outbox as outbox_module
 from reasoning_env.outbox import Outbox
 from reasoning_env.run_api import RunApi
-
-from .fake_run_api import FakeRunApi
+from tests.fake_run_api import FakeRunApi
 
 WAIT_S = 30.0
 

@@ -26,6 +26,8 @@ class FakeRunApi:
         self.faults: dict[str, int | str] = {}
         self.refused: set[int] = set()
         """First tokens of groups that are answered with 422."""
+        self.checkpoint_dir = ""
+        self.step = 0
         self.started: TestServer | None = None
         self.port: int | None = None
 
@@ -75,8 +77,8 @@ class FakeRunApi:
         return web.json_response({"message": "AtroposLib API"})
 
     async def _info(self, _: web.Request) -> web.Response:
-        size = 32 if self.trained else -1
-        return web.json_response({"batch_size": size, "max_token_len": size})
+        known = self.trained
+        return web.json_response({"batch_size": 32 if known else -1, "max_token_len": 4096 if known else -1})
 
     async def _wandb_info(self, _: web.Request) -> web.Response:
         name = "mine" if self.trained else None
@@ -86,13 +88,24 @@ class FakeRunApi:
         if not self.trained:
             return web.json_response({"status": "wait for trainer to start"})
         self.environments.append(await request.json())
-        return web.json_response({"status": "success", "env_id": len(self.environments) - 1})
+        number = len(self.environments) - 1
+        return web.json_response(
+            {
+                "status": "success",
+                "env_id": number,
+                "wandb_name": f"{self.environments[-1]['desired_name']}_{number}",
+                "checkpoint_dir": self.checkpoint_dir,
+                "starting_step": self.step,
+                "checkpoint_interval": -1,
+                "num_steps": 100,
+            }
+        )
 
     async def _status(self, request: web.Request) -> web.Response:
         env_id = (await request.json())["env_id"]
         if env_id >= len(self.environments):
             return web.Response(status=500)
-        return web.json_response({"current_step": 3, "queue_size": len(self.groups)})
+        return web.json_response({"current_step": self.step, "queue_size": len(self.groups), "env_weight": 1.0})
 
     async def _disconnect(self, request: web.Request) -> web.Response:
         self.disconnected.append((await request.json())["env_id"])
