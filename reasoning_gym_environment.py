@@ -8,6 +8,7 @@ other. Everything here runs on one event loop; whatever is slow is done by worke
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import math
@@ -55,6 +56,8 @@ OUTAGE_LIMIT_S = 30.0
 SAVE_INTERVAL_S = 10.0
 """How often the state is saved beside the trainer's checkpoints, for an environment that is killed."""
 DISCONNECT_TIMEOUT_S = 3.0
+LEAST_DRAIN_S = 3.0
+"""How long groups on their way to run-api get in any case when the environment ends."""
 TRAINER_PATIENCE_S = 60.0
 """How long a whole batch may lie at run-api before it is said that the trainer takes none."""
 MAX_REGISTRATION_PAUSE_S = 8.0
@@ -129,7 +132,7 @@ class ReasoningGymEnv(BaseEnv):
         try:
             super().__init__(config, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
-            raise core.ConfigError(_explain_construction(error, config, server_configs)) from error
+            raise core.ConfigError(_explain_construction(error, config, server_configs, slurm)) from error
         self.config: ReasoningGymEnvConfig = config
         self.process_mode = False
         self._testing = testing
@@ -164,6 +167,8 @@ class ReasoningGymEnv(BaseEnv):
         self._untrained = core.Trouble(logger)
         self._unknown = core.Trouble(logger)
         self._batch_waits_since = time.monotonic()
+        self._interruptions = 0
+        self._checkpoint_data: dict[str, Any] = {}
         self._stuck_dump: Future[None] | None = None
         self._raise_evaluation_errors = False
         self._serving = False
@@ -210,7 +215,7 @@ class ReasoningGymEnv(BaseEnv):
             await pool.close()
             raise
         self._backend = _Backend(pool, plan, core.StateKeeper(self.config, plan))
-        self._background.append(asyncio.create_task(self._log_progress()))
+        self._background += map(asyncio.create_task, [self._log_progress(), self._inference.watch()])
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -225,12 +230,34 @@ class ReasoningGymEnv(BaseEnv):
     async def close(self) -> None:
         """Finish or put back what is in flight, save the state, leave run-api and end all that was started.
 
-        Takes at most `shutdown_grace_s` for rollouts in flight and as long again for groups on their way; safe to call
-        twice.
+        Groups in flight get `shutdown_grace_s`, and those on their way to run-api what is left of it, or some seconds.
+        Safe to call twice.
         """
         deadline = time.monotonic() + self.config.shutdown_grace_s
-        if not self._closing and self._serving:
-            await self._finish_in_flight()
+        steps = [self._stop_working, lambda: self._stop_sending(deadline), self._stop_keeping, self._disconnect]
+        steps += [self._stop_generating, self._stop_writing]
+        if not self._closing:
+            steps.insert(0, self._finish_in_flight)
+        for step in steps:
+            try:
+                await step()
+            except Exception:  # whatever one part does, the others must end
+                logger.exception("an error at the end")
+
+    async def _finish_in_flight(self) -> None:
+        if not self._serving:
+            return
+        for task in filter(None, [self.eval_runner, *self.eval_workers]):
+            task.cancel()
+        await asyncio.sleep(0)  # those that BaseEnv has cancelled already end in this turn of the loop
+        await asyncio.sleep(0)
+        if not self.workers:
+            return
+        grace_s = self.config.shutdown_grace_s
+        logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(self.workers), grace_s)
+        await asyncio.wait(self.workers, timeout=grace_s)
+
+    async def _stop_working(self) -> None:
         self._closing = True
         running = [*self.workers, *self.eval_workers, *filter(None, [self.eval_runner]), *self._background]
         for server in self.server.servers:
@@ -241,49 +268,52 @@ class ReasoningGymEnv(BaseEnv):
         if self._background:
             logger.info("%s", self._progress_line())
             self._background.clear()
-        if self._outbox is not None:
-            await self._outbox.drain(max(deadline - time.monotonic(), DISCONNECT_TIMEOUT_S))
-            await self._outbox.close()
-        await self._end_keeping()
-        await self._disconnect()
-        if self._stream is not None:
-            await self._stream.close()
-        if self._eval_set is not None:
-            await self._eval_set.close()
-        if self._backend is not None:
-            await self._backend.pool.close()
-        if self._dumper is not None:
-            await asyncio.to_thread(self._dumper.close)
-        if self.jsonl_writer is not None:
-            await asyncio.to_thread(self.jsonl_writer.close)
 
-    async def _finish_in_flight(self) -> None:
-        if self.eval_runner is not None:
-            self.eval_runner.cancel()
-        if not self.workers:
+    async def _stop_sending(self, deadline: float) -> None:
+        if self._outbox is None:
             return
-        grace_s = self.config.shutdown_grace_s
-        logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(self.workers), grace_s)
-        await asyncio.wait(self.workers, timeout=grace_s)
-        if self.workers:
-            logger.info("%d groups in flight are put back; a resumed run serves them first", len(self.workers))
+        await self._outbox.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
+        await self._outbox.close()
+        folder = self._started().keeper.folder
+        waiting = self._outbox.stats.waiting
+        if waiting and folder is not None:
+            logger.info("%d scored groups could not be delivered; they are kept in %s", waiting, folder)
+        elif waiting:
+            logger.warning("%d scored groups could not be delivered, and are lost: there is no checkpoint_dir", waiting)
 
-    async def _end_keeping(self) -> None:
+    async def _stop_keeping(self) -> None:
         if self._backend is None:
             return
-        if self._stream is not None:
+        keeper = self._backend.keeper
+        if keeper.folder is not None and self._stream is not None:
+            if self._handed_out:
+                logger.info("%d problems are put back; a resumed run serves them first", len(self._handed_out))
             self._save(self.curr_step, latest=True)
-        await asyncio.to_thread(self._backend.keeper.close)
+        await asyncio.to_thread(keeper.close)
 
     async def _disconnect(self) -> None:
         if not self._registration:
             return
         self._registration = {}
         try:
-            await asyncio.wait_for(self._run_api.disconnect(self.env_id), DISCONNECT_TIMEOUT_S)
+            await core.finish_within(self._run_api.disconnect(self.env_id), DISCONNECT_TIMEOUT_S)
             logger.info("disconnected from run-api")
         except Exception as error:  # it may be gone; the end goes on without it
             logger.info("run-api could not be told that this environment ends: %s: %s", type(error).__name__, error)
+
+    async def _stop_generating(self) -> None:
+        if self._stream is not None:
+            await self._stream.close()
+        if self._eval_set is not None:
+            await self._eval_set.close()
+        if self._backend is not None:
+            await self._backend.pool.close()
+
+    async def _stop_writing(self) -> None:
+        if self._dumper is not None:
+            await asyncio.to_thread(self._dumper.close)
+        if self.jsonl_writer is not None:
+            await asyncio.to_thread(self.jsonl_writer.close)
 
     def _before_exit(self) -> None:
         """Let nothing be written half when the process ends at once."""
@@ -360,22 +390,28 @@ class ReasoningGymEnv(BaseEnv):
             self.config.total_steps = self._registration["num_steps"]
             if self.config.total_steps == -1:
                 raise core.ConfigError("neither env.total_steps nor the trainer sets a number of steps")
+        # Each environment at one run-api has a number of its own, and with it a stream of its own.
+        self._instance = self.env_id
         await asyncio.to_thread(self._open_keeper)
         if self.curr_step > 0:
             await asyncio.to_thread(self.load_checkpoint)
+        self._instance = await asyncio.to_thread(self._started().keeper.claim_instance, self._instance)
         self._start_stream()
-        self._outbox = core.Outbox(self._run_api, ready=self._dumped, state=self._resume.get("outbox", ()))
+        self._outbox = core.Outbox(
+            self._run_api,
+            ready=self._dumped,
+            on_loss=lambda: self._metrics.record_loss(core.Loss.UNDELIVERED),
+            state=self._resume.get("outbox", ()),
+        )
         self._outbox.open(self.env_id)
-        if self._started().keeper.keeps:
+        if self._started().keeper.folder is not None:
             self._background.append(asyncio.create_task(self._save_regularly()))
 
     def _open_keeper(self) -> None:
-        """Take a folder for the state, and the number that comes with it, unless that has happened."""
+        """Take a folder for the state, unless that has happened."""
         # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
-        name = self.wandb_prepend or f"{ENV_NAME}_0"
-        # Each environment at one run-api has a number of its own, and with it a stream of its own.
-        self._instance = self._started().keeper.open(folder, name, self.env_id, step=self.curr_step)
+        self._started().keeper.open(folder, self.wandb_prepend or f"{ENV_NAME}_0", step=self.curr_step)
 
     async def _register(self) -> None:
         self._registration = await self._run_api.register(
@@ -390,7 +426,35 @@ class ReasoningGymEnv(BaseEnv):
         self.env_id = self._registration["env_id"]
         self.curr_step = self._registration["starting_step"]
         self.checkpoint_interval = self._registration["checkpoint_interval"]
+        self._interruptions = self._run_api.interruptions
         logger.info("registered at run-api with the number %d, at step %d", self.env_id, self.curr_step)
+
+    async def _register_again(self, pause_s: float) -> None:
+        assert self._outbox is not None, "register_env() comes first"
+        self._outbox.hold()
+        if pause_s:
+            self._unknown.note(
+                f"run-api does not tell the state of environment {self.env_id}, though it has just registered; "
+                f"with no inference_weight above 0 (here {self.config.inference_weight:g}) it never does"
+            )
+        else:
+            logger.warning(
+                "run-api was away or emptied, and may not know this environment any more; it registers again"
+            )
+        await asyncio.sleep(pause_s)
+        old = self.env_id
+        await self._register()
+        if self.env_id > old:  # run-api still has the old entry, which would go on to have a share of the work
+            with contextlib.suppress(Exception):
+                await self._run_api.disconnect(old)
+        while (await self._run_api.info())["batch_size"] == -1:
+            self._unknown.note(
+                "run-api takes no trainer, because it was given a group before one had registered; empty it by "
+                f"{self.config.rollout_server_url}/reset_data, or restart it, and start the trainer again"
+            )
+            await asyncio.sleep(1.0)
+        await self.get_server_info()
+        self._outbox.open(self.env_id)
 
     async def get_server_info(self) -> None:
         info = await self._run_api.info()
@@ -409,27 +473,20 @@ class ReasoningGymEnv(BaseEnv):
     async def get_status(self) -> None:
         """As BaseEnv's, but waiting for a run-api that is gone, and registering again at one that has forgotten us."""
         pause_s = 0.0
-        while (status := await self._run_api.status(self.env_id)) is None:
-            assert self._outbox is not None, "register_env() comes first"
-            self._outbox.hold()
-            if pause_s:
-                self._unknown.note(
-                    f"run-api does not tell the state of environment {self.env_id}, though it has just registered; "
-                    f"with no inference_weight above 0 (here {self.config.inference_weight:g}) it never does"
-                )
-            else:
-                logger.warning("run-api does not know this environment any more; it registers again")
-            await asyncio.sleep(pause_s)
+        while (status := await self._run_api.status(self.env_id)) is None or self._may_be_forgotten():
+            await self._register_again(pause_s)
             pause_s = min(2 * pause_s + 1.0, MAX_REGISTRATION_PAUSE_S)
-            await self._register()
-            await self.get_server_info()
-            self._outbox.open(self.env_id)
         self._unknown.over("run-api tells the state again")
         self.status_dict = status
         per_server = self.config.max_num_workers_per_node * len(self.server.servers)
         self.max_num_workers = per_server if self.config.max_num_workers == -1 else self.config.max_num_workers
         await self.server.update_weight(status["env_weight"])
         self._watch_trainer()
+
+    def _may_be_forgotten(self) -> bool:
+        """Whether another environment may have this one's number by now, so that the state was not of this one."""
+        assert self._outbox is not None, "register_env() comes first"
+        return not self._outbox.is_open or self._run_api.interruptions != self._interruptions
 
     def _watch_trainer(self) -> None:
         """Say when groups wait at run-api and nobody takes them."""
@@ -442,22 +499,26 @@ class ReasoningGymEnv(BaseEnv):
             self._untrained.note(f"waiting for the trainer: {waiting} sequences lie at run-api, and it takes none")
 
     async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
-        """Hand over to the outbox, which loses nothing, and wait for the delivery."""
+        """Hand over to the outbox, which loses nothing, and wait for the delivery only where many groups wait."""
         assert self._outbox is not None, "register_env() comes first"
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
         delivered = [self._outbox.put(group) for group in groups]
-        await asyncio.wait(delivered)
+        if self._outbox.stats.waiting > self.max_num_workers:
+            await asyncio.wait(delivered)
 
     async def _dumped(self) -> None:
         """Return when all groups that were accepted for dumping are on disk, or must wait for it in memory."""
-        if self._dumper is None or (self._stuck_dump is not None and not self._stuck_dump.done()):
+        if self._dumper is None or self._dumps_are_stuck():
             return
         settled = self._dumper.settled()
-        if not settled.done() and not (await asyncio.wait([asyncio.wrap_future(settled)], timeout=DUMP_PATIENCE_S))[0]:
+        if settled.done() or (await asyncio.wait([asyncio.wrap_future(settled)], timeout=DUMP_PATIENCE_S))[0]:
+            return
+        if not self._dumps_are_stuck():
             self._stuck_dump = settled
-            logger.error(
-                "rollouts were not written within %g s; groups go on without waiting for the disk", DUMP_PATIENCE_S
-            )
+            logger.error("rollouts were not written within %g s; groups do not wait for the disk now", DUMP_PATIENCE_S)
+
+    def _dumps_are_stuck(self) -> bool:
+        return self._stuck_dump is not None and not self._stuck_dump.done()
 
     def _go_offline_without_account(self) -> None:
         if self.config.use_wandb and "WANDB_MODE" not in os.environ and not core.has_wandb_account():
@@ -554,29 +615,33 @@ class ReasoningGymEnv(BaseEnv):
 
     async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]:
         """Sample and score a group; None when it failed (counted, logged) or carries no signal."""
-        started = time.monotonic()
+        started, successes = time.monotonic(), self._inference.successes
         try:
             scored = await self._collect(item)
         except asyncio.TimeoutError:
-            return None, self._give_up(item)
+            return None, self._give_up(item, successes)
         except asyncio.CancelledError:
             # BaseEnv has put the item back before this, unless it saw a timeout, perhaps by a clock that was changed.
             served_again = [*self.backlog, *(running["item"] for running in self.running_items.values())]
             put_back = self._closing or any(known is item for known in served_again)
-            if not put_back and not self.process_mode:
+            if self._serving and not put_back:
                 timed_out = time.monotonic() - started > ALMOST * (self._worker_limit_s or math.inf)
-                self.backlog += self._give_up(item) if timed_out else [item]
+                self.backlog += self._give_up(item, successes) if timed_out else [item]
+            raise
+        except Exception as error:
+            self._note_loss(core.Loss.SCORING, item.problem, error)
+            self._finish_position(item.problem)
             raise
         self._finish_position(item.problem)
         return scored, []
 
     @property
     def _worker_limit_s(self) -> float | None:
-        return self.config.worker_timeout if self.config.worker_timeout > 0 and not self.process_mode else None
+        return self.config.worker_timeout if self._serving and self.config.worker_timeout > 0 else None
 
-    def _give_up(self, item: RolloutItem) -> list[RolloutItem]:
-        """Count a group as lost that took too long; while no server is healthy it is not, and is to be put back."""
-        if not self._inference.healthy:
+    def _give_up(self, item: RolloutItem, successes: int) -> list[RolloutItem]:
+        """Count a group that took too long as lost; but in an outage, when none succeeded meanwhile, put it back."""
+        if not self._inference.healthy or self._inference.successes == successes:
             return [item]
         self._note_loss(core.Loss.TIMED_OUT, item.problem, TimeoutError(f"not done after {self._worker_limit_s:g} s"))
         self._finish_position(item.problem)
@@ -594,9 +659,9 @@ class ReasoningGymEnv(BaseEnv):
         """
         try:
             rollouts = await core.finish_within(self._sample(item.prompt), self._worker_limit_s)
-        except asyncio.TimeoutError:
-            raise
         except Exception as error:
+            if self._serving and isinstance(error, asyncio.TimeoutError):
+                raise
             self._note_loss(core.Loss.INFERENCE, item.problem, error)
             return None
         group = core.Group(item.problem, item.prompt.messages, tuple(rollouts))
@@ -620,6 +685,9 @@ class ReasoningGymEnv(BaseEnv):
 
     async def score(self, group: core.Group) -> ScoredDataGroup | None:
         """Score a group's rollouts, count and dump it; None when its scores are equal and such groups are filtered.
+
+        From its return until the group is sent nothing waits, so that a group is never counted and served again. What a
+        subclass puts around it must not wait either; neither must `postprocess_histories`.
 
         Raises ScoringError when a fault of ours persists; the group is then lost, never scored 0.
         """
@@ -792,14 +860,15 @@ class ReasoningGymEnv(BaseEnv):
         `data`, which JSON must be able to hold, is saved with it, and set as attributes when it is loaded.
         """
         self._open_keeper()
-        self._save(step, data=data)
+        self._checkpoint_data = dict(data or {})
+        self._save(step)
 
-    def _save(self, step: int, *, latest: bool = False, data: Mapping[str, Any] | None = None) -> None:
-        state = self._state(data or {})
+    def _save(self, step: int, *, latest: bool = False) -> None:
+        state = self._state()
         waiting = [] if self._outbox is None else self._outbox.state()
-        self._started().keeper.save(step, lambda: {**state, "outbox": [entry() for entry in waiting]}, latest=latest)
+        self._started().keeper.save(step, lambda: {**state, "outbox": core.saved_groups(waiting)}, latest=latest)
 
-    def _state(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         """The whole of the state but for groups on their way to run-api; a copy, which nobody changes any more."""
         assert self._stream is not None and self._task_stream is not None
         in_flight = [self._handed_out[index] for index in sorted(self._handed_out)]
@@ -813,13 +882,22 @@ class ReasoningGymEnv(BaseEnv):
                 "completion_lengths": list(self.completion_lengths),
             },
             "dumps": None if self._dumper is None else self._dumper.state(),
-            "data": dict(data),
+            "data": self._checkpoint_data,
         }
 
     async def _save_regularly(self) -> None:
+        saved: object = None
         while True:
             await asyncio.sleep(SAVE_INTERVAL_S)
-            self._save(self.curr_step, latest=True)
+            # In an outage nothing changes, but a great deal may wait.
+            changes = (self.curr_step, self._progress_line(), None if self._outbox is None else self._outbox.stats)
+            if changes == saved or self._started().keeper.busy:
+                continue
+            try:
+                self._save(self.curr_step, latest=True)
+                saved = changes
+            except Exception:
+                logger.exception("the state could not be saved")
 
     def load_checkpoint(self) -> None:
         """Take up the state that was saved for the current step, or the last one before it.
@@ -837,7 +915,8 @@ class ReasoningGymEnv(BaseEnv):
         self.completion_lengths = list(state["since_last_log"]["completion_lengths"])
         if self._dumper is not None and state["dumps"] is not None:
             self._dumper.resume(state["dumps"])
-        for name, value in state["data"].items():
+        self._checkpoint_data = dict(state["data"])
+        for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
 
     async def _log_progress(self) -> None:
@@ -850,7 +929,9 @@ class ReasoningGymEnv(BaseEnv):
             last = line
 
     def _progress_line(self) -> str:
-        return self._metrics.progress_line(self._stream.stats if self._stream else None)
+        dumps = None if self._dumper is None else self._dumper.stats()
+        delivery = None if self._outbox is None else self._outbox.stats
+        return self._metrics.progress_line(self._stream.stats if self._stream else None, dumps=dumps, delivery=delivery)
 
     def _tell_once(self, level: int, message: str, key: str | None = None) -> None:
         if (key or message) not in self._told:
@@ -915,8 +996,10 @@ def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str) -> core.RolloutDu
 
 
 def _explain_construction(
-    error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig]
+    error: Exception, config: ReasoningGymEnvConfig, servers: ServerBaseline | list[APIServerConfig], slurm: bool
 ) -> str:
+    if slurm and isinstance(error, TypeError):
+        return "with slurm, Atropos needs NUM_TRAINING_NODES to be set, and cannot do with INFER_TP being set"
     if isinstance(error, OSError) and error.errno is not None:
         return str(error)
     reason = (str(error).splitlines() or [type(error).__name__])[0]

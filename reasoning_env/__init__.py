@@ -15,7 +15,7 @@ from .inference import (
 )
 from .lifecycle import Interrupted, finish_within, run_until_signal
 from .metrics import Loss, MetricsRecorder, Outcome, task_metrics
-from .outbox import Outbox
+from .outbox import Outbox, saved_groups
 from .plan import TaskPlan, TaskStream, plan_tasks
 from .prompts import SYSTEM_PROMPT, build_messages
 from .ranges import check_ranges
@@ -89,6 +89,7 @@ __all__ = [
     "plan_tasks",
     "run_until_signal",
     "sample_record",
+    "saved_groups",
     "score_rollouts",
     "select_tasks",
     "summarise",

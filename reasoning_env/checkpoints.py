@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,23 +52,36 @@ def step_file(step: int) -> str:
     return f"step-{step}.json"
 
 
-def encode_checkpoint(step: int, state: Mapping[str, Any]) -> bytes:
-    """The file's content, without its digest. Raises TypeError or ValueError for a state that JSON cannot hold."""
+def encode_checkpoint(step: int, state: Mapping[str, Any]) -> Iterator[bytes]:
+    """The file's content, without its digest, in pieces.
+
+    A state can hold megabytes; encoded in one go, it would keep every other thread from running for as long as that
+    takes. Raises TypeError or ValueError for a state that JSON cannot hold.
+    """
     if step < 0:
         raise ValueError(f"a step is 0 or more, and this one is {step}")
-    return f'{{"version": {CHECKPOINT_VERSION}, "step": {step}, "state": {json.dumps(state)}'.encode("ascii")
+    yield f'{{"version": {CHECKPOINT_VERSION}, "step": {step}, "state": '.encode("ascii")
+    for piece in json.JSONEncoder().iterencode(state):
+        yield piece.encode("ascii")
 
 
-def write_checkpoint(folder: Path, name: str, content: bytes) -> None:
-    """Put a file with this content and its digest into the folder, whole or not at all. Raises OSError."""
+def write_checkpoint(folder: Path, name: str, content: Iterable[bytes]) -> None:
+    """Put a file with this content and its digest into the folder, whole or not at all.
+
+    Raises OSError, and what making the content raises.
+    """
     part = folder / PART
+    digest = hashlib.sha256()
     try:
         with part.open("wb") as file:
-            file.write(content + _DIGEST_KEY + _digest(content) + b'"}\n')
+            for piece in content:
+                file.write(piece)
+                digest.update(piece)
+            file.write(_DIGEST_KEY + digest.hexdigest().encode("ascii") + b'"}\n')
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / name)
-    except OSError:
+    except Exception:
         # On a full disk, what it takes is missing elsewhere.
         with suppress(OSError):
             part.unlink()

@@ -11,6 +11,7 @@ import copy
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -36,6 +37,7 @@ MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 4.0
+UNHEALTHY_S = 3.0
 AVOID_S = 5.0
 """How long after a failed request other servers are preferred."""
 NO_REPLY = "it accepts requests and does not reply"
@@ -85,12 +87,30 @@ class InferenceClient:
         self._mode = mode
         self._successes = 0
         self._failed_at: dict[int, float] = {}
+        self._under_way: Counter[int] = Counter()
         self._outage = Trouble(logger)
+        self._unusable = Trouble(logger)
 
     @property
     def healthy(self) -> bool:
         """Whether any server passed its last health check, as far as Atropos knows."""
         return any(map(_is_healthy, self._servers.servers))
+
+    async def watch(self) -> None:
+        """Say when no server has been healthy for some seconds, since requests then wait in silence; never returns."""
+        healthy_at = time.monotonic()
+        while True:
+            await asyncio.sleep(POLL_S)
+            if self.healthy:
+                healthy_at = time.monotonic()
+            elif time.monotonic() - healthy_at > UNHEALTHY_S:
+                addresses = ", ".join(map(_address, self._servers.servers))
+                self._outage.note(f"no inference server is healthy; requests wait for {addresses}")
+
+    @property
+    def successes(self) -> int:
+        """How many groups got all their completions."""
+        return self._successes
 
     async def complete_through_outages(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """`complete`, tried again after failures, with pauses, as long as it takes.
@@ -159,6 +179,7 @@ class InferenceClient:
             return await self._ask(self._servers, prompt, n, sampling)
         while True:
             server = self._choose(servers, sampling.split)
+            self._under_way[id(server)] += 1
             manager = copy.copy(self._servers)
             manager.servers = [server]
             work = asyncio.ensure_future(self._ask(manager, prompt, n, sampling))
@@ -170,6 +191,7 @@ class InferenceClient:
                 self._failed_at[id(server)] = time.monotonic()
                 raise
             finally:
+                self._under_way[id(server)] -= 1
                 work.cancel()
                 await asyncio.wait([work])
             logger.debug("a request leaves %s, which is not healthy", _address(server))
@@ -180,8 +202,9 @@ class InferenceClient:
 
         def rank(server: Any) -> tuple[bool, bool, float]:
             failed = now - self._failed_at.get(id(server), -math.inf) < AVOID_S
-            room = (server.sem if split == "train" else server.eval_sem)._value
-            return _is_healthy(server), not failed, room
+            slots = server.sem if split == "train" else server.eval_sem
+            # Atropos takes a slot a moment after the choice: requests that begin together would all see the same.
+            return _is_healthy(server), not failed, slots.max_val - self._under_way[id(server)]
 
         return max(servers, key=rank)
 
@@ -197,25 +220,31 @@ class InferenceClient:
         if self._mode is Mode.TEXT:
             reply = await manager.completion(**arguments)
             # Tokenizing long completions takes longer than the loop may stand still.
-            return await asyncio.to_thread(self._rollouts_from_texts, prompt, reply.choices, sampling)
+            return self._usable(await asyncio.to_thread(self._rollouts_from_texts, prompt, reply.choices, sampling))
         async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
-        rollouts = (_rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired)
-        return [rollout for rollout in rollouts if rollout is not None]
+        return self._usable([_rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired])
 
-    def _rollouts_from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout]:
-        rollouts = (self._rollout_from_text(prompt, choice, sampling) for choice in choices)
-        return [rollout for rollout in rollouts if rollout is not None]
+    def _usable(self, rollouts: Sequence[Rollout | str]) -> list[Rollout]:
+        """The rollouts among these; the others say why there is none."""
+        unusable = [rollout for rollout in rollouts if isinstance(rollout, str)]
+        if unusable:
+            self._unusable.note(f"completions are left out: the server returned {unusable[0]}")
+        else:
+            self._unusable.over("all completions can be used again")
+        return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
 
-    def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | None:
+    def _rollouts_from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout | str]:
+        return [self._rollout_from_text(prompt, choice, sampling) for choice in choices]
+
+    def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | str:
         text = self._chat.strip_end_of_turn(choice.text or "")
         finish_reason = choice.finish_reason or "stop"
         completion = self._chat.completion_tokens(text, finished=finish_reason == "stop")
         if not completion:
-            logger.warning("a completion is left out: the server returned no text, and says that it was cut short")
-            return None
+            return "no text, and says that it was cut short"
         room = sampling.token_limit - 1 - len(prompt.tokens)
         if len(completion) > room:
             # Tokenized here, the text can be longer than what the server counted.
@@ -251,8 +280,8 @@ class _PromptTokenizer:
         return getattr(self._tokenizer, name)
 
 
-def _rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | None:
-    """A rollout from the server's tokens, or None where they cannot be trained on."""
+def _rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
+    """A rollout from the server's tokens, or what is wrong with them where they cannot be trained on."""
     tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
     prompt_length = masks.count(-100)
     problem = None
@@ -267,8 +296,7 @@ def _rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | No
     elif not math.isfinite(sum(logprobs)):
         problem = "log-probabilities that are not finite"
     if problem is not None:
-        logger.warning("a completion is left out: the server returned %s", problem)
-        return None
+        return problem
     return Rollout(
         text=choice.text or "",
         tokens=tokens,

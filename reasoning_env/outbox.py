@@ -1,8 +1,14 @@
 """Scored groups on their way to run-api: sent in order, kept while it is away, each delivered once.
 
 One task sends, a request at a time, so that groups arrive in the order in which they were put in. A group leaves the
-outbox when run-api has confirmed it. When a connection broke after a request had gone out, run-api is asked for the
-newest group that it has before anything is sent again, so that one that had arrived is not sent twice.
+outbox when run-api has confirmed it. When a connection broke after a request had gone out, run-api is asked at once
+whether the groups are there: whether the newest group that it was given is one of them, and whether as many more of
+this environment's groups lie in its queue as were sent. That is certain for one environment, and for several unless
+others send and the trainer takes a batch in between; then the groups are sent again.
+
+run-api must not be given a group before a trainer has registered, because it takes no trainer then. So it is asked for
+the state of this environment right before every request, requests are at least SEND_INTERVAL_S apart, and when it turns
+out right after one that there is no trainer, run-api is emptied again.
 """
 
 from __future__ import annotations
@@ -14,9 +20,8 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from .background import encode_group
@@ -29,6 +34,7 @@ MAX_BYTES = 256 * 2**20
 """How much may wait, compressed; about a thousand groups of eight completions of 4096 tokens."""
 BATCH_BYTES = 8 * 2**20
 BATCH_GROUPS = 32
+SEND_INTERVAL_S = 0.1
 RETRY_S = 0.5
 MAX_RETRY_S = 4.0
 REFUSALS = (400, 413, 422)
@@ -45,6 +51,14 @@ class DeliveryStats:
     lost: int
 
 
+@dataclass(frozen=True)
+class _Queue:
+    """The trainer's step, and how many of this environment's groups lie in run-api's queue, where it says so."""
+
+    step: int
+    groups: int | None
+
+
 class _Entry:
     """A group that waits: its JSON without the closing brace, compressed by a thread as soon as it is put in."""
 
@@ -55,9 +69,10 @@ class _Entry:
 
 
 class Outbox:
-    """Delivers groups to `run_api`. `ready` is awaited before each request: what must have happened to groups first.
+    """Delivers groups to `run_api`.
 
-    `state` is what `state()` returned in an earlier run. Used on one event loop.
+    `ready` is awaited before each request: what must have happened to groups first. `on_loss` is called for every group
+    that is given up. `state` is what `saved_groups` gave in an earlier run. Used on one event loop.
     """
 
     def __init__(
@@ -65,11 +80,13 @@ class Outbox:
         run_api: RunApi,
         *,
         ready: Callable[[], Awaitable[None]],
+        on_loss: Callable[[], None],
         state: Sequence[Mapping[str, Any]] = (),
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._run_api = run_api
         self._ready = ready
+        self._on_loss = on_loss
         self._max_bytes = max_bytes
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix="group-encoder")
         self._entries: deque[_Entry] = deque()
@@ -85,11 +102,16 @@ class Outbox:
         for saved in state:
             body: Future[bytes] = Future()
             body.set_result(base64.b64decode(saved["body"]))
-            self._append(body).tried = saved["tried"]
+            # It may have been delivered after the state was saved.
+            self._append(body).tried = True
 
     @property
     def stats(self) -> DeliveryStats:
         return DeliveryStats(self._delivered, len(self._entries), self._lost)
+
+    @property
+    def is_open(self) -> bool:
+        return self._registered.is_set()
 
     def open(self, env_id: int) -> None:
         """Begin or go on to send, in the name of this environment; run-api must know it."""
@@ -109,6 +131,7 @@ class Outbox:
         """
         if self._bytes >= self._max_bytes:
             self._lost += 1
+            self._on_loss()
             self._losing.note(
                 f"scored groups are being lost: {self._max_bytes // 2**20} MiB of them wait for run-api already"
             )
@@ -121,7 +144,7 @@ class Outbox:
     async def drain(self, timeout_s: float) -> None:
         """Wait until everything was delivered, at most so long."""
         waiting = [entry.settled for entry in self._entries]
-        if waiting and self._sender is not None:
+        if waiting and self._sender is not None and not self._sender.done():
             await asyncio.wait(waiting, timeout=timeout_s)
 
     async def close(self) -> None:
@@ -131,9 +154,9 @@ class Outbox:
             await asyncio.wait([self._sender])
         await asyncio.to_thread(self._encoder.shutdown)
 
-    def state(self) -> list[Callable[[], dict[str, Any]]]:
-        """What waits now, as functions that give JSON: they wait for a thread's work, and belong in another thread."""
-        return [partial(_saved, entry.body, entry.tried) for entry in self._entries]
+    def state(self) -> list[Future[bytes]]:
+        """What waits now, for `saved_groups` to make JSON of in another thread."""
+        return [entry.body for entry in self._entries]
 
     def _append(self, body: Future[bytes]) -> _Entry:
         entry = _Entry(body)
@@ -148,6 +171,7 @@ class Outbox:
             self._bytes += len(body.result())
 
     async def _send_all(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             while not self._entries:
                 self._changed.clear()
@@ -155,27 +179,30 @@ class Outbox:
             await self._registered.wait()
             try:
                 await self._ready()
-                batch = await self._next_batch()
-                if batch:
-                    await self._deliver(batch)
+                next_send = loop.time() + SEND_INTERVAL_S
+                await self._deliver(await self._next_batch())
+                await asyncio.sleep(next_send - loop.time())
             except Exception:  # without its sender nothing would be delivered any more
                 logger.exception("groups could not be sent; they are tried again")
                 await asyncio.sleep(MAX_RETRY_S)
 
     async def _next_batch(self) -> list[_Entry]:
-        """The oldest entries, as many as go into one request."""
+        """The oldest entries, as many as go into one request; none when the oldest cannot be sent at all."""
         batch: list[_Entry] = []
         size = 0
         for entry in list(self._entries)[:BATCH_GROUPS]:
-            if batch and not entry.body.done():
+            if not batch:
+                await asyncio.wait([asyncio.wrap_future(entry.body)])
+            # What was sent together is asked for together.
+            if not entry.body.done() or (batch and entry.tried != batch[0].tried):
                 break
-            try:
-                body: bytes = await asyncio.wrap_future(entry.body)
-                size += len(body)
-            except Exception as error:  # what one group holds must not keep the others back
-                logger.error("a group cannot be sent and is lost: %s: %s", type(error).__name__, error)
-                self._retire([entry], delivered=False)
+            error = entry.body.exception()
+            if error is not None:  # what one group holds must not keep the others back
+                if not batch:
+                    logger.error("a group cannot be sent and is lost: %s: %s", type(error).__name__, error)
+                    self._retire([entry], delivered=False)
                 break
+            size += len(entry.body.result())
             if batch and size > BATCH_BYTES:
                 break
             batch.append(entry)
@@ -183,12 +210,27 @@ class Outbox:
 
     async def _deliver(self, batch: list[_Entry]) -> None:
         """Send until it succeeds, is refused for good, or this environment is registered no more."""
-        pause_s = RETRY_S
-        while True:
+        pause_s = 0.0
+        before: _Queue | None = None
+        while batch:
             try:
-                if any(entry.tried for entry in batch):
-                    batch = await self._without_arrived(batch)
-                if batch and not await self._try(batch):
+                if batch[0].tried:
+                    if not await self._has_trainer():
+                        await self._undo(batch)
+                        return
+                    arrived = await self._arrived(batch, before)
+                    self._retire(batch[:arrived], delivered=True)
+                    batch = batch[arrived:]
+                    if not batch:
+                        break
+                before = await self._queue()
+                if before is None:
+                    self.hold()
+                if not self._registered.is_set():
+                    return
+                await self._post(batch)
+                if not await self._has_trainer():
+                    await self._undo(batch)
                     return
             except RunApiError as error:
                 if error.path in SEND_PATHS and error.status in REFUSALS:
@@ -198,12 +240,12 @@ class Outbox:
             except (*FAULTS, NeverSent) as error:
                 self._run_api.note_absence(error)
             else:
-                self._run_api.note_presence()
-                self._failing.over("scored groups are delivered again")
-                self._retire(batch, delivered=True)
-                return
+                break
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, MAX_RETRY_S)
+            pause_s = min(2 * pause_s, MAX_RETRY_S) or RETRY_S
+        self._run_api.note_presence()
+        self._failing.over("scored groups are delivered again")
+        self._retire(batch, delivered=True)
 
     async def _give_up(self, batch: list[_Entry], error: RunApiError) -> None:
         """Drop a group that was refused; of several, find out which."""
@@ -214,15 +256,10 @@ class Outbox:
             logger.error("a scored group is lost: %s", error)
             self._retire(batch, delivered=False)
 
-    async def _try(self, batch: list[_Entry]) -> bool:
-        """Send once; False when it was not, because run-api has no trainer or does not know this environment."""
-        if not await self._run_api.knows_a_trainer():
-            self.hold()
-        if not self._registered.is_set():
-            return False
-        body = await asyncio.to_thread(_join, [entry.body.result() for entry in batch], self._env_id)
+    async def _post(self, batch: list[_Entry]) -> None:
         path = SEND_PATHS[len(batch) > 1]
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        body = _join([entry.body.result() for entry in batch], self._env_id)
         for entry in batch:
             entry.tried = True
         try:
@@ -231,16 +268,38 @@ class Outbox:
             for entry in batch:
                 entry.tried = False
             raise
-        return True
 
-    async def _without_arrived(self, batch: list[_Entry]) -> list[_Entry]:
-        """The entries that run-api does not have, as far as the newest group that it was given tells."""
+    async def _has_trainer(self) -> bool:
+        info = json.loads(await self._run_api.request("GET", "/info"))
+        return not isinstance(info, dict) or info.get("batch_size") != -1
+
+    async def _undo(self, batch: list[_Entry]) -> None:
+        """Empty a run-api without a trainer: it was emptied, or restarted, at the moment at which it got these groups.
+
+        It would take no trainer with groups in its queue. The groups are sent after the next registration.
+        """
+        logger.warning("run-api was emptied when it was being given groups, and is emptied again: they are sent later")
+        await self._run_api.request("GET", "/reset_data")
+        for entry in batch:
+            entry.tried = False
+        self.hold()
+
+    async def _queue(self) -> _Queue | None:
+        """This environment's part of run-api's queue; None where run-api does not know the environment."""
+        status = await self._run_api.status_now(self._env_id)
+        return None if status is None else _Queue(status["current_step"], status.get("self_queue_size"))
+
+    async def _arrived(self, batch: list[_Entry], before: _Queue | None) -> int:
+        """How many of the groups run-api has, the first ones; `before` was its queue before they were sent."""
         newest = await self._run_api.request("GET", "/latest_example")
-        for number in range(len(batch), 0, -1):
-            if await asyncio.to_thread(_is_same, batch[number - 1].body.result(), newest):
-                self._retire(batch[:number], delivered=True)
-                return batch[number:]
-        return batch
+        known = await asyncio.to_thread(_find, newest, [entry.body.result() for entry in batch])
+        if known:
+            return known
+        now = await self._queue()
+        if now is None or before is None or now.step != before.step or now.groups is None or before.groups is None:
+            return 0
+        # run-api takes all groups of a request or none.
+        return len(batch) if now.groups - before.groups >= len(batch) else 0
 
     def _retire(self, entries: Sequence[_Entry], *, delivered: bool) -> None:
         for entry in entries:
@@ -249,10 +308,11 @@ class Outbox:
                 self._bytes -= len(entry.body.result())
             if not entry.settled.done():
                 entry.settled.set_result(None)
-        if delivered:
-            self._delivered += len(entries)
-        else:
-            self._lost += len(entries)
+            if delivered:
+                self._delivered += 1
+            else:
+                self._lost += 1
+                self._on_loss()
 
 
 def _encode(group: Mapping[str, Any]) -> bytes:
@@ -268,10 +328,21 @@ def _join(bodies: Sequence[bytes], env_id: int) -> bytes:
     return gzip.compress(b"[") + (end + gzip.compress(b",")).join(bodies) + end + gzip.compress(b"]")
 
 
-def _is_same(body: bytes, newest: Any) -> bool:
-    group = json.loads(gzip.decompress(body) + b"}")
-    return isinstance(newest, Mapping) and all(newest.get(key) == group[key] for key in ("tokens", "scores"))
+def _find(newest: bytes, bodies: Sequence[bytes]) -> int:
+    """The number, from 1, of the last group that is the newest one; 0 where none is."""
+    try:
+        other = json.loads(newest)
+    except ValueError:
+        return 0
+    for number in range(len(bodies), 0, -1):
+        group = json.loads(gzip.decompress(bodies[number - 1]) + b"}")
+        if isinstance(other, Mapping) and all(other.get(key) == group[key] for key in ("tokens", "scores")):
+            return number
+    return 0
 
 
-def _saved(body: Future[bytes], tried: bool) -> dict[str, Any]:
-    return {"body": base64.b64encode(body.result()).decode("ascii"), "tried": tried}
+def saved_groups(waiting: Sequence[Future[bytes]]) -> list[dict[str, str]]:
+    """What `Outbox.state` gave, as JSON; waits for an encoding that is under way, so it belongs in a thread."""
+    wait(waiting)
+    whole = [body.result() for body in waiting if not body.cancelled() and body.exception() is None]
+    return [{"body": base64.b64encode(body).decode("ascii")} for body in whole]

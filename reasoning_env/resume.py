@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError
 from .plan import TaskPlan
 from .settings import ReasoningSettings
-from .slots import Slot, open_slot
+from .slots import Saved, Slot, claim_number, open_slot
 
 logger = logging.getLogger(__name__)
 
@@ -29,29 +31,50 @@ class StateKeeper:
     def __init__(self, settings: ReasoningSettings, plan: TaskPlan) -> None:
         self._made_with = describe_run(settings, plan)
         self._accept_changes = settings.resume_with_changes
+        self._opened = False
         self._slot: Slot | None = None
-        self._number: int | None = None
         self._adopted = False
+        self._root = Path()
+        self._claim: int | None = None
+        self._saving: Future[Saved] | None = None
 
     @property
-    def keeps(self) -> bool:
-        """Whether there is a folder, so that what is saved will be there."""
-        return self._slot is not None
+    def folder(self) -> Path | None:
+        """Where the state is kept; None where it is not."""
+        return None if self._slot is None else self._slot.folder
 
-    def open(self, checkpoint_dir: str, name: str, number: int, *, step: int) -> int:
-        """Take a folder for the environment called `name`, and return the number that is this process' alone.
+    @property
+    def busy(self) -> bool:
+        """Whether what was saved last is still being written."""
+        return self._saving is not None and not self._saving.done()
 
-        Past the first step, a folder whose process is gone is taken over, and its number with it. Without a folder,
-        because the trainer names none or it cannot be written to, the number stays, and nothing is kept. Called again,
-        it changes nothing.
+    def open(self, checkpoint_dir: str, name: str, *, step: int) -> None:
+        """Take a folder in `checkpoint_dir` for the environment called `name`, which ends in a number.
+
+        Past the first step, the folder of a process that is gone is taken over. Without one, because the trainer names
+        none or it cannot be written to, nothing is kept. Called again, it changes nothing.
         """
-        if self._number is None:
-            root = Path(checkpoint_dir, FOLDER)
-            if checkpoint_dir:
-                self._slot = open_slot(root, name, number, step=step, fits=self._fits, adopt=step > 0)
-            self._number = number if self._slot is None else self._slot.number
-            self._adopted = self._number != number
-        return self._number
+        if self._opened or not checkpoint_dir:
+            return
+        self._opened = True
+        self._root = Path(checkpoint_dir, FOLDER)
+        base, _, number = name.rpartition("_")
+        self._slot = open_slot(self._root, base, int(number), step=step, rank=self._rank, adopt=step > 0)
+        self._adopted = self._slot is not None and self._slot.number != int(number)
+
+    def claim_instance(self, wanted: int) -> int:
+        """`wanted`, or the next number that no living environment in the same `checkpoint_dir` has as its instance.
+
+        run-api counts from 0 again after a restart, which environments that lived through it do not.
+        """
+        if self._slot is None or self._claim is not None:
+            return wanted
+        try:
+            number, self._claim = claim_number(self._root / "instances", wanted)
+        except OSError as error:
+            logger.warning("it cannot be told which streams of problems are in use (%s)", error)
+            return wanted
+        return number
 
     def load(self, step: int) -> dict[str, Any] | None:
         """What was saved for `step` or the last step before it; None, with a warning, where there is nothing.
@@ -66,7 +89,7 @@ class StateKeeper:
         if loaded is None:
             logger.warning("the problem stream starts from its beginning")
             return None
-        changed = [name for name in self._made_with if loaded.state["made_with"].get(name) != self._made_with[name]]
+        changed = self._changed(loaded.state)
         decisive = [name for name in changed if name in DECISIVE]
         if decisive and not self._accept_changes:
             raise ConfigError(
@@ -82,16 +105,23 @@ class StateKeeper:
         """Save what `finish` gives, under its step or only as the latest; a thread calls it and writes the file."""
         if self._slot is not None:
             made_with = self._made_with
-            self._slot.save(lambda: {"made_with": made_with, **finish()}, step, latest=latest)
+            self._saving = self._slot.save(lambda: {"made_with": made_with, **finish()}, step, latest=latest)
 
     def close(self) -> None:
         """Write what is left and let go of the folder; safe to call twice."""
         if self._slot is not None:
             self._slot.close()
             self._slot = None
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
 
-    def _fits(self, state: Mapping[str, Any]) -> bool:
-        return all(state["made_with"].get(name) == self._made_with[name] for name in DECISIVE)
+    def _changed(self, state: Mapping[str, Any]) -> list[str]:
+        return [name for name in self._made_with if state["made_with"].get(name) != self._made_with[name]]
+
+    def _rank(self, state: Mapping[str, Any]) -> int | None:
+        changed = self._changed(state)
+        return None if not self._accept_changes and any(name in DECISIVE for name in changed) else len(changed)
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:

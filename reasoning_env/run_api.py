@@ -12,12 +12,13 @@ import json
 import logging
 import math
 import socket
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from typing import Any
 
 import aiohttp
 
 from .errors import ReasoningEnvError, ServerError
+from .lifecycle import finish_within
 from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ SLOW_S = 10.0
 """After so long without a reply it is said that one is waited for."""
 VANISHED_HOST_S = 30
 """After so long without a sign of life from its host a connection counts as dead."""
+STATUS_KEYS = ("current_step", "queue_size", "env_weight")
 FAULTS = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 """What a request raises when the other side is not there or goes away."""
 
@@ -54,9 +56,13 @@ class RunApi:
         self._absent = Trouble(logger)
         self._untrained = Trouble(logger)
         self._recognised = False
+        self._away = False
+        self._interruptions = 0
 
-    async def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
-        """One try; the parsed reply, or None where it is not JSON.
+    async def request(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """One try; the reply as it came.
 
         `body` is bytes, or something that JSON can hold. Raises RunApiError for a status from 400 on, NeverSent when no
         connection came about, and one of FAULTS when it broke: then nobody knows what became of the request.
@@ -66,19 +72,21 @@ class RunApi:
             try:
                 async with session.request(method, f"{self.url}{path}", **sent) as response:
                     if response.status >= 400:
-                        raise RunApiError(path, response.status, await response.text())
-                    text = await response.read()
+                        raise RunApiError(path, response.status, await response.text(errors="replace"))
+                    return await response.read()
             except aiohttp.ClientConnectorError as error:
                 raise NeverSent(str(error)) from error
-        with contextlib.suppress(ValueError):
-            return json.loads(text)
-        return None
+
+    @property
+    def interruptions(self) -> int:
+        """How often run-api was away and came back; it may have been restarted, and have forgotten everybody."""
+        return self._interruptions
 
     async def wait_until_there(self, timeout_s: float) -> None:
         """Return when something answers; raises ServerError after `timeout_s`, which may be infinite."""
         try:
             limit_s = None if math.isinf(timeout_s) else timeout_s
-            await asyncio.wait_for(self._call("GET", "/", statuses=range(400, 600)), limit_s)
+            await finish_within(self._call("GET", "/", (), statuses=range(400, 600)), limit_s)
         except asyncio.TimeoutError as error:
             raise ServerError(
                 f"run-api is not at {self.url}; start it with `run-api`, or correct env.rollout_server_url"
@@ -86,14 +94,14 @@ class RunApi:
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
         """What the trainer registered with; waits for it."""
-        while (info := await self._ask("GET", "/wandb_info", "project"))["project"] is None:
+        while (info := await self._ask("GET", "/wandb_info", ("project",)))["project"] is None:
             self._note_no_trainer()
             await asyncio.sleep(TRAINER_POLL_S)
         return info.get("group"), info["project"]
 
     async def register(self, environment: Mapping[str, Any]) -> dict[str, Any]:
         """Register an environment and return run-api's reply; waits for a trainer that takes batches."""
-        while (reply := await self._ask("POST", "/register-env", "status", environment))["status"] != "success":
+        while (reply := await self._ask("POST", "/register-env", ("status",), environment))["status"] != "success":
             self._note_no_trainer()
             await asyncio.sleep(TRAINER_POLL_S)
         self._untrained.over("a trainer is there")
@@ -101,63 +109,69 @@ class RunApi:
 
     async def info(self) -> dict[str, int]:
         """`batch_size` and `max_token_len` of the trainer; -1 where it sets none."""
-        return await self._ask("GET", "/info", "batch_size")
+        return await self._ask("GET", "/info", ("batch_size", "max_token_len"))
 
     async def status(self, env_id: int) -> dict[str, Any] | None:
         """What run-api says of an environment, and None when it does not know it (any more)."""
-        reply: dict[str, Any] | None = await self._call("GET", "/status-env", {"env_id": env_id}, statuses=(500,))
-        return reply
+        return await self._call("GET", "/status-env", STATUS_KEYS, {"env_id": env_id}, statuses=(500,))
+
+    async def status_now(self, env_id: int) -> dict[str, Any] | None:
+        """As `status`, in one try; raises what `request` raises, and RunApiError for a reply that is not run-api's."""
+        try:
+            reply = await self.request("GET", "/status-env", {"env_id": env_id})
+        except RunApiError as error:
+            if error.status == 500:
+                return None
+            raise
+        return _checked("/status-env", STATUS_KEYS, reply)
 
     async def disconnect(self, env_id: int) -> None:
         """Say that the environment leaves; raises what `request` raises."""
         await self.request("POST", "/disconnect-env", {"env_id": env_id})
 
-    async def _ask(self, method: str, path: str, key: str, body: Any = None) -> dict[str, Any]:
-        """As `_call`, for a reply that must be a mapping with this key."""
-        reply = await self._call(method, path, body)
-        if not isinstance(reply, dict) or key not in reply:
-            raise ServerError(f"{self.url}{path} did not answer as run-api does; correct env.rollout_server_url")
+    async def _ask(self, method: str, path: str, keys: Sequence[str], body: Any = None) -> dict[str, Any]:
+        reply = await self._call(method, path, keys, body)
+        assert reply is not None, "no status is allowed for"
         self._recognised = True
         return reply
 
-    async def _call(self, method: str, path: str, body: Any = None, statuses: Container[int] = ()) -> Any:
+    async def _call(
+        self, method: str, path: str, keys: Sequence[str], body: Any = None, statuses: Container[int] = ()
+    ) -> dict[str, Any] | None:
         """As `request`, but tried again while run-api is away; None for an error status that is one of `statuses`.
 
-        Raises ServerError for other error statuses below 500 before run-api has answered as it does: then something
-        else is in its place. Later, whatever stands between may answer so while run-api is away.
+        The reply must be a mapping with these `keys`, if any. Before run-api was met, one that is not, and an error
+        status below 500, raise ServerError: something else is in its place. Later, whatever stands between may answer
+        so while run-api is away.
         """
         while True:
             try:
-                reply = await self._patiently(self.request(method, path, body))
+                reply = _checked(path, keys, await self._patiently(self.request(method, path, body)))
             except RunApiError as error:
                 if error.status in statuses:
-                    reply = None
-                elif error.status < 500 and not self._recognised:
+                    self.note_presence()
+                    return None
+                if error.status < 500 and not self._recognised:
                     raise ServerError(f"{error}; correct env.rollout_server_url ({self.url})") from None
-                else:
-                    self.note_absence(error)
-                    await asyncio.sleep(RETRY_S)
-                    continue
+                self.note_absence(error)
             except (*FAULTS, NeverSent) as error:
                 self.note_absence(error)
-                await asyncio.sleep(RETRY_S)
-                continue
-            self.note_presence()
-            return reply
+            else:
+                self.note_presence()
+                return reply
+            await asyncio.sleep(RETRY_S)
 
     def _note_no_trainer(self) -> None:
         self._untrained.note("waiting for a trainer to register at run-api and to ask for a batch")
 
-    async def knows_a_trainer(self) -> bool:
-        """Whether a trainer has registered. Before that run-api must not be given groups: it would never be set up."""
-        info = await self.request("GET", "/info")
-        return isinstance(info, dict) and info.get("batch_size", -1) != -1
-
     def note_absence(self, error: Exception) -> None:
+        self._away = self._away or not isinstance(error, RunApiError)
         kind = "" if isinstance(error, (NeverSent, RunApiError)) else f"{type(error).__name__}: "
         self._absent.note(f"waiting for run-api at {self.url} ({kind}{error})")
 
     def note_presence(self) -> None:
+        self._interruptions += self._away
+        self._away = False
         self._absent.over(f"run-api at {self.url} answers again")
 
     async def _patiently(self, request: Any) -> Any:
@@ -178,6 +192,19 @@ class RunApi:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             yield session
+
+
+def _checked(path: str, keys: Sequence[str], reply: bytes) -> dict[str, Any]:
+    """The reply as a mapping; raises RunApiError where it lacks one of the keys."""
+    try:
+        parsed = json.loads(reply)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        parsed = {}
+    if not all(key in parsed for key in keys):
+        raise RunApiError(path, 200, f"and not as run-api does: {reply[:100]!r}")
+    return parsed
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -34,6 +34,8 @@ from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
+Rank = Callable[[Mapping[str, Any]], "int | None"]
+"""How well a state suits this run, 0 best; None for one that it cannot go on from."""
 LOCK = "lock"
 CLOSE_TIMEOUT_S = 30.0
 
@@ -129,11 +131,11 @@ class Slot:
 
     def _write(self, save: _Save) -> Saved:
         try:
-            content = encode_checkpoint(save.step, save.state())
+            state = save.state()
             self._keep()
-            write_checkpoint(self.folder, LATEST, content)
+            write_checkpoint(self.folder, LATEST, encode_checkpoint(save.step, state))
             if not save.latest:
-                write_checkpoint(self.folder, step_file(save.step), content)
+                write_checkpoint(self.folder, step_file(save.step), encode_checkpoint(save.step, state))
         except Exception as error:  # what cannot be saved now must not keep later saves from being tried
             self._trouble.note(
                 f"the environment's state cannot be saved to {self.folder} ({type(error).__name__}: {error})"
@@ -153,32 +155,45 @@ class Slot:
         self._lock = lock
 
 
-def open_slot(
-    root: Path, name: str, number: int, *, step: int, fits: Callable[[Mapping[str, Any]], bool], adopt: bool
-) -> Slot | None:
-    """The folder in `root` that the environment called `name`, `{base}_{number}`, holds from now on.
+def open_slot(root: Path, base: str, number: int, *, step: int, rank: Rank, adopt: bool) -> Slot | None:
+    """The folder in `root` that the environment `{base}_{number}` holds from now on.
 
-    Its own, `{root}/{name}`, comes first. With `adopt`, for a run that is past its first step, it comes first only when
-    it holds checkpoints up to `step`, be they damaged; then comes a folder `{base}_{other}` of a process that is gone,
-    the one with the newest checkpoint up to `step` whose state `fits`: an environment that was restarted alone got a
-    new number, and goes on in its predecessor's place. When others hold all of these, the next higher number that is
-    free is taken; with `adopt`, one without checkpoints.
+    Its own, `{root}/{base}_{number}`, comes first. With `adopt`, for a run that is past its first step, it comes first
+    only when it holds checkpoints up to `step`, be they damaged; then comes a folder `{base}_{other}` of a process that
+    is gone, the one that `rank` puts lowest and, of equals, with the newest checkpoint up to `step`: an environment
+    that was restarted alone got a new number, and goes on in its predecessor's place. When others hold all of these,
+    the next higher number that is free is taken; with `adopt`, one without checkpoints. Without `adopt` a new run
+    begins, and what an earlier one left in the folder is put aside.
 
     Reads and locks files, so it belongs in a thread. None, with a warning, where that is not possible at all: the
     environment then runs without checkpoints.
     """
-    base = root / name.removesuffix(f"_{number}")
+    path = root / base
     try:
-        for candidate in _candidates(base, number, step, fits if adopt else None):
-            folder = _folder(base, candidate.number)
+        for candidate in _candidates(path, number, step, rank if adopt else None):
+            folder = _folder(path, candidate.number)
             lock = _lock(folder)
             if lock is not None:
                 if candidate.number != number:
-                    logger.info("%s keeps its checkpoints in %s: %s", name, folder, candidate.reason)
+                    logger.info("checkpoints are kept in %s: %s", folder, candidate.reason)
+                if not adopt:
+                    _put_aside(folder)
                 return Slot(folder, candidate.number, lock)
     except OSError as error:
         logger.warning("no checkpoints can be kept in %s (%s); the environment runs without them", root, error)
     return None
+
+
+def claim_number(folder: Path, wanted: int) -> tuple[int, int]:
+    """The first number from `wanted` on that no living process has claimed, and the descriptor that holds the claim.
+
+    Raises OSError where that cannot be told.
+    """
+    for number in itertools.count(wanted):
+        lock = _lock(folder / str(number))
+        if lock is not None:
+            return number, lock
+    raise AssertionError("numbers have no end")
 
 
 @dataclass(frozen=True)
@@ -187,39 +202,49 @@ class _Candidate:
     reason: str
 
 
-def _candidates(
-    base: Path, number: int, step: int, fits: Callable[[Mapping[str, Any]], bool] | None
-) -> Iterator[_Candidate]:
-    """What to try, in this order and without end; without `fits`, nobody's state is gone on with.
+def _candidates(base: Path, number: int, step: int, rank: Rank | None) -> Iterator[_Candidate]:
+    """What to try, in this order and without end; without `rank`, nobody's state is gone on with.
 
     Nothing is locked to look at it: whoever came by meanwhile would take its process for a living one.
     """
     own = _Candidate(number, "its own")
-    if fits is None:
+    if rank is None:
         yield own
     else:
         search = find_checkpoint(_folder(base, number), step, prefer_latest=True)
         if search.checkpoint is not None or search.damaged:
             yield own
-        for predecessor in _predecessors(base, step, fits):
-            yield _Candidate(predecessor, "it goes on in the place of a process that is gone")
+        for predecessor in _predecessors(base, step, rank):
+            yield _Candidate(predecessor, "this environment takes the place of one whose process is gone")
         yield own
     for higher in itertools.count(number + 1):
-        if fits is None or not _has_checkpoints(_folder(base, higher)):
-            yield _Candidate(higher, "another process holds its own folder")
+        if rank is None or not _has_checkpoints(_folder(base, higher)):
+            yield _Candidate(higher, "another process holds the folder of this environment's number")
 
 
-def _predecessors(base: Path, step: int, fits: Callable[[Mapping[str, Any]], bool]) -> list[int]:
-    """The numbers of folders whose newest checkpoint up to `step` fits, the newest first."""
-    steps: dict[int, int] = {}
+def _predecessors(base: Path, step: int, rank: Rank) -> list[int]:
+    """The numbers of folders whose newest checkpoint up to `step` can be gone on from, the best first."""
+    order: dict[int, tuple[int, int, int]] = {}
     for folder in base.parent.iterdir() if base.parent.is_dir() else ():
         name = re.fullmatch(re.escape(base.name) + "_(0|[1-9][0-9]*)", folder.name)
         # One of another user cannot be taken over.
         if name is not None and os.access(folder, os.W_OK):
             found = find_checkpoint(folder, step, prefer_latest=True).checkpoint
-            if found is not None and fits(found.state):
-                steps[int(name[1])] = found.step
-    return sorted(steps, key=lambda number: (-steps[number], number))
+            ranked = None if found is None else rank(found.state)
+            if found is not None and ranked is not None:
+                order[int(name[1])] = (ranked, -found.step, int(name[1]))
+    return sorted(order, key=lambda number: order[number])
+
+
+def _put_aside(folder: Path) -> None:
+    """Move an earlier run's checkpoints out of the way of the new run's, into a folder of their own."""
+    earlier = [file for file in folder.iterdir() if file.suffix == ".json"]
+    if earlier:
+        aside = next(path for path in (folder / f"earlier-{n}" for n in itertools.count(1)) if not path.exists())
+        aside.mkdir()
+        for file in earlier:
+            file.replace(aside / file.name)
+        logger.info("checkpoints of an earlier run are put aside in %s", aside)
 
 
 def _has_checkpoints(folder: Path) -> bool:

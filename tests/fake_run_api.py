@@ -24,6 +24,9 @@ class FakeRunApi:
         self.disconnected: list[int] = []
         self.trained = True
         self.faults: dict[str, int | str] = {}
+        self.error_body = b"broken"
+        self.pages: dict[str, str] = {}
+        """What is answered in place of run-api's own replies, by path."""
         self.refused: set[int] = set()
         """First tokens of groups that are answered with 422."""
         self.checkpoint_dir = ""
@@ -43,6 +46,7 @@ class FakeRunApi:
         app.router.add_get("/wandb_info", self._wandb_info)
         app.router.add_get("/status-env", self._status)
         app.router.add_get("/latest_example", self._latest)
+        app.router.add_get("/reset_data", self._reset)
         app.router.add_post("/register-env", self._register)
         app.router.add_post("/disconnect-env", self._disconnect)
         app.router.add_post("/scored_data", self._take)
@@ -66,7 +70,9 @@ class FakeRunApi:
         self.requests.append(request.path)
         fault = self.faults.get(request.path)
         if isinstance(fault, int):
-            return web.Response(status=fault, text="broken")
+            return web.Response(status=fault, body=self.error_body)
+        if request.path in self.pages:
+            return web.Response(text=self.pages[request.path])
         response: web.StreamResponse = await handler(request)
         if fault == "cut":
             assert request.transport is not None
@@ -88,12 +94,14 @@ class FakeRunApi:
         if not self.trained:
             return web.json_response({"status": "wait for trainer to start"})
         self.environments.append(await request.json())
-        number = len(self.environments) - 1
+        name = self.environments[-1]["desired_name"]
+        # Environments are counted over all names, and names for themselves.
+        of_the_name = [environment for environment in self.environments if environment["desired_name"] == name]
         return web.json_response(
             {
                 "status": "success",
-                "env_id": number,
-                "wandb_name": f"{self.environments[-1]['desired_name']}_{number}",
+                "env_id": len(self.environments) - 1,
+                "wandb_name": f"{name}_{len(of_the_name) - 1}",
                 "checkpoint_dir": self.checkpoint_dir,
                 "starting_step": self.step,
                 "checkpoint_interval": -1,
@@ -105,11 +113,19 @@ class FakeRunApi:
         env_id = (await request.json())["env_id"]
         if env_id >= len(self.environments):
             return web.Response(status=500)
-        return web.json_response({"current_step": self.step, "queue_size": len(self.groups), "env_weight": 1.0})
+        own = sum(group.get("env_id") == env_id for group in self.groups)
+        return web.json_response(
+            {"current_step": self.step, "queue_size": len(self.groups), "self_queue_size": own, "env_weight": 1.0}
+        )
 
     async def _disconnect(self, request: web.Request) -> web.Response:
         self.disconnected.append((await request.json())["env_id"])
         return web.json_response({"status": "success"})
+
+    async def _reset(self, _: web.Request) -> web.Response:
+        self.forget()
+        self.groups.clear()
+        return web.Response(text="Reset successful")
 
     async def _latest(self, _: web.Request) -> web.Response:
         return web.json_response(self.groups[-1] if self.groups else {"tokens": [], "scores": []})

@@ -112,10 +112,11 @@ class ProblemStream:
             self.start()
             head = self._pending[0]
             await asyncio.wait([head.problem])
+            problem = head.problem.result()
             self._pending.popleft()
             self.start()
         self._counts["served"] += 1
-        return head.problem.result()
+        return problem
 
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out goes on to be part of `state()`."""
@@ -127,8 +128,9 @@ class ProblemStream:
 
     def state(self, handed_out: Iterable[ProblemSpec] = ()) -> dict[str, Any]:
         """What a later stream needs to go on from here, as JSON: it serves `handed_out` first, then what is drawn."""
+        undrawn = [position.index for position in self._pending if position.spec is None]
         return {
-            "next_index": self._next_index,
+            "next_index": min(undrawn, default=self._next_index),
             "owed": [_packed(spec) for spec in (*handed_out, *self._drawn(), *self._owed)],
             "failures_in_a_row": dict(self._failures_in_a_row),
             "quarantined": list(self._quarantined),

@@ -71,7 +71,7 @@ def test_file_is_one_json_object_that_names_its_version(tmp_path: Path) -> None:
 @pytest.mark.parametrize("state", [{"a": {1, 2}}, {"a": b"bytes"}])
 def test_state_that_json_cannot_hold_is_refused(state: dict[str, Any]) -> None:
     with pytest.raises(TypeError):
-        encode_checkpoint(1, state)
+        list(encode_checkpoint(1, state))
 
 
 def test_file_cut_off_anywhere_is_refused(tmp_path: Path) -> None:

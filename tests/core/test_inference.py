@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -51,8 +52,8 @@ class ServerManager:
         self.servers = [
             SimpleNamespace(
                 server_healthy=state,
-                sem=SimpleNamespace(_value=8),
-                eval_sem=SimpleNamespace(_value=8),
+                sem=SimpleNamespace(max_val=8),
+                eval_sem=SimpleNamespace(max_val=8),
                 config=SimpleNamespace(base_url=f"http://server{number}/v1"),
             )
             for number, state in enumerate(healthy)
@@ -254,7 +255,7 @@ async def test_node_that_cannot_be_trained_on_is_left_out_with_a_warning(
     manager = ServerManager([bad, _node([5])], [_node([6])])
     rollouts = await complete(manager, 2, Mode.TOKENS)
     assert [rollout.tokens[2:] for rollout in rollouts] == [(5,), (6,)]
-    assert [message.split(":")[0] for message in caplog.messages] == ["a completion is left out"]
+    assert [message.split(":")[0] for message in caplog.messages] == ["completions are left out"]
 
 
 async def test_node_just_below_the_limit_is_kept(complete: Complete) -> None:
@@ -507,7 +508,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_poll")
 async def test_request_leaves_a_server_that_falls_ill(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
     manager = MovingManager({"ill": lambda: None, "well": lambda: "2"})
-    manager.servers[0].sem._value = 9  # the one with more room is chosen first
+    manager.servers[0].sem.max_val = 9  # the one with more room is chosen first
     client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
     waiting = asyncio.create_task(client.complete(prompt, 1, SAMPLING))
     await asyncio.sleep(0.05)
@@ -515,6 +516,13 @@ async def test_request_leaves_a_server_that_falls_ill(chat: ChatFormat, prompt: 
     manager.servers[0].server_healthy = False
     [rollout] = await waiting
     assert (rollout.text, manager.asked) == ("2", ["ill", "well"])
+
+
+async def test_requests_that_begin_together_are_spread(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
+    manager = MovingManager(dict.fromkeys("abcd", lambda: "2"))
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    await asyncio.gather(*(client.complete(prompt, 1, SAMPLING) for _ in range(32)))
+    assert Counter(manager.asked) == dict.fromkeys("abcd", 8)
 
 
 @pytest.mark.usefixtures("short_poll")
@@ -533,7 +541,7 @@ async def test_request_waits_for_its_server_when_all_are_ill(chat: ChatFormat, p
 @pytest.mark.usefixtures("short_pauses")
 async def test_after_a_failure_another_server_is_asked(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
     manager = MovingManager({"broken": fail, "well": lambda: "2"})
-    manager.servers[0].sem._value = 9
+    manager.servers[0].sem.max_val = 9
     client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
     for _ in range(3):
         await client.complete_through_outages(prompt, 1, SAMPLING)
@@ -555,6 +563,24 @@ async def test_outage_is_sat_out_and_said_once(
     assert len(manager.asked) > 100
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "ConnectionRefusedError: [Errno 111] Connection refused" in caplog.messages[0]
+
+
+@pytest.mark.usefixtures("short_poll")
+async def test_servers_that_are_not_healthy_are_named_once(
+    chat: ChatFormat, prompt: Prompt, tokenizer: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "UNHEALTHY_S", 0.05)
+    manager = MovingManager({"one": lambda: "2", "other": lambda: "2"})
+    client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
+    watching = asyncio.create_task(client.watch())
+    manager.servers[0].server_healthy = False
+    await asyncio.sleep(0.2)
+    assert caplog.messages == []
+    manager.servers[1].server_healthy = False
+    await asyncio.sleep(0.3)
+    assert caplog.messages == ["no inference server is healthy; requests wait for one, other"]
+    watching.cancel()
+    await asyncio.wait([watching])
 
 
 @pytest.mark.usefixtures("short_pauses")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reasoning_env import outbox as outbox_module
-from reasoning_env.outbox import Outbox
+from reasoning_env.outbox import Outbox, saved_groups
 from reasoning_env.run_api import RunApi
 from tests.fake_run_api import FakeRunApi
 
@@ -22,6 +22,7 @@ def group(number: int) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox_module, "SEND_INTERVAL_S", 0.001)
     monkeypatch.setattr(outbox_module, "RETRY_S", 0.01)
     monkeypatch.setattr(outbox_module, "MAX_RETRY_S", 0.05)
 
@@ -29,6 +30,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def api() -> AsyncIterator[FakeRunApi]:
     api = FakeRunApi()
+    api.environments = [{}] * 10
     await api.start()
     yield api
     await api.stop()
@@ -46,7 +48,7 @@ async def make(api: FakeRunApi) -> AsyncIterator[Make]:
         pass
 
     def make_one(**options: Any) -> Outbox:
-        outbox = Outbox(RunApi(api.url), **{"ready": ready, **options})
+        outbox = Outbox(RunApi(api.url), **{"ready": ready, "on_loss": lambda: None, **options})
         made.append(outbox)
         return outbox
 
@@ -68,7 +70,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def saved(outbox: Outbox) -> list[dict[str, Any]]:
-    return list(json.loads(json.dumps([entry() for entry in outbox.state()])))
+    return list(json.loads(json.dumps(saved_groups(outbox.state()))))
 
 
 async def test_groups_arrive_whole_in_order_and_in_the_environments_name(api: FakeRunApi, make: Make) -> None:
@@ -122,12 +124,12 @@ async def test_groups_wait_for_a_run_api_that_is_away(
 
 
 async def test_groups_wait_while_run_api_answers_with_errors(api: FakeRunApi, make: Make) -> None:
-    api.faults = {"/scored_data": 503, "/scored_data_list": 500, "/info": 404}
+    api.faults = {"/scored_data": 503, "/scored_data_list": 500, "/status-env": 404}
     outbox = make()
     outbox.open(0)
     delivered = [outbox.put(group(number)) for number in range(20)]
     await asyncio.sleep(0.2)
-    del api.faults["/info"]
+    del api.faults["/status-env"]
     await asyncio.sleep(0.2)
     assert outbox.stats == outbox_module.DeliveryStats(delivered=0, waiting=20, lost=0)
     api.faults.clear()
@@ -147,18 +149,51 @@ async def test_a_group_that_arrived_before_the_connection_broke_is_not_sent_agai
     assert outbox.stats.delivered == 20
 
 
+async def test_groups_that_arrived_are_known_by_their_number_where_others_send_too(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.open(0)
+    await asyncio.wait([outbox.put(group(1))])
+    api.faults = {"/scored_data": "cut", "/scored_data_list": "cut", "/latest_example": 503}
+    delivered = outbox.put(group(2))
+    await until(lambda: len(api.groups) == 2)
+    api.groups.append({**group(99), "env_id": 1})
+    api.faults.clear()
+    await delivered
+    assert numbers(api) == [1, 2, 99]
+
+
 async def test_without_a_trainer_nothing_is_sent_until_it_is_opened_again(api: FakeRunApi, make: Make) -> None:
     outbox = make()
     outbox.open(0)
     api.forget()
     delivered = outbox.put(group(1))
-    await until(lambda: "/info" in api.requests)
-    api.trained = True
+    await until(lambda: not outbox.is_open)
+    api.environments, api.trained = [{}] * 4, True
     await asyncio.sleep(0.2)
     assert api.groups == []
     outbox.open(3)
     await delivered
     assert api.groups == [{**group(1), "env_id": 3}]
+
+
+@pytest.mark.parametrize("fault", [None, "cut"])
+async def test_a_group_that_met_an_emptied_run_api_is_taken_back_and_sent_later(
+    api: FakeRunApi, make: Make, fault: str | None
+) -> None:
+    api.trained = False  # the environment is known a moment before, and the trainer is not a moment later
+    if fault is not None:
+        api.faults = {"/scored_data": fault}
+    outbox = make()
+    outbox.open(0)
+    delivered = outbox.put(group(1))
+    await until(lambda: "/reset_data" in api.requests)
+    await until(lambda: not outbox.is_open)
+    assert api.groups == []
+    api.trained, api.environments, api.faults = True, [{}] * 5, {}
+    outbox.open(4)
+    await delivered
+    assert api.groups == [{**group(1), "env_id": 4}]
+    assert outbox.stats.delivered == 1
 
 
 async def test_a_refused_group_is_lost_alone_and_named(

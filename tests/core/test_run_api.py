@@ -56,8 +56,10 @@ async def test_the_account_at_wandb_waits_for_the_trainer(api: FakeRunApi) -> No
 async def test_a_status_is_given_to_those_who_registered(api: FakeRunApi) -> None:
     run_api = RunApi(api.url)
     await run_api.register(ENVIRONMENT)
-    assert await run_api.status(0) == {"current_step": 0, "queue_size": 0, "env_weight": 1.0}
-    assert await run_api.status(1) is None
+    for ask in (run_api.status, run_api.status_now):
+        status = await ask(0)
+        assert status is not None and status["current_step"] == 0
+        assert await ask(1) is None
 
 
 async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
@@ -105,6 +107,44 @@ async def test_another_server_in_its_place_is_an_error_with_the_setting(api: Fak
     api.faults = {"/register-env": 404}
     with pytest.raises(ServerError, match="rollout_server_url"):
         await RunApi(api.url).register(ENVIRONMENT)
+
+
+@pytest.mark.parametrize("page", ["<html>back soon</html>", "[]", "{}", '"wait"'])
+async def test_a_page_in_its_place_is_an_error_at_first_and_an_absence_later(api: FakeRunApi, page: str) -> None:
+    run_api = RunApi(api.url)
+    api.pages = {"/info": page}
+    with pytest.raises(ServerError, match="rollout_server_url"):
+        await run_api.info()
+    api.pages = {}
+    await run_api.info()
+    api.pages = {"/info": page, "/status-env": page}
+    asking = asyncio.create_task(run_api.info())
+    with pytest.raises(RunApiError, match="not as run-api does"):
+        await run_api.status_now(0)
+    await asyncio.sleep(0.1)
+    assert not asking.done()
+    api.pages = {}
+    await asking
+
+
+async def test_an_error_in_no_known_encoding_is_an_error_all_the_same(api: FakeRunApi) -> None:
+    api.faults = {"/info": 503}
+    api.error_body = b"\xff\xfe\xff"
+    with pytest.raises(RunApiError, match="503"):
+        await RunApi(api.url).request("GET", "/info")
+
+
+async def test_interruptions_are_counted_when_they_are_over(api: FakeRunApi) -> None:
+    run_api = RunApi(api.url)
+    await run_api.info()
+    await api.stop()
+    asking = asyncio.create_task(run_api.info())
+    await asyncio.sleep(0.2)
+    assert run_api.interruptions == 0
+    await api.start()
+    await asking
+    await run_api.info()
+    assert run_api.interruptions == 1
 
 
 async def test_waiting_for_it_ends_in_time(api: FakeRunApi) -> None:

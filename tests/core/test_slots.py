@@ -30,7 +30,7 @@ from reasoning_env.checkpoints import (
     step_file,
     write_checkpoint,
 )
-from reasoning_env.slots import LOCK, Saved, Slot, open_slot
+from reasoning_env.slots import LOCK, Saved, Slot, claim_number, open_slot
 
 NAME = "reasoning_gym"
 WAIT_S = 60.0
@@ -47,11 +47,11 @@ def tell(*words):
     print(*words, flush=True)
 
 def open_for(number, **how):
-    slot = open_slot(Path(sys.argv[1]), f"{NAME}_{{number}}", number, **how)
+    slot = open_slot(Path(sys.argv[1]), {NAME!r}, number, **how)
     tell(slot.number)
     return slot
 """
-HOLD = "slot = open_for(int(sys.argv[2]), step=0, fits=bool, adopt=False)\nsys.stdin.read()"
+HOLD = "slot = open_for(int(sys.argv[2]), step=0, rank=len, adopt=False)\nsys.stdin.read()"
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +86,9 @@ def take(tmp_path: Path) -> Iterator[Callable[..., Slot]]:
         *,
         step: int = 0,
         adopt: bool = False,
-        fits: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+        rank: Callable[[Mapping[str, Any]], int | None] = lambda _: 0,
     ) -> Slot:
-        slot = open_slot(tmp_path, f"{NAME}_{number}", number, step=step, fits=fits, adopt=adopt)
+        slot = open_slot(tmp_path, NAME, number, step=step, rank=rank, adopt=adopt)
         assert slot is not None
         slots.append(slot)
         return slot
@@ -105,7 +105,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 def leave(root: Path, number: int, *steps: int, state: dict[str, Any] | None = None) -> Path:
     """What a process that is gone left behind: its folder with the checkpoints of some steps."""
     folder = root / f"{NAME}_{number}"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / LOCK).touch()
     for step in steps:
         write_checkpoint(folder, step_file(step), encode_checkpoint(step, state or {"number": number}))
@@ -142,7 +142,7 @@ def test_restart_alone_goes_on_in_the_place_of_its_predecessor(
     slot = take(1, step=7, adopt=True)
     assert (slot.number, slot.folder) == (0, folder)
     assert caplog.messages == [
-        f"reasoning_gym_1 keeps its checkpoints in {folder}: it goes on in the place of a process that is gone"
+        f"checkpoints are kept in {folder}: this environment takes the place of one whose process is gone"
     ]
 
 
@@ -161,8 +161,8 @@ def test_latest_checkpoint_of_a_predecessor_counts(take: Take, tmp_path: Path) -
 def test_state_that_does_not_fit_is_not_adopted(take: Take, tmp_path: Path) -> None:
     leave(tmp_path, 0, 5, state={"seed": 1})
     leave(tmp_path, 1, 4, state={"seed": 2})
-    assert take(2, step=5, adopt=True, fits=lambda state: state["seed"] == 2).number == 1
-    assert take(3, step=5, adopt=True, fits=lambda state: state["seed"] == 2).number == 3
+    assert take(2, step=5, adopt=True, rank=lambda state: 0 if state["seed"] == 2 else None).number == 1
+    assert take(3, step=5, adopt=True, rank=lambda state: 0 if state["seed"] == 2 else None).number == 3
 
 
 def test_place_of_a_living_process_is_not_adopted(start: Start, take: Take, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_folder_held_by_another_process_gives_way_to_the_next_free_one(
     slot = take(1)
     assert (slot.number, slot.folder) == (3, tmp_path / "reasoning_gym_3")
     assert caplog.messages == [
-        f"reasoning_gym_1 keeps its checkpoints in {slot.folder}: another process holds its own folder"
+        f"checkpoints are kept in {slot.folder}: another process holds the folder of this environment's number"
     ]
 
 
@@ -218,10 +218,40 @@ def test_free_folder_with_checkpoints_is_taken_at_the_first_step_only(take: Take
     assert take(0).number == 0
 
 
+def test_of_several_predecessors_the_one_that_suits_best_is_taken(take: Take, tmp_path: Path) -> None:
+    leave(tmp_path, 0, 4, state={"differences": 0})
+    leave(tmp_path, 1, 5, state={"differences": 2})
+    assert take(7, step=5, adopt=True, rank=lambda state: state["differences"]).number == 0
+
+
+def test_a_new_run_puts_an_earlier_ones_checkpoints_aside(take: Take, tmp_path: Path) -> None:
+    for _ in range(2):
+        folder = leave(tmp_path, 0, 4, 9)
+        slot = take(0)
+        assert list(folder.glob("*.json")) == []
+        slot.close()
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.json")) == [
+        "earlier-1/step-4.json",
+        "earlier-1/step-9.json",
+        "earlier-2/step-4.json",
+        "earlier-2/step-9.json",
+    ]
+
+
+def test_numbers_are_claimed_by_one_process_each(tmp_path: Path) -> None:
+    claims = [claim_number(tmp_path, wanted) for wanted in (3, 3, 0, 3)]
+    assert [number for number, _ in claims] == [3, 4, 0, 5]
+    os.close(claims[1][1])
+    number, lock = claim_number(tmp_path, 3)
+    assert number == 4
+    for held in (lock, *(claims[index][1] for index in (0, 2, 3))):
+        os.close(held)
+
+
 def test_name_with_a_folder_in_it_has_its_own_neighbours(tmp_path: Path) -> None:
     (tmp_path / "team").mkdir()
     leave(tmp_path / "team", 0, 5)
-    slot = open_slot(tmp_path, f"team/{NAME}_1", 1, step=5, fits=lambda _: True, adopt=True)
+    slot = open_slot(tmp_path, f"team/{NAME}", 1, step=5, rank=lambda _: 0, adopt=True)
     assert slot is not None and slot.number == 0
     slot.close()
 
@@ -232,7 +262,7 @@ def test_processes_that_start_together_never_share_a_folder(start: Start, tmp_pa
         leave(tmp_path, number, 5)
     lines = (
         "tell('ready')\nsys.stdin.readline()\n"
-        f"slot = open_for(1, step=5, fits=lambda state: True, adopt={adopt})\nsys.stdin.read()"
+        f"slot = open_for(1, step=5, rank=lambda state: 0, adopt={adopt})\nsys.stdin.read()"
     )
     children = [start(lines) for _ in range(8)]
     assert [line(child) for child in children] == ["ready"] * 8
@@ -246,7 +276,7 @@ def test_processes_that_start_together_never_share_a_folder(start: Start, tmp_pa
 
 def test_kill_releases_the_folder_though_a_child_of_the_process_lives_on(start: Start, take: Take) -> None:
     child = start(
-        "slot = open_for(0, step=0, fits=bool, adopt=False)\n"
+        "slot = open_for(0, step=0, rank=len, adopt=False)\n"
         "tell(subprocess.Popen(['sleep', '100'], close_fds=False).pid)\n"
         "sys.stdin.read()"
     )
@@ -264,7 +294,7 @@ def test_kill_releases_the_folder_though_a_child_of_the_process_lives_on(start: 
 def test_folder_that_cannot_be_made_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     root = tmp_path / "file"
     root.touch()
-    assert open_slot(root, f"{NAME}_0", 0, step=5, fits=lambda _: True, adopt=True) is None
+    assert open_slot(root, NAME, 0, step=5, rank=lambda _: 0, adopt=True) is None
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith(f"no checkpoints can be kept in {root} (")
@@ -277,7 +307,7 @@ def test_file_system_without_locks_is_told_once(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert open_slot(tmp_path, f"{NAME}_0", 0, step=0, fits=lambda _: True, adopt=False) is None
+    assert open_slot(tmp_path, NAME, 0, step=0, rank=lambda _: 0, adopt=False) is None
     (message,) = caplog.messages
     assert "No locks available" in message and "runs without them" in message
 
@@ -416,7 +446,7 @@ def test_close_gives_up_on_a_disk_that_hangs_and_keeps_the_folder(take: Take, ca
 def test_kill_in_the_middle_of_a_save_loses_nothing_that_was_written(start: Start, take: Take) -> None:
     """Twenty times over one folder, each child going on from what the one before it had saved."""
     lines = """
-slot = open_for(0, step=10**9, fits=lambda state: True, adopt=True)
+slot = open_for(0, step=10**9, rank=lambda state: 0, adopt=True)
 loaded = slot.load(10**9, prefer_latest=True)
 for saved in itertools.count(loaded.state["saved"] + 1 if loaded else 0):
     state = {"saved": saved, "ballast": [saved] * 50_000}
@@ -431,7 +461,7 @@ for saved in itertools.count(loaded.state["saved"] + 1 if loaded else 0):
         time.sleep(chance.uniform(0.0, 0.01))
         child.kill()
         last = [*told, *child.communicate()[0].split()][-1]
-        slot = take(0)
+        slot = take(0, step=10**9, adopt=True)
         loaded = slot.load(10**9, prefer_latest=True)
         assert loaded is not None and loaded.state["saved"] in (int(last), int(last) + 1)
         for path in slot.folder.glob("*.json"):

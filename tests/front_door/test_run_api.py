@@ -47,10 +47,11 @@ def make(make_env: MakeEnv, api: FakeRunApi) -> Make:
 
 
 async def serve(env: TokenEnv) -> int:
-    """Take a problem through BaseEnv's own handling, and return its position."""
+    """Take a problem through BaseEnv's own handling, up to the outbox, and return its position."""
     item = await env.get_next_item()
-    worker = asyncio.create_task(env.handle_env("id"))
-    env.running_items["id"] = {"item": item, "worker": worker, "start_time": 0.0}
+    key = f"item {item.problem.spec.index}"
+    worker = asyncio.create_task(env.handle_env(key))
+    env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
     env.workers.add(worker)
     await asyncio.wait([worker])
     env.workers.discard(worker)
@@ -58,7 +59,7 @@ async def serve(env: TokenEnv) -> int:
 
 
 class Silent:
-    """Keeps requests until they are released."""
+    """Keeps the first request until it is released."""
 
     def __init__(self, env: TokenEnv) -> None:
         self.released = asyncio.Event()
@@ -66,8 +67,9 @@ class Silent:
         answer = env.log.answer
 
         async def wait(request: dict[str, Any]) -> Any:
-            self.asked.set()
-            await self.released.wait()
+            if not self.asked.is_set():
+                self.asked.set()
+                await self.released.wait()
             return await answer(request)
 
         env.log.answer = wait  # type: ignore[method-assign]
@@ -75,8 +77,9 @@ class Silent:
 
 async def start_worker(env: TokenEnv) -> tuple[Any, asyncio.Task[Any]]:
     item = await env.get_next_item()
-    worker = asyncio.create_task(env.handle_env("id"))
-    env.running_items["id"] = {"item": item, "worker": worker, "start_time": 0.0}
+    key = f"item {item.problem.spec.index}"
+    worker = asyncio.create_task(env.handle_env(key))
+    env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
     env.workers.add(worker)
     worker.add_done_callback(env.workers.discard)
     return item, worker
@@ -90,19 +93,22 @@ async def until_something_waits(env: TokenEnv) -> None:
 async def test_groups_reach_run_api_in_the_environments_name(make: Make, api: FakeRunApi) -> None:
     env = await make()
     assert [await serve(env) for _ in range(3)] == [0, 1, 2]
+    await env._outbox.drain(WAIT_S)
     assert [group["env_id"] for group in api.groups] == [env.env_id] * 3
 
 
 async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(make: Make, api: FakeRunApi) -> None:
     env = await make()
     await serve(env)
+    await env._outbox.drain(WAIT_S)
     api.forget()
-    sending = asyncio.create_task(serve(env))
+    await serve(env)
     asking = asyncio.create_task(env.get_status())
     await asyncio.sleep(0.5)
     assert len(api.groups) == 1
     api.step, api.trained = 7, True
-    await asyncio.wait_for(asyncio.gather(asking, sending), WAIT_S)
+    await asyncio.wait_for(asking, WAIT_S)
+    await env._outbox.drain(WAIT_S)
     assert len(api.groups) == 2
     assert (env.curr_step, env.status_dict["current_step"]) == (7, 7)
     assert await serve(env) == 2
@@ -151,7 +157,7 @@ async def test_a_worker_cancelled_for_nothing_puts_its_problem_back(make: Make) 
     item, worker = await start_worker(env)
     await asyncio.sleep(0.05)
     # As BaseEnv does it at a timeout, here by a clock that was set forward.
-    env.running_items.pop("id")
+    env.running_items.clear()
     worker.cancel()
     await asyncio.wait([worker])
     assert env.backlog == [item]
@@ -171,20 +177,23 @@ async def test_a_problem_that_baseenv_puts_back_itself_is_there_once(make: Make)
 
 
 async def test_a_group_that_takes_too_long_is_given_up_and_counted(make: Make) -> None:
-    env = await make(worker_timeout=0.3)
-    Silent(env)
+    env = await make(worker_timeout=0.5)
+    silent = Silent(env)
     _, worker = await start_worker(env)
+    await silent.asked.wait()
+    await serve(env)
     await asyncio.wait([worker])
     assert env.backlog == []
     assert (await env.report())["lost/timed_out"] == 1
 
 
-async def test_a_group_is_not_given_up_while_no_server_is_healthy(make: Make) -> None:
+@pytest.mark.parametrize("healthy", [True, False])
+async def test_a_group_is_not_given_up_while_none_succeeds(make: Make, healthy: bool) -> None:
     env = await make(worker_timeout=0.3)
     silent = Silent(env)
     item, worker = await start_worker(env)
     await silent.asked.wait()
-    env.server.servers[0].server_healthy = False
+    env.server.servers[0].server_healthy = healthy
     await asyncio.wait([worker])
     assert env.backlog == [item]
     assert (await env.report())["lost/timed_out"] == 0
@@ -192,7 +201,7 @@ async def test_a_group_is_not_given_up_while_no_server_is_healthy(make: Make) ->
 
 async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: FakeRunApi) -> None:
     env = await make()
-    api.faults = {"/info": 503}
+    api.faults = {"/status-env": 503}
     _, worker = await start_worker(env)
     await until_something_waits(env)
     worker.cancel()
@@ -238,7 +247,8 @@ async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
     api.checkpoint_dir = str(tmp_path)
     first = await make()
     await serve(first)
-    api.faults = {"/info": 503}
+    await first._outbox.drain(WAIT_S)
+    api.faults = {"/status-env": 503}
     await start_worker(first)
     await until_something_waits(first)
     await first.close()
