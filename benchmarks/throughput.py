@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import importlib
 import itertools
@@ -26,11 +27,13 @@ import multiprocessing
 import os
 import random
 import statistics
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -319,7 +322,8 @@ def _resident_mb(pid: int) -> float:
 def _run(which: str, load: Load, answer: Any) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory() as folder:
+    # Some of the library's generators print, and stdout is for the result.
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         os.chdir(folder)  # dumps go here, and some of the library's generators touch files
         gc.collect()
         if which == "isolation":
@@ -341,14 +345,14 @@ def _in_fresh_process(which: str, load: Load) -> Any:
 
 
 def measure_dumps(load: Load) -> dict[str, Any]:
-    """What dumping every group leaves of the throughput; the order alternates, so that a drift cancels."""
+    """What dumping every group leaves of the throughput: the median of pairs, whose order alternates."""
     rates: dict[bool, list[float]] = {False: [], True: []}
     for pair in range(DUMP_PAIRS):
         for dumping in (False, True) if pair % 2 == 0 else (True, False):
             figures: Figures = _in_fresh_process("environment", replace(load, dump_rollouts=dumping))
             rates[dumping].append(figures.groups_per_s)
     return {
-        "of_default": round(statistics.median(rates[True]) / statistics.median(rates[False]), 3),
+        "of_default": round(statistics.median(map(truediv, rates[True], rates[False])), 3),
         "groups_per_s_with": rates[True],
         "groups_per_s_without": rates[False],
     }

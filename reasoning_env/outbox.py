@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .background import encode_group
-from .run_api import FAULTS, NeverSent, RunApi, RunApiError
+from .run_api import FAULTS, NeverSent, RunApi, RunApiError, as_mapping
 from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ class Outbox:
         while batch:
             try:
                 if batch[0].tried:
-                    if not await self._has_trainer():
+                    if await self._has_no_trainer():
                         await self._undo(batch)
                         return
                     arrived = await self._arrived(batch, before)
@@ -229,7 +229,7 @@ class Outbox:
                 if not self._registered.is_set():
                     return
                 await self._post(batch)
-                if not await self._has_trainer():
+                if await self._was_emptied():
                     await self._undo(batch)
                     return
             except RunApiError as error:
@@ -269,9 +269,16 @@ class Outbox:
                 entry.tried = False
             raise
 
-    async def _has_trainer(self) -> bool:
-        info = json.loads(await self._run_api.request("GET", "/info"))
-        return not isinstance(info, dict) or info.get("batch_size") != -1
+    async def _was_emptied(self) -> bool:
+        """Whether run-api says that it had no trainer when it took the groups a moment ago."""
+        try:
+            return await self._has_no_trainer()
+        except (RunApiError, *FAULTS, NeverSent):
+            return False  # it was there when it took them
+
+    async def _has_no_trainer(self) -> bool:
+        info = as_mapping("/info", ("batch_size",), await self._run_api.request("GET", "/info"))
+        return bool(info["batch_size"] == -1)
 
     async def _undo(self, batch: list[_Entry]) -> None:
         """Empty a run-api without a trainer: it was emptied, or restarted, at the moment at which it got these groups.

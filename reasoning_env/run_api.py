@@ -123,7 +123,7 @@ class RunApi:
             if error.status == 500:
                 return None
             raise
-        return _checked("/status-env", STATUS_KEYS, reply)
+        return as_mapping("/status-env", STATUS_KEYS, reply)
 
     async def disconnect(self, env_id: int) -> None:
         """Say that the environment leaves; raises what `request` raises."""
@@ -146,7 +146,7 @@ class RunApi:
         """
         while True:
             try:
-                reply = _checked(path, keys, await self._patiently(self.request(method, path, body)))
+                reply = as_mapping(path, keys, await self._patiently(self.request(method, path, body)))
             except RunApiError as error:
                 if error.status in statuses:
                     self.note_presence()
@@ -165,7 +165,8 @@ class RunApi:
         self._untrained.note("waiting for a trainer to register at run-api and to ask for a batch")
 
     def note_absence(self, error: Exception) -> None:
-        self._away = self._away or not isinstance(error, RunApiError)
+        # A connection that breaks may have been meant for a run-api that lives on; one that is refused tells more.
+        self._away = self._away or isinstance(error, NeverSent)
         kind = "" if isinstance(error, (NeverSent, RunApiError)) else f"{type(error).__name__}: "
         self._absent.note(f"waiting for run-api at {self.url} ({kind}{error})")
 
@@ -194,7 +195,7 @@ class RunApi:
             yield session
 
 
-def _checked(path: str, keys: Sequence[str], reply: bytes) -> dict[str, Any]:
+def as_mapping(path: str, keys: Sequence[str], reply: bytes) -> dict[str, Any]:
     """The reply as a mapping; raises RunApiError where it lacks one of the keys."""
     try:
         parsed = json.loads(reply)

@@ -1,0 +1,311 @@
+"""Several environments at one run-api: groups a second, shares, what each costs, and what run-api can take.
+
+`python -m benchmarks.instances [--instances 1,2,4] [--seconds 20]` starts that many environments at the same moment
+with the same settings, each a process with its workers, and counts what the trainer gets. Inference is
+`_canned_policy`, one process that stands for a GPU fleet, so that the environments are what is measured. The settings:
+
+- `ceiling`: cheap tasks, and completions that come at once. Main processes and run-api are the limit.
+- `mix`: uniform over all tasks, and completions that come at once. Generating and scoring are the limit.
+- `long`: as `ceiling`, with completions of 2000 tokens. run-api is the limit.
+- `paced`: uniform over all tasks, completions take 2 s, 16 groups under way in each environment. Nothing is the limit,
+  and throughput should grow with the number of environments; here it is also looked for problems that came twice.
+
+Groups have 8 completions, of 200 tokens but for `long`. Groups without a signal are sent too, so that each one that is
+scored counts. Processor time is in milliseconds a group: of the main processes, of their workers, of run-api and of
+inference. `run_api` is the processor time of one request of each kind, with nothing else going on: 1000 divided by it
+is what one run-api can do in a second.
+
+Prints one line of JSON; progress goes to stderr. Needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gzip
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from reasoning_env.workers.task_names import KNOWN_TASKS
+from tests.e2e.processes import TOKENIZER, Run, Runs, runs_under, wait_until
+from tests.process_table import descendants, is_alive
+
+from ._line import TASKS, Environment, Trainer
+from ._servers import HOST, lasting_port
+from ._usage import cpu_s, proportional_mb, resident_mb
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUP_SIZE = 8
+PROMPT_TOKENS = 100
+COMPLETION_TOKENS = 200
+BATCH_SIZE = 64
+MAX_BATCHES_OFFPOLICY = 64
+"""So many that the queue at run-api never holds an environment back."""
+WARM_UP_S = 8.0
+START_TIMEOUT_S = 180.0
+REQUESTS = 200
+LIST_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What environments are given to do."""
+
+    tasks: str
+    latency_s: float
+    workers: int
+    tokens: int = COMPLETION_TOKENS
+    debug_logging: bool = False
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "ceiling": Setting(TASKS, 0.0, 64),
+    "mix": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 0.0, 64),
+    "long": Setting(TASKS, 0.0, 16, tokens=10 * COMPLETION_TOKENS),
+    "paced": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 2.0, 16, debug_logging=True),
+}
+
+
+class Site:
+    """A run-api with a trainer, inference, and environments that were started together."""
+
+    def __init__(self, runs: Runs, setting: Setting, instances: int) -> None:
+        self.run_api, url = _start_run_api(runs)
+        port = lasting_port()
+        words = ["-m", "benchmarks._canned_policy", "--port", port, "--latency-s", setting.latency_s]
+        words += ["--tokens", setting.tokens]
+        self.policy = runs.start("policy", [sys.executable, *map(str, words)], cwd=ROOT)
+        self.trainer = Trainer(url, batch_size=BATCH_SIZE, max_token_len=4096)
+        self.environments = [
+            Environment(runs.start_environment(f"environment-{number}", *_options(setting, url, port)))
+            for number in range(instances)
+        ]
+
+    def everyone_delivers(self) -> bool:
+        for environment in self.environments:
+            assert environment.running, f"an environment has ended; its log ends with\n{environment.log[-2000:]}"
+        return len({group.env_id for group in list(self.trainer.received)}) == len(self.environments)
+
+
+def _start_run_api(runs: Runs) -> tuple[Run, str]:
+    """The process and its URL, when it answers."""
+    port = lasting_port()
+    command = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", HOST, "--port", str(port)]
+    run_api = runs.start("run-api", command)
+
+    def answers() -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+            return True
+        return False
+
+    wait_until(answers, START_TIMEOUT_S, "the start of run-api")
+    return run_api, f"http://{HOST}:{port}"
+
+
+def _options(setting: Setting, run_api: str, policy_port: int) -> list[str]:
+    settings = {
+        "env.rollout_server_url": run_api,
+        "env.tokenizer_name": TOKENIZER,
+        "env.tasks": setting.tasks,
+        "env.group_size": GROUP_SIZE,
+        "env.max_token_length": 4096,
+        "env.max_num_workers": setting.workers,
+        "env.max_batches_offpolicy": MAX_BATCHES_OFFPOLICY,
+        "env.total_steps": 1_000_000,
+        "env.steps_per_eval": 0,
+        "env.ensure_scores_are_not_same": False,
+        "env.use_wandb": False,
+        "env.debug_logging": setting.debug_logging,
+        "openai.server_type": "vllm",
+        "openai.base_url": f"http://{HOST}:{policy_port}/v1",
+        "openai.model_name": "canned",
+        "openai.api_key": "x",
+    }
+    return ["serve", *(f"--{name}={value}" for name, value in settings.items())]
+
+
+@contextlib.contextmanager
+def site(setting: Setting, instances: int) -> Iterator[Site]:
+    with tempfile.TemporaryDirectory() as folder, runs_under(Path(folder)) as runs:
+        started = Site(runs, setting, instances)
+        try:
+            wait_until(started.everyone_delivers, START_TIMEOUT_S, f"the first group of each of {instances}")
+            yield started
+        finally:
+            started.trainer.close()
+
+
+# ---------------------------------------------------------------------------- environments
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Processor time in seconds at one moment, by process id, of programs by name."""
+
+    at: float
+    by_program: Mapping[str, Mapping[int, float]]
+
+
+def measure(setting: Setting, instances: int, seconds: float) -> dict[str, Any]:
+    """The figures of so many environments over so many seconds."""
+    with site(setting, instances) as running:
+        time.sleep(WARM_UP_S)
+        first, before = len(running.trainer.received), _spent(running)
+        time.sleep(seconds)
+        groups, after = running.trainer.received[first:], _spent(running)
+        return _figures(running, groups, before, after)
+
+
+def _spent(running: Site) -> Spent:
+    mains = [environment.pid for environment in running.environments]
+    workers = [process.pid for pid in mains for process in descendants(pid) if is_alive(process)]
+    programs = {
+        "main": mains,
+        "workers": workers,
+        "run_api": [running.run_api.process.pid],
+        "inference": [running.policy.process.pid],
+    }
+    return Spent(time.monotonic(), {name: _spent_by(pids) for name, pids in programs.items()})
+
+
+def _spent_by(pids: Sequence[int]) -> dict[int, float]:
+    spent = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # a worker that has just been replaced
+            spent[pid] = cpu_s(pid)
+    return spent
+
+
+def _figures(running: Site, groups: Sequence[Any], before: Spent, after: Spent) -> dict[str, Any]:
+    took = after.at - before.at
+    shares = Counter(group.env_id for group in groups)
+    mains = [environment.pid for environment in running.environments]
+    trees = [[pid, *(process.pid for process in descendants(pid) if is_alive(process))] for pid in mains]
+    figures = {
+        "groups_per_s": round(len(groups) / took, 1),
+        "shares": [round(count / len(groups), 3) for _, count in sorted(shares.items())],
+        "cpu_ms_per_group": {
+            name: round(1000 * _difference(after.by_program[name], before.by_program[name]) / len(groups), 2)
+            for name in after.by_program
+        },
+        "cores_used": round(
+            sum(_difference(after.by_program[name], before.by_program[name]) for name in after.by_program) / took, 2
+        ),
+        "main_process_mb": [round(resident_mb(pid)) for pid in mains],
+        "with_workers_mb": [round(proportional_mb(tree)) for tree in trees],
+    }
+    served = [problem for environment in running.environments for problem in environment.handed_out()]
+    if served:
+        distinct = {(problem.task, problem.seed, problem.params) for problem in served}
+        figures |= {"problems": len(served), "repeated": len(served) - len(distinct)}
+    return figures
+
+
+def _difference(after: Mapping[int, float], before: Mapping[int, float]) -> float:
+    # A worker that was replaced in between counts from its start; what its predecessor used is left out.
+    return sum(spent - before.get(pid, 0.0) for pid, spent in after.items())
+
+
+# ---------------------------------------------------------------------------- run-api
+
+
+def measure_run_api(completion_tokens: int) -> dict[str, float]:
+    """Milliseconds of processor time that run-api spends on a request of each kind, for completions of that length."""
+    with tempfile.TemporaryDirectory() as folder, runs_under(Path(folder)) as runs:
+        run_api, url = _start_run_api(runs)
+        return asyncio.run(_ask_everything(run_api.process.pid, url, completion_tokens))
+
+
+async def _ask_everything(pid: int, url: str, completion_tokens: int) -> dict[str, float]:
+    group = _group(completion_tokens)
+    timeout = aiohttp.ClientTimeout(total=120)
+    async with aiohttp.ClientSession(url, timeout=timeout) as session:
+
+        async def cost(requests: int, method: str, path: str, body: Any, units: int = 1) -> float:
+            data = gzip.compress(json.dumps(body).encode(), compresslevel=1)
+            headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+            spent = cpu_s(pid)
+            for _ in range(requests):
+                async with session.request(method, path, data=data, headers=headers) as reply:
+                    assert reply.status == 200, await reply.text()
+                    await reply.read()
+            return round(1000 * (cpu_s(pid) - spent) / requests / units, 3)
+
+        registration = {**Trainer.DEFAULTS, "batch_size": BATCH_SIZE, "max_token_len": 2**20}
+        await cost(1, "POST", "/register", registration)
+        await cost(1, "GET", "/batch", {})  # before that no environment may register
+        environment = {"max_token_length": 2**20, "desired_name": "bench", "weight": 1.0, "group_size": GROUP_SIZE}
+        await cost(1, "POST", "/register-env", environment)
+        costs = {"status_of_empty_queue": await cost(REQUESTS, "GET", "/status-env", {"env_id": 0})}
+        costs["group"] = await cost(REQUESTS, "POST", "/scored_data", group)
+        lists = REQUESTS // LIST_LENGTH
+        costs["group_of_a_list"] = await cost(
+            lists, "POST", "/scored_data_list", [group] * LIST_LENGTH, units=LIST_LENGTH
+        )
+        costs["status"] = await cost(REQUESTS, "GET", "/status-env", {"env_id": 0})
+        batches = 2 * REQUESTS * GROUP_SIZE // BATCH_SIZE
+        costs["group_of_a_batch"] = await cost(batches, "GET", "/batch", {}, units=BATCH_SIZE // GROUP_SIZE)
+        return costs
+
+
+def _group(completion_tokens: int) -> dict[str, Any]:
+    tokens = [7 + number % 1000 for number in range(PROMPT_TOKENS + completion_tokens)]
+    masks = [-100] * PROMPT_TOKENS + tokens[PROMPT_TOKENS:]
+    return {
+        "tokens": [tokens] * GROUP_SIZE,
+        "masks": [masks] * GROUP_SIZE,
+        "scores": [float(number) for number in range(GROUP_SIZE)],
+        "inference_logprobs": [[-0.123456] * completion_tokens] * GROUP_SIZE,
+        "overrides": [{}] * GROUP_SIZE,
+        "env_id": 0,
+    }
+
+
+# ---------------------------------------------------------------------------- the whole
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _measure_setting(name: str, counts: Sequence[int], seconds: float) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for count in counts:
+        figures = measure(SETTINGS[name], count, seconds)
+        single = results.get("1", {}).get("groups_per_s")
+        if single:
+            figures["of_single"] = round(figures["groups_per_s"] / single, 2)
+        results[str(count)] = figures
+        _tell(f"{name}, {count}: {json.dumps(figures)}")
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", default="1,2,4", help="how many environments, one number after the other")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long each is measured")
+    parser.add_argument("--settings", default=",".join(SETTINGS), help="which of the settings")
+    options = parser.parse_args()
+    counts = [int(word) for word in options.instances.split(",")]
+    run_api = {f"{tokens}_tokens": measure_run_api(tokens) for tokens in (COMPLETION_TOKENS, 10 * COMPLETION_TOKENS)}
+    _tell(f"run_api: {json.dumps(run_api)}")
+    result = {"benchmark": "instances", "cores": os.cpu_count(), "run_api": run_api}
+    for name in options.settings.split(","):
+        result[name] = _measure_setting(name, counts, options.seconds)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

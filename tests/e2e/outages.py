@@ -1,0 +1,143 @@
+"""Faults of a line as tests see them: how soon groups came again, what was said, and what became of every group."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from benchmarks._line import Environment, Line, LogLine, wait_until
+
+T = TypeVar("T")
+
+RECOVERY_S = 10.0
+"""The promise: so long after the end of a fault groups arrive again."""
+START_S = 30.0
+"""What a start takes at most on a busy machine, Atropos' own pause of 5 s included."""
+HANDFUL = 6
+"""Lines of the log that a fault may cost."""
+STEADILY = 5
+"""Groups that arrive before a fault counts as over; the first of them may have been under way when it began."""
+QUIET = {"debug_logging": True, "progress_interval_s": 3600, "steps_per_eval": 0}
+"""Settings under which the log holds what happens to each group and nothing of progress; nothing is evaluated."""
+
+_SCORED = re.compile(r" ProblemSpec\(.*?index=(\d+), .*\) at level .*: scores \((.*?),?\) \((\w+)\)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A fault that is over.
+
+    `recovery_s` is the time from its end to the first group that arrived at run-api, `longest_gap_s` the longest time
+    without one from its begin on. `lines` holds what the environment logged from the begin until groups came steadily.
+    """
+
+    recovery_s: float
+    longest_gap_s: float
+    lines: tuple[LogLine, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(f"{line.level} {line.text}" for line in self.lines)
+
+
+def ride_out(
+    line: Line, environment: Environment, begin: Callable[[], None], end: Callable[[], None], duration_s: float
+) -> Outage:
+    """Cause a fault, end it after a while, and wait until groups arrive again."""
+    mark, began = environment.mark(), time.monotonic()
+    begin()
+    time.sleep(duration_s)
+    ended = time.monotonic()
+    end()
+    wait_for_groups(line, count=STEADILY, since=ended)
+    times = [began, *(delivery.at for delivery in line.gateway.delivered if delivery.at > began)]
+    return Outage(
+        recovery_s=next(at for at in times if at > ended) - ended,
+        longest_gap_s=max(later - earlier for earlier, later in pairwise(times)),
+        lines=tuple(environment.lines(mark)),
+    )
+
+
+def wait_for_groups(line: Line, *, count: int = 1, since: float = 0.0, timeout_s: float = 60.0) -> None:
+    """Wait until so many groups have arrived at run-api since a time."""
+    wait_until(
+        lambda: sum(delivery.at > since for delivery in list(line.gateway.delivered)) >= count, timeout_s, "a delivery"
+    )
+
+
+def wait_for_words(environment: Environment, words: str, timeout_s: float = 90.0) -> None:
+    """Wait until the log says something."""
+    wait_until(lambda: words in environment.log, timeout_s, f"'{words}' in the log")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A group that was scored: its position in the stream, its scores, and whether it carries a signal (`kept`)."""
+
+    index: int
+    scores: tuple[float, ...]
+    outcome: str
+
+
+def scored(environment: Environment) -> list[Scored]:
+    """All groups in the order in which they were scored."""
+    return [
+        Scored(int(index), tuple(json.loads(f"[{scores}]")), outcome)
+        for index, scores, outcome in _SCORED.findall(environment.log)
+    ]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the problems of an environment that served alone and was stopped by SIGTERM.
+
+    Problems are named by their positions; `kept` and `delivered` are the scores of groups, in order.
+    """
+
+    exit_code: int
+    never_scored: tuple[int, ...]
+    scored_twice: tuple[int, ...]
+    delivered_twice: int
+    kept: tuple[tuple[float, ...], ...]
+    delivered: tuple[tuple[float, ...], ...]
+
+
+def settle(line: Line, environment: Environment) -> Account:
+    """Stop an environment and account for its groups."""
+    exit_code = environment.terminate()
+    groups = scored(environment)
+    times = Counter(group.index for group in groups)
+    keys = [delivery.key for delivery in line.gateway.delivered]
+    return Account(
+        exit_code=exit_code,
+        never_scored=tuple(sorted({problem.index for problem in environment.handed_out()} - times.keys())),
+        scored_twice=tuple(index for index, count in times.items() if count > 1),
+        delivered_twice=len(keys) - len(set(keys)),
+        kept=tuple(group.scores for group in groups if group.outcome == "kept"),
+        delivered=tuple(delivery.scores for delivery in line.gateway.delivered),
+    )
+
+
+def check_account(account: Account) -> None:
+    """Everything that was handed out was scored once, and everything worth sending arrived once and in order."""
+    assert account.never_scored == ()
+    assert account.scored_twice == ()
+    assert account.delivered_twice == 0
+    assert Counter(account.kept) == Counter(account.delivered)
+    assert account.kept == account.delivered
+    assert account.exit_code == 143
+
+
+@contextmanager
+def all_at_once(scenarios: Mapping[str, Callable[[], T]]) -> Iterator[Mapping[str, Future[T]]]:
+    """Run scenarios at the same time, on threads; each future's `result()` gives or raises what its scenario did."""
+    with ThreadPoolExecutor(len(scenarios)) as executor:
+        yield {name: executor.submit(scenario) for name, scenario in scenarios.items()}

@@ -1,0 +1,154 @@
+"""Inference servers that are not there, go away, are slow, or answer with errors or nonsense."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks._line import line_under
+
+from .outages import (
+    HANDFUL,
+    QUIET,
+    RECOVERY_S,
+    START_S,
+    Account,
+    Outage,
+    all_at_once,
+    check_account,
+    ride_out,
+    settle,
+    wait_for_groups,
+    wait_for_words,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+LATENCY_S = 0.2
+LONG_S = 30.0
+SHORT_S = 8.0
+SLOW_S = 4.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What happened to a line: its outages by name, and the account of its groups."""
+
+    outages: Mapping[str, Outage]
+    account: Account
+    taken_over: int = 0
+    """Generations of the other server while one of two was down."""
+
+
+def gone(folder: Path) -> Seen:
+    """The only server is not there at the start, and away for half a minute later."""
+    with line_under(folder, latency_s=LATENCY_S) as line:
+        line.policy.down()
+        line.start_trainer()
+        environment = line.start_environment("environment", **QUIET)
+        start = partial(wait_for_words, environment, "waiting for an inference server")
+        at_start = ride_out(line, environment, start, line.policy.up, SHORT_S)
+        wait_for_groups(line, count=10)
+        later = ride_out(line, environment, line.policy.down, line.policy.up, LONG_S)
+        return Seen({"missing at the start": at_start, "gone": later}, settle(line, environment))
+
+
+def faulty(folder: Path) -> Seen:
+    """The only server answers, and none of it is good."""
+    with line_under(folder, latency_s=LATENCY_S) as line:
+        line.start_trainer()
+        environment = line.start_environment("environment", server_type="openai", **QUIET)
+        wait_for_groups(line, count=10)
+        policy = line.policy
+        outages = {
+            "errors": ride_out(line, environment, policy.errors, policy.ok, SHORT_S),
+            "garbage": ride_out(line, environment, policy.garbage, policy.ok, SHORT_S),
+            "slow": ride_out(line, environment, partial(policy.slow, SLOW_S), policy.ok, SHORT_S),
+        }
+        return Seen(outages, settle(line, environment))
+
+
+def one_of_two(folder: Path, server_type: str) -> Seen:
+    """One of two servers goes down, and later answers with errors."""
+    with line_under(folder, latency_s=LATENCY_S) as line:
+        line.start_trainer()
+        bad, good = line.policy, line.add_policy(latency_s=LATENCY_S, seed=2)
+        environment = line.start_environment("environment", server_type=server_type, **QUIET)
+        wait_for_groups(line, count=10)
+        before = good.generations
+        down = ride_out(line, environment, bad.down, bad.up, SHORT_S)
+        taken_over = good.generations - before
+        time.sleep(2)
+        errors = ride_out(line, environment, bad.errors, bad.ok, SHORT_S)
+        return Seen({"one down": down, "one with errors": errors}, settle(line, environment), taken_over)
+
+
+SCENARIOS: Mapping[str, Callable[[Path], Seen]] = {
+    "gone": gone,
+    "faulty": faulty,
+    "two vllm": partial(one_of_two, server_type="vllm"),
+    "two openai": partial(one_of_two, server_type="openai"),
+}
+ALL_AWAY = [("gone", "missing at the start"), ("gone", "gone"), *(("faulty", name) for name in ("errors", "garbage"))]
+ONE_AWAY = [(pair, name) for pair in ("two vllm", "two openai") for name in ("one down", "one with errors")]
+OUTAGES = [*ALL_AWAY, ("faulty", "slow"), *ONE_AWAY]
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[Seen]]]:
+    started = {name: partial(work, tmp_path_factory.mktemp("line")) for name, work in SCENARIOS.items()}
+    with all_at_once(started) as futures:
+        yield futures
+
+
+each_outage = pytest.mark.parametrize(("scenario", "fault"), OUTAGES)
+each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
+
+
+@each_outage
+def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
+    outage = seen[scenario].result().outages[fault]
+    print(f"{fault}: groups after {outage.recovery_s:.2f} s, {len(outage.lines)} lines")
+    assert outage.recovery_s < (START_S if fault == "missing at the start" else RECOVERY_S), outage.text
+
+
+@each_outage
+def test_a_fault_costs_a_handful_of_lines(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
+    outage = seen[scenario].result().outages[fault]
+    if fault != "missing at the start":  # whose lines are those of a start as well
+        assert len(outage.lines) <= HANDFUL, outage.text
+
+
+@pytest.mark.parametrize(("scenario", "fault"), ALL_AWAY[1:])
+def test_a_warning_says_when_completions_fail_and_a_line_when_they_arrive_again(
+    seen: Mapping[str, Future[Seen]], scenario: str, fault: str
+) -> None:
+    levels = [line.level for line in seen[scenario].result().outages[fault].lines]
+    # More than once where some that were asked for before the fault arrive after others have failed.
+    assert levels
+    assert levels == ["WARNING", "INFO"] * (len(levels) // 2)
+
+
+@pytest.mark.parametrize(("scenario", "fault"), ONE_AWAY)
+def test_groups_go_on_while_one_of_two_servers_is_away(
+    seen: Mapping[str, Future[Seen]], scenario: str, fault: str
+) -> None:
+    outage = seen[scenario].result().outages[fault]
+    print(f"{scenario}, {fault}: the longest time without a group was {outage.longest_gap_s:.2f} s")
+    assert outage.longest_gap_s < SHORT_S / 2, outage.text
+
+
+@pytest.mark.parametrize("scenario", ["two vllm", "two openai"])
+def test_the_other_server_takes_the_work(seen: Mapping[str, Future[Seen]], scenario: str) -> None:
+    assert seen[scenario].result().taken_over >= 10
+
+
+@each_scenario
+def test_no_group_is_lost_or_delivered_twice(seen: Mapping[str, Future[Seen]], scenario: str) -> None:
+    check_account(seen[scenario].result().account)
