@@ -8,7 +8,6 @@ other. Everything here runs on one event loop; whatever is slow is done by worke
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import math
@@ -55,12 +54,8 @@ OUTAGE_LIMIT_S = 30.0
 """How long `process` and `evaluate` wait for a server that is gone, where no setting says otherwise."""
 SAVE_INTERVAL_S = 10.0
 """How often the state is saved beside the trainer's checkpoints, for an environment that is killed."""
-DISCONNECT_TIMEOUT_S = 3.0
 LEAST_DRAIN_S = 3.0
 """How long groups on their way to run-api get in any case when the environment ends."""
-TRAINER_PATIENCE_S = 60.0
-"""How long a whole batch may lie at run-api before it is said that the trainer takes none."""
-MAX_REGISTRATION_PAUSE_S = 8.0
 DUMP_PATIENCE_S = 10.0
 """How long a disk may take for a group before groups go on without it."""
 ALMOST = 0.9
@@ -150,7 +145,19 @@ class ReasoningGymEnv(BaseEnv):
                 jsonlines.open(self.config.data_path_to_save_groups, "w", flush=True)
             )
         self._run_api = core.RunApi(config.rollout_server_url)
-        self._outbox: core.Outbox | None = None
+        self._outbox = core.Outbox(
+            self._run_api,
+            ready=self._dumped,
+            on_loss=lambda: self._metrics.record_loss(core.Loss.UNDELIVERED),
+        )
+        entry = {
+            "max_token_length": config.max_token_length,
+            "desired_name": config.wandb_name,
+            "weight": config.inference_weight,
+            "min_batch_allocation": config.min_batch_allocation,
+            "group_size": config.group_size,
+        }
+        self._attendance = core.Attendance(self._run_api, entry, self._outbox)
         self.env_id = 0
         self._backend: _Backend | None = None
         self._task_stream: core.TaskStream | None = None
@@ -163,11 +170,6 @@ class ReasoningGymEnv(BaseEnv):
         self._failures_in_a_row = 0
         self._fatal: core.ReasoningEnvError | None = None
         self._told: set[str] = set()
-        self._registration: dict[str, Any] = {}
-        self._untrained = core.Trouble(logger)
-        self._unknown = core.Trouble(logger)
-        self._batch_waits_since = time.monotonic()
-        self._interruptions = 0
         self._checkpoint_data: dict[str, Any] = {}
         self._stuck_dump: Future[None] | None = None
         self._raise_evaluation_errors = False
@@ -234,8 +236,8 @@ class ReasoningGymEnv(BaseEnv):
         Safe to call twice.
         """
         deadline = time.monotonic() + self.config.shutdown_grace_s
-        steps = [self._stop_working, lambda: self._stop_sending(deadline), self._stop_keeping, self._disconnect]
-        steps += [self._stop_generating, self._stop_writing]
+        steps = [self._stop_working, lambda: self._stop_sending(deadline), self._stop_keeping]
+        steps += [self._attendance.say_goodbye, self._stop_generating, self._stop_writing]
         if not self._closing:
             steps.insert(0, self._finish_in_flight)
         for step in steps:
@@ -270,13 +272,11 @@ class ReasoningGymEnv(BaseEnv):
             self._background.clear()
 
     async def _stop_sending(self, deadline: float) -> None:
-        if self._outbox is None:
-            return
         await self._outbox.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
         await self._outbox.close()
-        folder = self._started().keeper.folder
         waiting = self._outbox.stats.waiting
-        if waiting and folder is not None:
+        folder = self._backend.keeper.folder if waiting and self._backend is not None else None
+        if folder is not None:
             logger.info("%d scored groups could not be delivered; they are kept in %s", waiting, folder)
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are lost: there is no checkpoint_dir", waiting)
@@ -290,16 +290,6 @@ class ReasoningGymEnv(BaseEnv):
                 logger.info("%d problems are put back; a resumed run serves them first", len(self._handed_out))
             self._save(self.curr_step, latest=True)
         await asyncio.to_thread(keeper.close)
-
-    async def _disconnect(self) -> None:
-        if not self._registration:
-            return
-        self._registration = {}
-        try:
-            await core.finish_within(self._run_api.disconnect(self.env_id), DISCONNECT_TIMEOUT_S)
-            logger.info("disconnected from run-api")
-        except Exception as error:  # it may be gone; the end goes on without it
-            logger.info("run-api could not be told that this environment ends: %s: %s", type(error).__name__, error)
 
     async def _stop_generating(self) -> None:
         if self._stream is not None:
@@ -383,11 +373,12 @@ class ReasoningGymEnv(BaseEnv):
         Raises ConfigError for a checkpoint of another seed or task selection, and ServerError when something else than
         run-api answers.
         """
-        await self._register()
-        self.wandb_prepend = self._registration["wandb_name"]
-        self.checkpoint_dir = self._registration["checkpoint_dir"]
+        registration = await self._attendance.register()
+        self._note_registration(registration)
+        self.wandb_prepend = registration.wandb_name
+        self.checkpoint_dir = registration.checkpoint_dir
         if self.config.total_steps == -1:
-            self.config.total_steps = self._registration["num_steps"]
+            self.config.total_steps = registration.num_steps
             if self.config.total_steps == -1:
                 raise core.ConfigError("neither env.total_steps nor the trainer sets a number of steps")
         # Each environment at one run-api has a number of its own, and with it a stream of its own.
@@ -397,13 +388,8 @@ class ReasoningGymEnv(BaseEnv):
             await asyncio.to_thread(self.load_checkpoint)
         self._instance = await asyncio.to_thread(self._started().keeper.claim_instance, self._instance)
         self._start_stream()
-        self._outbox = core.Outbox(
-            self._run_api,
-            ready=self._dumped,
-            on_loss=lambda: self._metrics.record_loss(core.Loss.UNDELIVERED),
-            state=self._resume.get("outbox", ()),
-        )
-        self._outbox.open(self.env_id)
+        self._outbox.restore(self._resume.get("outbox", ()))
+        self._attendance.deliver()
         if self._started().keeper.folder is not None:
             self._background.append(asyncio.create_task(self._save_regularly()))
 
@@ -413,48 +399,10 @@ class ReasoningGymEnv(BaseEnv):
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
         self._started().keeper.open(folder, self.wandb_prepend or f"{ENV_NAME}_0", step=self.curr_step)
 
-    async def _register(self) -> None:
-        self._registration = await self._run_api.register(
-            {
-                "max_token_length": self.config.max_token_length,
-                "desired_name": self.config.wandb_name,
-                "weight": self.config.inference_weight,
-                "min_batch_allocation": self.config.min_batch_allocation,
-                "group_size": self.config.group_size,
-            }
-        )
-        self.env_id = self._registration["env_id"]
-        self.curr_step = self._registration["starting_step"]
-        self.checkpoint_interval = self._registration["checkpoint_interval"]
-        self._interruptions = self._run_api.interruptions
-        logger.info("registered at run-api with the number %d, at step %d", self.env_id, self.curr_step)
-
-    async def _register_again(self, pause_s: float) -> None:
-        assert self._outbox is not None, "register_env() comes first"
-        self._outbox.hold()
-        if pause_s:
-            self._unknown.note(
-                f"run-api does not tell the state of environment {self.env_id}, though it has just registered; "
-                f"with no inference_weight above 0 (here {self.config.inference_weight:g}) it never does"
-            )
-        else:
-            logger.warning(
-                "run-api was away or emptied, and may not know this environment any more; it registers again"
-            )
-        await asyncio.sleep(pause_s)
-        old = self.env_id
-        await self._register()
-        if self.env_id > old:  # run-api still has the old entry, which would go on to have a share of the work
-            with contextlib.suppress(Exception):
-                await self._run_api.disconnect(old)
-        while (await self._run_api.info())["batch_size"] == -1:
-            self._unknown.note(
-                "run-api takes no trainer, because it was given a group before one had registered; empty it by "
-                f"{self.config.rollout_server_url}/reset_data, or restart it, and start the trainer again"
-            )
-            await asyncio.sleep(1.0)
-        await self.get_server_info()
-        self._outbox.open(self.env_id)
+    def _note_registration(self, registration: core.Registration) -> None:
+        self.env_id = registration.env_id
+        self.curr_step = registration.starting_step
+        self.checkpoint_interval = registration.checkpoint_interval
 
     async def get_server_info(self) -> None:
         info = await self._run_api.info()
@@ -472,35 +420,20 @@ class ReasoningGymEnv(BaseEnv):
 
     async def get_status(self) -> None:
         """As BaseEnv's, but waiting for a run-api that is gone, and registering again at one that has forgotten us."""
-        pause_s = 0.0
-        while (status := await self._run_api.status(self.env_id)) is None or self._may_be_forgotten():
-            await self._register_again(pause_s)
-            pause_s = min(2 * pause_s + 1.0, MAX_REGISTRATION_PAUSE_S)
-        self._unknown.over("run-api tells the state again")
-        self.status_dict = status
+
+        async def registered(registration: core.Registration) -> None:
+            self._note_registration(registration)
+            await self.get_server_info()
+
+        status = self.status_dict = await self._attendance.status(registered)
         per_server = self.config.max_num_workers_per_node * len(self.server.servers)
         self.max_num_workers = per_server if self.config.max_num_workers == -1 else self.config.max_num_workers
         await self.server.update_weight(status["env_weight"])
-        self._watch_trainer()
-
-    def _may_be_forgotten(self) -> bool:
-        """Whether another environment may have this one's number by now, so that the state was not of this one."""
-        assert self._outbox is not None, "register_env() comes first"
-        return not self._outbox.is_open or self._run_api.interruptions != self._interruptions
-
-    def _watch_trainer(self) -> None:
-        """Say when groups wait at run-api and nobody takes them."""
-        waiting = self.status_dict["queue_size"] * self.config.group_size
-        now = time.monotonic()
-        if waiting < self.config.batch_size or self.status_dict["current_step"] != self.curr_step:
-            self._batch_waits_since = now
-            self._untrained.over("the trainer takes batches again")
-        elif now - self._batch_waits_since > TRAINER_PATIENCE_S:
-            self._untrained.note(f"waiting for the trainer: {waiting} sequences lie at run-api, and it takes none")
+        whole_batch = status["queue_size"] * self.config.group_size >= self.config.batch_size
+        self._attendance.watch_trainer(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
     async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
         """Hand over to the outbox, which loses nothing, and wait for the delivery only where many groups wait."""
-        assert self._outbox is not None, "register_env() comes first"
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
         delivered = [self._outbox.put(group) for group in groups]
         if self._outbox.stats.waiting > self.max_num_workers:
@@ -822,7 +755,7 @@ class ReasoningGymEnv(BaseEnv):
             pool = self._backend.pool
             stream = self._stream.stats if self._stream else None
             dumps = None if self._dumper is None else self._dumper.stats()
-            delivery = None if self._outbox is None else self._outbox.stats
+            delivery = self._outbox.stats if self._serving else None
             metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs, dumps=dumps, delivery=delivery)
             metrics |= core.task_metrics({} if self._task_stream is None else self._task_stream.report())
         await super().wandb_log(metrics)
@@ -865,7 +798,7 @@ class ReasoningGymEnv(BaseEnv):
 
     def _save(self, step: int, *, latest: bool = False) -> None:
         state = self._state()
-        waiting = [] if self._outbox is None else self._outbox.state()
+        waiting = self._outbox.state()
         self._started().keeper.save(step, lambda: {**state, "outbox": core.saved_groups(waiting)}, latest=latest)
 
     def _state(self) -> dict[str, Any]:
@@ -890,7 +823,7 @@ class ReasoningGymEnv(BaseEnv):
         while True:
             await asyncio.sleep(SAVE_INTERVAL_S)
             # In an outage nothing changes, but a great deal may wait.
-            changes = (self.curr_step, self._progress_line(), None if self._outbox is None else self._outbox.stats)
+            changes = (self.curr_step, self._progress_line(), self._outbox.stats if self._serving else None)
             if changes == saved or self._started().keeper.busy:
                 continue
             try:
@@ -930,7 +863,7 @@ class ReasoningGymEnv(BaseEnv):
 
     def _progress_line(self) -> str:
         dumps = None if self._dumper is None else self._dumper.stats()
-        delivery = None if self._outbox is None else self._outbox.stats
+        delivery = self._outbox.stats if self._serving else None
         return self._metrics.progress_line(self._stream.stats if self._stream else None, dumps=dumps, delivery=delivery)
 
     def _tell_once(self, level: int, message: str, key: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """The core of a reasoning-gym environment: tasks, workers, rewards, dumps. Knows nothing of any RL framework."""
 
+from .attendance import Attendance, Registration
 from .background import BackgroundWriter
 from .chat import ChatFormat, Prompt
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, ServerError, WorkerError
@@ -32,6 +33,7 @@ from .workers import LibraryInfo, PoolSettings, ProblemStream, WorkerPool
 
 __all__ = [
     "SYSTEM_PROMPT",
+    "Attendance",
     "BackgroundWriter",
     "ChatFormat",
     "ConfigError",
@@ -58,6 +60,7 @@ __all__ = [
     "Reason",
     "ReasoningEnvError",
     "ReasoningSettings",
+    "Registration",
     "Rollout",
     "RolloutDumper",
     "RunApi",

@@ -72,7 +72,7 @@ class Outbox:
     """Delivers groups to `run_api`.
 
     `ready` is awaited before each request: what must have happened to groups first. `on_loss` is called for every group
-    that is given up. `state` is what `saved_groups` gave in an earlier run. Used on one event loop.
+    that is given up. Used on one event loop.
     """
 
     def __init__(
@@ -81,7 +81,6 @@ class Outbox:
         *,
         ready: Callable[[], Awaitable[None]],
         on_loss: Callable[[], None],
-        state: Sequence[Mapping[str, Any]] = (),
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._run_api = run_api
@@ -99,7 +98,10 @@ class Outbox:
         self._losing = Trouble(logger)
         self._failing = Trouble(logger)
         self._sender: asyncio.Task[None] | None = None
-        for saved in state:
+
+    def restore(self, groups: Sequence[Mapping[str, str]]) -> None:
+        """Take up what `saved_groups` gave in an earlier run."""
+        for saved in groups:
             body: Future[bytes] = Future()
             body.set_result(base64.b64decode(saved["body"]))
             # It may have been delivered after the state was saved.

@@ -240,7 +240,8 @@ async def test_what_waits_outlasts_the_process(api: FakeRunApi, make: Make) -> N
     for number in range(5):
         first.put(group(number))
     await first.close()
-    second = make(state=saved(first))
+    second = make()
+    second.restore(saved(first))
     second.put(group(5))
     second.open(2)
     await second.drain(WAIT_S)
@@ -255,7 +256,8 @@ async def test_what_may_have_arrived_before_the_end_is_not_sent_again(api: FakeR
     await until(lambda: "/latest_example" in api.requests)
     await first.close()
     api.faults.clear()
-    second = make(state=saved(first))
+    second = make()
+    second.restore(saved(first))
     second.open(0)
     await second.drain(WAIT_S)
     assert numbers(api) == [1]

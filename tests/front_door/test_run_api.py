@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-import reasoning_gym_environment
-from reasoning_env import ConfigError
+from reasoning_env import ConfigError, attendance
 from tests.fake_run_api import FakeRunApi
 
 from .conftest import MakeEnv
@@ -130,7 +129,7 @@ async def test_a_state_that_is_never_told_floods_nobody(
 async def test_a_trainer_that_takes_nothing_is_named_once(
     make: Make, api: FakeRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reasoning_gym_environment, "TRAINER_PATIENCE_S", 0.05)
+    monkeypatch.setattr(attendance, "TRAINER_PATIENCE_S", 0.05)
     env = await make()
     api.groups = [{}] * 100
     for _ in range(20):
