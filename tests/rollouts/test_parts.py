@@ -165,7 +165,7 @@ def test_without_locks_files_are_written_and_it_is_said_once(tmp_path: Path, cap
         files.append(b"1\n")
         files.finish()
     assert len(names(tmp_path)) == 3
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == 1
 
 
 @pytest.mark.usefixtures("_no_locks")

@@ -302,9 +302,12 @@ async def _make_sooner_or_later(pool: WorkerPool, seed: int) -> reasoning_env.Pr
 
 
 MAIN_PROCESS = """
-import asyncio, json, sys
+import asyncio, json, signal, sys
 from pathlib import Path
 from reasoning_env import PoolSettings, ProblemSpec, Split, WorkerPool
+
+# A shell has the programs that it runs in the background ignore it, and their children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main(checkout, marker):
     pool = WorkerPool(PoolSettings(makers=2, judges=2, checkout=Path(checkout)))
