@@ -54,6 +54,8 @@ OUTAGE_LIMIT_S = 30.0
 """How long `process` and `evaluate` wait for a server that is gone, where no setting says otherwise."""
 SAVE_INTERVAL_S = 10.0
 """How often the state is saved beside the trainer's checkpoints, for an environment that is killed."""
+HOPELESS_S = 1.0
+"""How long inference may have failed for groups in flight to be waited for at the end."""
 LEAST_DRAIN_S = 3.0
 """How long groups on their way to run-api get in any case when the environment ends."""
 DUMP_PATIENCE_S = 10.0
@@ -257,7 +259,10 @@ class ReasoningGymEnv(BaseEnv):
             return
         grace_s = self.config.shutdown_grace_s
         logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(self.workers), grace_s)
-        await asyncio.wait(self.workers, timeout=grace_s)
+        deadline = time.monotonic() + grace_s
+        # In an outage that began with the same signal, waiting would be in vain.
+        while self.workers and time.monotonic() < deadline and self._inference.outage_s < HOPELESS_S:
+            await asyncio.wait(self.workers, timeout=min(HOPELESS_S, deadline - time.monotonic()))
 
     async def _stop_working(self) -> None:
         self._closing = True

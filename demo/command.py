@@ -36,6 +36,7 @@ TRAINING_STEP_S = 1.0
 """Stands in for the time that a real trainer would spend on a batch, so that there is something to watch."""
 START_TIMEOUT_S = 60.0
 PROGRESS_INTERVAL_S = 1
+SHUTDOWN_GRACE_S = 1
 FOLLOW_INTERVAL_S = 0.25
 DEATH_NOTICE_S = 0.5
 """How long after a failed request a child's end is looked for, to name the cause rather than the symptom."""
@@ -159,6 +160,7 @@ def _environment_command(
         "env.use_wandb": False,
         "env.dump_rollouts": True,
         "env.dump_failed_rollouts": True,
+        "env.shutdown_grace_s": SHUTDOWN_GRACE_S,
         "env.data_dumps_dir": dumps_folder,
         "env.progress_interval_s": PROGRESS_INTERVAL_S,
         "openai.server_type": options.server_type,

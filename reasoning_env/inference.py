@@ -108,6 +108,11 @@ class InferenceClient:
                 self._outage.note(f"no inference server is healthy; requests wait for {addresses}")
 
     @property
+    def outage_s(self) -> float:
+        """How long requests have been failing, or waiting for a healthy server."""
+        return self._outage.lasting_s
+
+    @property
     def successes(self) -> int:
         """How many groups got all their completions."""
         return self._successes

@@ -23,6 +23,11 @@ class Trouble:
         self._announced = False
         self._said = -math.inf
 
+    @property
+    def lasting_s(self) -> float:
+        """How long it has lasted; 0 when there is none."""
+        return 0.0 if self._since is None else self._clock() - self._since
+
     def note(self, message: str) -> None:
         """It was met (again): a warning when it begins, and another after each minute that it lasts."""
         now = self._clock()

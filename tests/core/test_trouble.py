@@ -33,7 +33,9 @@ def test_a_trouble_is_said_once_and_its_end_with_how_long_it_took(
     for _ in range(100):
         trouble.note("the disk is full")
         clock.now += 0.1
+    assert trouble.lasting_s == pytest.approx(10.0)
     trouble.over("there is space again")
+    assert trouble.lasting_s == 0.0
     assert caplog.messages == ["the disk is full", "there is space again after 10.0 s"]
 
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 INSTANCES = 4
 PROBLEMS = 10_000
 """Handed out by the first four together."""
-AFTERWARDS = 1000
+AFTERWARDS = 500
 """Handed out after one has left and another has joined."""
 SETTINGS = {
     **QUIET,
@@ -57,7 +57,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         gateway = line.gateway
         wait_until(lambda: len({one.env_id for one in list(gateway.delivered)}) == INSTANCES, 90, "a group of each")
         before = len(gateway.delivered)
-        wait_for_problems(line, PROBLEMS)
+        wait_for_problems(line, PROBLEMS - line.policy.generations)
         arrived = Counter(delivery.env_id for delivery in gateway.delivered[before:])
         environments[0].terminate()
         environments.append(start(line, INSTANCES))

@@ -52,7 +52,7 @@ BATCH_SIZE = 4
 INTERVAL = 3
 STEPS_A_CYCLE = 6
 MOST_S = 1.0
-REFERENCE = 400
+REFERENCE = 300
 """More problems than all cycles hand out together."""
 
 
