@@ -14,6 +14,8 @@ from typing import Any
 
 from ..records import Group, Problem, Rollout
 
+_encode = json.JSONEncoder(allow_nan=False).encode
+
 
 def encode_group(group: Group) -> bytes:
     """The group's line, newline included.
@@ -23,22 +25,26 @@ def encode_group(group: Group) -> bytes:
     """
     # One call of the encoder holds the interpreter's lock until it is done. A call for each rollout lets the event loop
     # in between; one for a group of long completions would stall it for tens of milliseconds.
-    rollouts = ", ".join([_json(_rollout(group, rollout)) for rollout in group.rollouts])
+    prompt = "".join(
+        _json({"role": message["role"], "content": message["content"]}) + ", " for message in group.messages
+    )
+    rollouts = ", ".join([_rollout(prompt, rollout) for rollout in group.rollouts])
     item_id, rest = _json(group.problem.task), _json(_facts(group.problem))
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
-def _rollout(group: Group, rollout: Rollout) -> dict[str, Any]:
-    prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
+def _rollout(prompt: str, rollout: Rollout) -> str:
+    """One rollout as JSON; `prompt` is that of the messages before the completion, each with its comma."""
+    completion = _json({"role": "assistant", "content": rollout.text})
     verdict = rollout.verdict
-    return {
-        "conversation": [*prompt, {"role": "assistant", "content": rollout.text}],
+    rest = {
         "score": rollout.score,
         "reason": verdict.reason.value if verdict else None,
         "answer": verdict.answer if verdict else None,
         "finish_reason": rollout.finish_reason,
         "verifier_score": verdict.score if verdict else None,
     }
+    return f'{{"conversation": [{prompt}{completion}], {_json(rest)[1:]}'
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
@@ -55,10 +61,10 @@ def _facts(problem: Problem) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return _encode(value)
     except (TypeError, ValueError):
         # Rare, so only a value that needs it pays for the slow walk over everything in it.
-        return json.dumps(_plain(value), allow_nan=False)
+        return _encode(_plain(value))
 
 
 def _plain(value: Any) -> Any:
