@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from reasoning_env import attendance as attendance_module
+from reasoning_env.attendance import Attendance, Registration
+from reasoning_env.outbox import Outbox
+from reasoning_env.run_api import RunApi
+from tests.fake_run_api import FakeRunApi
+
+WAIT_S = 30.0
+ENTRY = {"desired_name": "reasoning_gym", "weight": 1.0}
+
+
+class Presence:
+    """An attendance with its outbox, and the registrations that it told of."""
+
+    def __init__(self, api: FakeRunApi) -> None:
+        async def ready() -> None:
+            pass
+
+        run_api = RunApi(api.url)
+        self.outbox = Outbox(run_api, ready=ready, on_loss=lambda: None)
+        self.attendance = Attendance(run_api, ENTRY, self.outbox)
+        self.told: list[Registration] = []
+
+    async def begin(self) -> None:
+        await self.attendance.register()
+        self.attendance.deliver()
+
+    async def status(self) -> dict[str, Any]:
+        async def registered(registration: Registration) -> None:
+            assert not self.outbox.is_open
+            self.told.append(registration)
+
+        return await asyncio.wait_for(self.attendance.status(registered), WAIT_S)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeRunApi]:
+    api = FakeRunApi()
+    await api.start()
+    yield api
+    await api.stop()
+
+
+@pytest.fixture
+async def presence(api: FakeRunApi) -> AsyncIterator[Presence]:
+    presence = Presence(api)
+    await presence.begin()
+    yield presence
+    await presence.outbox.close()
+
+
+async def test_who_is_known_is_not_registered_again(api: FakeRunApi, presence: Presence) -> None:
+    for _ in range(3):
+        assert (await presence.status())["current_step"] == 0
+    assert (len(api.environments), presence.told) == (1, [])
+
+
+async def test_who_was_forgotten_is_registered_again_before_anything_is_sent(
+    api: FakeRunApi, presence: Presence
+) -> None:
+    api.forget()
+    asking = asyncio.create_task(presence.status())
+    await asyncio.sleep(0.2)
+    assert not presence.outbox.is_open
+    api.trained, api.step = True, 7
+    assert (await asking)["current_step"] == 7
+    assert [registration.starting_step for registration in presence.told] == [7]
+    assert presence.outbox.is_open
+
+
+async def test_a_number_that_may_be_anothers_by_now_is_given_up(api: FakeRunApi, presence: Presence) -> None:
+    await api.stop()
+    asking = asyncio.create_task(presence.status())
+    await asyncio.sleep(0.3)
+    api.environments = [ENTRY, ENTRY]  # others have registered since it came back
+    await api.start()
+    await asking
+    assert [registration.env_id for registration in presence.told] == [2]
+    assert api.disconnected == [0]
+
+
+async def test_a_run_api_that_takes_no_trainer_is_named(
+    api: FakeRunApi, presence: Presence, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attendance_module, "POLL_S", 0.01)
+    api.environments.clear()
+    api.pages = {"/info": '{"batch_size": -1, "max_token_len": -1}'}
+    asking = asyncio.create_task(presence.status())
+    await asyncio.sleep(0.3)
+    assert not presence.outbox.is_open
+    assert "/reset_data" in caplog.text
+    api.pages = {}
+    await asking
+    assert presence.outbox.is_open
+
+
+async def test_goodbye_is_said_once(api: FakeRunApi, presence: Presence) -> None:
+    for _ in range(2):
+        await presence.attendance.say_goodbye()
+    assert api.disconnected == [0]
+
+
+async def test_goodbye_to_a_run_api_that_is_gone_is_no_error(
+    api: FakeRunApi, presence: Presence, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.stop()
+    with caplog.at_level(logging.INFO):
+        await presence.attendance.say_goodbye()
+    assert "could not be told" in caplog.text
