@@ -764,6 +764,15 @@ class ReasoningGymEnv(BaseEnv):
             metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs, dumps=dumps, delivery=delivery)
             metrics |= core.task_metrics({} if self._task_stream is None else self._task_stream.report())
         await super().wandb_log(metrics)
+        self._trim_timings()
+
+    def _trim_timings(self) -> None:
+        """Keep of each server's timings what its `rolling_buffer_length` says; Atropos only ever adds to them."""
+        for server in self.server.servers:
+            keep = getattr(getattr(server, "config", None), "rolling_buffer_length", 0) or 1
+            for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
+                del getattr(server, name, [])[:-keep]
+        del self.task_successful[:-1]
 
     async def add_rollouts_for_wandb(
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup], item: RolloutItem | None = None

@@ -4,7 +4,7 @@ One task sends, a request at a time, so that groups arrive in the order in which
 outbox when run-api has confirmed it. When a connection broke after a request had gone out, run-api is asked at once
 whether the groups are there: whether the newest group that it was given is one of them, and whether as many more of
 this environment's groups lie in its queue as were sent. That is certain for one environment, and for several unless
-others send and the trainer takes a batch in between; then the groups are sent again.
+others send and the trainer takes a batch in between; then the groups count as delivered, which they nearly always are.
 
 run-api must not be given a group before a trainer has registered, because it takes no trainer then. So it is asked for
 the state of this environment right before every request, requests are at least SEND_INTERVAL_S apart, and when it turns
@@ -55,6 +55,7 @@ class DeliveryStats:
 class _Queue:
     """The trainer's step, and how many of this environment's groups lie in run-api's queue, where it says so."""
 
+    env_id: int
     step: int
     groups: int | None
 
@@ -296,19 +297,24 @@ class Outbox:
     async def _queue(self) -> _Queue | None:
         """This environment's part of run-api's queue; None where run-api does not know the environment."""
         status = await self._run_api.status_now(self._env_id)
-        return None if status is None else _Queue(status["current_step"], status.get("self_queue_size"))
+        return None if status is None else _Queue(self._env_id, status["current_step"], status.get("self_queue_size"))
 
     async def _arrived(self, batch: list[_Entry], before: _Queue | None) -> int:
-        """How many of the groups run-api has, the first ones; `before` was its queue before they were sent."""
-        newest = await self._run_api.request("GET", "/latest_example")
+        """How many of the groups run-api has, the first ones; `before` was its queue before they were sent.
+
+        It takes all groups of a request or none. Where that cannot be told, they count as arrived: they had been sent
+        to a run-api that lives, and what broke is the way back.
+        """
+        newest = _parsed(await self._run_api.request("GET", "/latest_example"))
         known = await asyncio.to_thread(_find, newest, [entry.body.result() for entry in batch])
         if known:
             return known
         now = await self._queue()
-        if now is None or before is None or now.step != before.step or now.groups is None or before.groups is None:
-            return 0
-        # run-api takes all groups of a request or none.
-        return len(batch) if now.groups - before.groups >= len(batch) else 0
+        if now is None or before is None or before.env_id != now.env_id or newest.get("env_id") == now.env_id:
+            return 0  # it has forgotten everything, or the newest group of all is an earlier one of this environment
+        if now.groups is not None and before.groups is not None and now.step == before.step:
+            return len(batch) if now.groups - before.groups >= len(batch) else 0
+        return len(batch)
 
     def _retire(self, entries: Sequence[_Entry], *, delivered: bool) -> None:
         for entry in entries:
@@ -337,15 +343,19 @@ def _join(bodies: Sequence[bytes], env_id: int) -> bytes:
     return gzip.compress(b"[") + (end + gzip.compress(b",")).join(bodies) + end + gzip.compress(b"]")
 
 
-def _find(newest: bytes, bodies: Sequence[bytes]) -> int:
-    """The number, from 1, of the last group that is the newest one; 0 where none is."""
+def _parsed(reply: bytes) -> dict[str, Any]:
     try:
-        other = json.loads(newest)
+        parsed = json.loads(reply)
     except ValueError:
-        return 0
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _find(newest: Mapping[str, Any], bodies: Sequence[bytes]) -> int:
+    """The number, from 1, of the last group that is the newest one; 0 where none is."""
     for number in range(len(bodies), 0, -1):
         group = json.loads(gzip.decompress(bodies[number - 1]) + b"}")
-        if isinstance(other, Mapping) and all(other.get(key) == group[key] for key in ("tokens", "scores")):
+        if all(newest.get(key) == group[key] for key in ("tokens", "scores")):
             return number
     return 0
 

@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 class FakeRunApi:
     """Keeps the groups that arrive, in order, and who registered.
 
-    `faults` maps a path to what happens to requests for it: a status to answer with, or "cut" to take the request and
-    close the connection without an answer.
+    `faults` maps a path to what happens to its requests: a status to answer with, "cut" to take the request and close
+    the connection without an answer, or "drop" to close it without taking anything.
     """
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class FakeRunApi:
             return web.Response(status=fault, body=self.error_body)
         if request.path in self.pages:
             return web.Response(text=self.pages[request.path])
-        response: web.StreamResponse = await handler(request)
-        if fault == "cut":
+        response: web.StreamResponse = web.Response() if fault == "drop" else await handler(request)
+        if fault in ("cut", "drop"):
             assert request.transport is not None
             request.transport.abort()
         return response

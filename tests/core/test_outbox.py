@@ -162,6 +162,37 @@ async def test_groups_that_arrived_are_known_by_their_number_where_others_send_t
     assert numbers(api) == [1, 2, 99]
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_where_it_cannot_be_told_groups_count_as_arrived_and_else_they_are_sent_again(
+    api: FakeRunApi, make: Make, arrives: bool
+) -> None:
+    """Another environment has sent; only where the trainer has taken a batch too, nothing tells what became of it."""
+    outbox = make()
+    outbox.open(0)
+    api.faults = {"/scored_data": "cut" if arrives else "drop", "/latest_example": 503}
+    delivered = outbox.put(group(2))
+    await until(lambda: "/latest_example" in api.requests)
+    taken = [group["tokens"][0][0] for group in api.groups]
+    api.groups = [{**group(99), "env_id": 1}]
+    api.step += arrives
+    api.faults.clear()
+    await delivered
+    assert [*taken, *numbers(api)] == ([2, 99] if arrives else [99, 2])
+
+
+async def test_an_older_group_of_its_own_as_the_newest_says_that_nothing_arrived(api: FakeRunApi, make: Make) -> None:
+    outbox = make()
+    outbox.open(0)
+    await asyncio.wait([outbox.put(group(1))])
+    api.faults = {"/scored_data": "drop", "/latest_example": 503}
+    delivered = outbox.put(group(2))
+    await until(lambda: "/latest_example" in api.requests)
+    api.step += 1
+    api.faults.clear()
+    await delivered
+    assert numbers(api) == [1, 2]
+
+
 async def test_without_a_trainer_nothing_is_sent_until_it_is_opened_again(api: FakeRunApi, make: Make) -> None:
     outbox = make()
     outbox.open(0)
