@@ -9,7 +9,7 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
 - torn: dumps that do not parse, or were still unfinished after `recover`; checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
-  the warm-up to the end, in percent.
+  the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory.
 
 Prints one line of JSON, progress goes to stderr. Exits with 1 when anything was lost, duplicated or torn, when a fault
 was not recovered from, when an environment ended with another status than SIGTERM's, or when growth is over 5 %.
@@ -44,6 +44,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
+WARM_UP_FAULTS = ("dumps_blocked", "dumps_removed", "run_api_unreachable")
+"""Outages in which groups wait in memory: the room that this takes stays with the process, and is no growth."""
 SETTLE_S = 20.0
 FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
@@ -141,6 +143,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         warm_up_s = max(MIN_WARM_UP_S, WARM_UP_SHARE * seconds)
         _tell(started, f"both environments deliver; warming up for {warm_up_s:.0f} s")
         time.sleep(warm_up_s)
+        for kind in WARM_UP_FAULTS:
+            inject(scene, kind, chance)
         before = sampler.samples[-len(sampler.samples) // 2 :]
         recoveries = _let_faults_happen(scene, chance, started, started + seconds - SETTLE_S)
         _tell(started, f"no more faults; settling for {SETTLE_S:.0f} s")
