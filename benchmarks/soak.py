@@ -145,7 +145,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         time.sleep(warm_up_s)
         for kind in WARM_UP_FAULTS:
             inject(scene, kind, chance)
-        before = sampler.samples[-len(sampler.samples) // 2 :]
+        time.sleep(MIN_WARM_UP_S)
+        before = sampler.samples[-int(MIN_WARM_UP_S / SAMPLE_EVERY_S) :]
         recoveries = _let_faults_happen(scene, chance, started, started + seconds - SETTLE_S)
         _tell(started, f"no more faults; settling for {SETTLE_S:.0f} s")
         line.gateway.accept()
