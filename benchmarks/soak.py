@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
-WARM_UP_FAULTS = ("dumps_blocked", "dumps_removed", "run_api_unreachable")
+WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
 """Outages in which groups wait in memory: the room that this takes stays with the process, and is no growth."""
 SETTLE_S = 20.0
 FAULT_INTERVAL_S = (15.0, 20.0)
@@ -145,7 +145,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         time.sleep(warm_up_s)
         for kind in WARM_UP_FAULTS:
             inject(scene, kind, chance)
-        time.sleep(MIN_WARM_UP_S)
+            time.sleep(MIN_WARM_UP_S)
         before = sampler.samples[-int(MIN_WARM_UP_S / SAMPLE_EVERY_S) :]
         recoveries = _let_faults_happen(scene, chance, started, started + seconds - SETTLE_S)
         _tell(started, f"no more faults; settling for {SETTLE_S:.0f} s")
