@@ -21,6 +21,7 @@ from .arguments import check_config_file, describe_validation, join_options, nea
 from .audit import audit_command
 from .browse import tasks_command
 from .errors import ConfigError, ReasoningEnvError
+from .inference import describe_failure
 from .lifecycle import Interrupted
 from .recover import recover_command
 from .reference import settings_table
@@ -140,10 +141,8 @@ def describe_error(error: BaseException, env_cls: Any) -> str | None:
         return " ".join(error.message.rpartition("error: ")[2].split())
     if isinstance(error, ReasoningEnvError):
         return str(error)
-    last_attempt = getattr(error, "last_attempt", None)
-    if last_attempt is not None:  # tenacity gave up on something: a server that is gone
-        cause = last_attempt.exception()
-        return f"gave up after several tries: {type(cause).__name__}: {cause}"
+    if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
+        return f"gave up after several tries: {describe_failure(error)}"
     if isinstance(error, OSError):
         return f"{type(error).__name__}: {error}"
     return None

@@ -38,6 +38,7 @@ MAX_FAILURES = 3
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 4.0
 UNHEALTHY_S = 3.0
+"""How long no server may be healthy before it is said."""
 AVOID_S = 5.0
 """How long after a failed request other servers are preferred."""
 NO_REPLY = "it accepts requests and does not reply"
