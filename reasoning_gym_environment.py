@@ -277,7 +277,12 @@ class ReasoningGymEnv(BaseEnv):
             self._background.clear()
 
     async def _stop_sending(self, deadline: float) -> None:
+        # BaseEnv does not ask any more, and a run-api that was away must know this environment before it gets groups.
+        asking = [asyncio.create_task(self.get_status())] if self._serving and self._outbox.stats.waiting else []
         await self._outbox.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
         await self._outbox.close()
         waiting = self._outbox.stats.waiting
         folder = self._backend.keeper.folder if waiting and self._backend is not None else None

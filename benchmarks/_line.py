@@ -22,7 +22,8 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ __all__ = [
     "RunApi",
     "Trainer",
     "is_alive",
+    "kept",
     "key_of_messages",
     "line_under",
     "wait_until",
@@ -333,6 +335,7 @@ class Line:
         stack.callback(self.gateway.close)
         self._stack = stack
         self.policies: list[Policy] = []
+        self.trainers: list[Trainer] = []
         self.add_policy(**policy)
         if start_run_api:
             self.run_api.start()
@@ -353,7 +356,13 @@ class Line:
         """Start a trainer; options as of `Trainer`. It waits for run-api by itself."""
         trainer = Trainer(self.run_api.url, **options)
         self._stack.callback(trainer.close)
+        self.trainers.append(trainer)
         return trainer
+
+    def deliveries(self) -> list[Delivery]:
+        """What arrived at run-api so far, without what environments took back; see `kept`."""
+        received = [group.key for trainer in self.trainers for group in trainer.received]
+        return kept(self.gateway.delivered, self.gateway.emptied, received)
 
     def start_environment(
         self,
@@ -394,6 +403,23 @@ class Line:
         ]
         path.write_text(json.dumps({"openai": servers}))  # JSON is YAML
         return ["--config", str(path)]
+
+
+def kept(delivered: Sequence[Delivery], emptied: Sequence[float], received: Sequence[str]) -> list[Delivery]:
+    """The deliveries without those that their environment took back before it made them again.
+
+    An environment whose groups reach a run-api that has just lost its trainer empties it (at one of the times
+    `emptied`) and sends them again. This only counts as taken back where the trainer did not get the group twice:
+    `received` holds the keys of all that it got.
+    """
+    times_received = Counter(received)
+    newest = {delivery.key: delivery.at for delivery in delivered}
+    return [
+        delivery
+        for delivery in delivered
+        if times_received[delivery.key] > 1
+        or not any(delivery.at < moment < newest[delivery.key] for moment in emptied)
+    ]
 
 
 @contextlib.contextmanager

@@ -169,13 +169,15 @@ class Gateway:
     """A reverse proxy before the run-api at `upstream` that records what arrives there, and breaks what it is told to.
 
     A run-api that is not there or goes away in the middle makes it reset the client's connection. `delivered`,
-    `registered` and `disconnected` grow in the order of run-api's answers, whether or not the client sees them.
+    `registered`, `disconnected` and `emptied` (the times of `/reset_data`, monotonic) grow in the order of run-api's
+    answers, whether or not the client sees them.
     """
 
     def __init__(self, upstream: str) -> None:
         self.delivered: list[Delivery] = []
         self.registered: list[Registration] = []
         self.disconnected: list[int] = []
+        self.emptied: list[float] = []
         self._upstream = upstream
         self._fault: Callable[[web.Request], Awaitable[web.StreamResponse]] = self._forward
         self._faulty_paths: tuple[str, ...] = ()
@@ -264,6 +266,8 @@ class Gateway:
                 )
         elif path == "/disconnect-env":
             self.disconnected.append(json.loads(_plain(body, encoding))["env_id"])
+        elif path == "/reset_data":
+            self.emptied.append(time.monotonic())
 
 
 def _plain(body: bytes, encoding: str) -> bytes:

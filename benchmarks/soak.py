@@ -7,9 +7,12 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - lost: groups with unequal scores that were dumped and never delivered, and groups that were delivered and are not in
   the dumps. What an environment had dumped and not yet sent when it was killed with SIGKILL is counted apart.
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
+  `taken_back` counts apart what an environment delivered to a run-api that had just been emptied, threw away by
+  emptying it again, and sent once more to the next trainer, who got it once.
 - torn: dumps that do not parse, or were still unfinished after `recover`; checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
-  the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory.
+  the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
+  measures end with the servers away for a moment, so that connections in use do not count, and those that leak do.
 
 Prints one line of JSON, progress goes to stderr. Exits with 1 when anything was lost, duplicated or torn, when a fault
 was not recovered from, when an environment ended with another status than SIGTERM's, or when growth is over 5 %.
@@ -38,7 +41,7 @@ from reasoning_env.rollouts import DumpFormatError, read_groups
 
 from ._faults import Scene, inject, run_of_dump, schedule
 from ._line import key_of_messages, line_under, wait_until
-from ._usage import SAMPLE_EVERY_S, Sampler, growth
+from ._usage import Sampler, Usage, growth
 
 ROOT = Path(__file__).resolve().parent.parent
 LATENCY_S = 0.1
@@ -46,7 +49,9 @@ WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
 WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
 """Outages in which groups wait in memory: the room that this takes stays with the process, and is no growth."""
-SETTLE_S = 20.0
+MEASURE_S = 15.0
+AWAY_S = 4.0
+SETTLE_S = 10.0
 FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
 GROWTH_LIMIT_PERCENT = 5.0
@@ -145,17 +150,31 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         time.sleep(warm_up_s)
         for kind in WARM_UP_FAULTS:
             inject(scene, kind, chance)
-            time.sleep(MIN_WARM_UP_S)
-        before = sampler.samples[-int(MIN_WARM_UP_S / SAMPLE_EVERY_S) :]
-        recoveries = _let_faults_happen(scene, chance, started, started + seconds - SETTLE_S)
-        _tell(started, f"no more faults; settling for {SETTLE_S:.0f} s")
+            time.sleep(SETTLE_S)
+        before = _measure(scene, sampler)
+        time.sleep(SETTLE_S)
+        recoveries = _let_faults_happen(scene, chance, started, started + seconds - 2 * SETTLE_S - MEASURE_S)
+        _tell(started, "no more faults")
         line.gateway.accept()
         time.sleep(SETTLE_S)
+        after = _measure(scene, sampler)
         sampler.stop()
-        after = sampler.samples[-int(SETTLE_S / 2 / SAMPLE_EVERY_S) :]
+        time.sleep(SETTLE_S)
         _tell(started, "stopping the environments")
         scene.statuses += [scene.restarted.terminate(), scene.lasting.terminate()]
         return _report(scene, folder, started, recoveries, growth(before, after))
+
+
+def _measure(scene: Scene, sampler: Sampler) -> list[Usage]:
+    """Samples of normal work and, at the end, of a moment without any server to be connected to."""
+    first = len(sampler.samples)
+    time.sleep(MEASURE_S - AWAY_S)
+    scene.line.policy.down()
+    scene.line.gateway.refuse()
+    time.sleep(AWAY_S)
+    scene.line.policy.ok()
+    scene.line.gateway.accept()
+    return sampler.samples[first:]
 
 
 def _let_faults_happen(
@@ -187,7 +206,8 @@ def _report(
         _recover(dumps)
     torn = torn_checkpoints(folder / "checkpoints")
     dumped = list(read_dumps(dump_folders, torn))
-    delivered = [delivery.key for delivery in scene.line.gateway.delivered]
+    deliveries = scene.line.deliveries()
+    delivered = [delivery.key for delivery in deliveries]
     balanced = balance(delivered, dumped, scene.killed_runs)
     both = served_by_both(scene)
     complaints = {
@@ -198,7 +218,7 @@ def _report(
         print(f"torn: {name}", file=sys.stderr)
     for key, count in Counter(delivered).items():
         if count > 1:
-            times = [f"{one.at - started:.1f} s" for one in scene.line.gateway.delivered if one.key == key]
+            times = [f"{one.at - started:.1f} s" for one in deliveries if one.key == key]
             print(f"delivered {count} times: {', '.join(times)}", file=sys.stderr)
     return {
         "minutes": round(took_s / 60, 1),
@@ -209,6 +229,7 @@ def _report(
         "duplicated": balanced.delivered_twice + balanced.dumped_twice + both,
         "torn": len(torn),
         "balance": {**asdict(balanced), "served_by_both": both},
+        "taken_back": len(scene.line.gateway.delivered) - len(deliveries),
         "faults": {
             kind: {"count": len(times), "recovery_max_s": round(max((t for t in times if t is not None), default=0), 2)}
             for kind, times in sorted(recoveries.items())

@@ -1,4 +1,10 @@
-"""An environment's presence at run-api: it registers, registers again where it may be forgotten, and says goodbye."""
+"""An environment's presence at run-api: it registers, registers again where it is forgotten, and says goodbye.
+
+run-api has no identity: after a restart it gives the same numbers to other environments, and nothing that it says of a
+number tells whose it is. But it counts the entries of each name. So where there are other environments, this one leaves
+a mark: an entry of no weight under a name that nobody else has. When run-api comes back from an absence, the mark is
+left again, and the count that is told says whether the first one is still there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +24,7 @@ from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
+NO_WEIGHT: Mapping[str, Any] = {"weight": 0.0, "min_batch_allocation": None}
 MAX_PAUSE_S = 8.0
 """The longest pause between two registrations that have no effect."""
 POLL_S = 1.0
@@ -50,6 +58,7 @@ class Attendance:
         self._outbox = outbox
         self._env_id: int | None = None
         self._interruptions = 0
+        self._mark: Mapping[str, Any] | None = None
         self._unknown = Trouble(logger)
         self._idle = Trouble(logger)
         self._idle_since = time.monotonic()
@@ -74,11 +83,14 @@ class Attendance:
         """What run-api says of the environment; `registered` is awaited whenever it had to register again for that."""
         assert self._env_id is not None, "register() comes first"
         pause_s = 0.0
-        while (status := await self._run_api.status(self._env_id)) is None or self._may_be_forgotten():
+        while (status := await self._run_api.status(self._env_id)) is None or await self._is_forgotten():
             await registered(await self._register_again(pause_s))
             self.deliver()
             pause_s = min(2 * pause_s + 1.0, MAX_PAUSE_S)
         self._unknown.over("run-api tells the state again")
+        if self._mark is None and status["env_weight"] < 1:
+            self._mark = {**self._entry, **NO_WEIGHT, "desired_name": f"mark-{uuid.uuid4().hex}"}
+            await self._run_api.register(self._mark)
         return status
 
     def watch_trainer(self, *, batch_waits: bool) -> None:
@@ -101,9 +113,22 @@ class Attendance:
         except Exception as error:  # it may be gone; the end goes on without it
             logger.info("run-api could not be told that this environment ends: %s: %s", type(error).__name__, error)
 
-    def _may_be_forgotten(self) -> bool:
+    async def _is_forgotten(self) -> bool:
         """Whether another environment may have this one's number by now, so that the state was not of this one."""
-        return not self._outbox.is_open or self._run_api.interruptions != self._interruptions
+        if not self._outbox.is_open:
+            return True
+        while (interruptions := self._run_api.interruptions) != self._interruptions:
+            if self._mark is None:
+                return True
+            breaks = self._run_api.breaks
+            reply = await self._run_api.register(self._mark)
+            # Of the marks that are there already, requests that broke since may have left some.
+            earlier = int(reply["wandb_name"].rpartition("_")[2])
+            if earlier <= self._run_api.breaks - breaks:
+                return True
+            self._interruptions = interruptions
+        self.deliver()
+        return False
 
     async def _register_again(self, pause_s: float) -> Registration:
         self._outbox.hold()

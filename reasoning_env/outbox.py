@@ -55,7 +55,6 @@ class DeliveryStats:
 class _Queue:
     """The trainer's step, and how many of this environment's groups lie in run-api's queue, where it says so."""
 
-    env_id: int
     step: int
     groups: int | None
 
@@ -94,6 +93,8 @@ class Outbox:
         self._changed = asyncio.Event()
         self._registered = asyncio.Event()
         self._env_id = 0
+        self._times_held = 0
+        self._interruptions = 0
         self._delivered = 0
         self._lost = 0
         self._losing = Trouble(logger)
@@ -117,15 +118,20 @@ class Outbox:
         return self._registered.is_set()
 
     def open(self, env_id: int) -> None:
-        """Begin or go on to send, in the name of this environment; run-api must know it."""
+        """Begin or go on to send, in the name of this environment; run-api must know it.
+
+        When run-api goes away, nothing is sent before this is called again: it may not know the environment then.
+        """
         self._env_id = env_id
+        self._interruptions = self._run_api.interruptions
         self._registered.set()
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
 
     def hold(self) -> None:
-        """Send nothing until `open`: run-api does not know this environment, and must not be given groups."""
+        """Send nothing until `open`: run-api has forgotten this environment, and must not be given groups."""
         self._registered.clear()
+        self._times_held += 1
 
     def put(self, group: Mapping[str, Any]) -> asyncio.Future[None]:
         """Take a group; the future is done when it was delivered or given up, and does not raise.
@@ -215,13 +221,21 @@ class Outbox:
         """Send until it succeeds, is refused for good, or this environment is registered no more."""
         pause_s = 0.0
         before: _Queue | None = None
+        times_held = self._times_held
         while batch:
+            if self._run_api.interruptions != self._interruptions and self._registered.is_set():
+                await asyncio.sleep(SEND_INTERVAL_S)
+                continue
+            if self._times_held != times_held:
+                return
             try:
                 if batch[0].tried:
                     if await self._has_no_trainer():
                         await self._undo(batch)
                         return
                     arrived = await self._arrived(batch, before)
+                    if self._times_held != times_held:
+                        return
                     self._retire(batch[:arrived], delivered=True)
                     batch = batch[arrived:]
                     if not batch:
@@ -229,7 +243,7 @@ class Outbox:
                 before = await self._queue()
                 if before is None:
                     self.hold()
-                if not self._registered.is_set():
+                if self._times_held != times_held:
                     return
                 await self._post(batch)
                 if await self._was_emptied():
@@ -297,10 +311,10 @@ class Outbox:
     async def _queue(self) -> _Queue | None:
         """This environment's part of run-api's queue; None where run-api does not know the environment."""
         status = await self._run_api.status_now(self._env_id)
-        return None if status is None else _Queue(self._env_id, status["current_step"], status.get("self_queue_size"))
+        return None if status is None else _Queue(status["current_step"], status.get("self_queue_size"))
 
     async def _arrived(self, batch: list[_Entry], before: _Queue | None) -> int:
-        """How many of the groups run-api has, the first ones; `before` was its queue before they were sent.
+        """How many of the groups run-api has, the first ones; `before` was its queue before they were sent, if known.
 
         It takes all groups of a request or none. Where that cannot be told, they count as arrived: they had been sent
         to a run-api that lives, and what broke is the way back.
@@ -310,7 +324,7 @@ class Outbox:
         if known:
             return known
         now = await self._queue()
-        if now is None or before is None or before.env_id != now.env_id or newest.get("env_id") == now.env_id:
+        if now is None or before is None or newest.get("env_id") == self._env_id:
             return 0  # it has forgotten everything, or the newest group of all is an earlier one of this environment
         if now.groups is not None and before.groups is not None and now.step == before.step:
             return len(batch) if now.groups - before.groups >= len(batch) else 0

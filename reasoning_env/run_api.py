@@ -58,6 +58,7 @@ class RunApi:
         self._recognised = False
         self._away = False
         self._interruptions = 0
+        self._breaks = 0
 
     async def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -79,8 +80,13 @@ class RunApi:
 
     @property
     def interruptions(self) -> int:
-        """How often run-api was away and came back; it may have been restarted, and have forgotten everybody."""
+        """How often run-api has gone away; it may be another one that comes back, which knows nobody."""
         return self._interruptions
+
+    @property
+    def breaks(self) -> int:
+        """How many requests broke, so that nobody knows what became of them."""
+        return self._breaks
 
     async def wait_until_there(self, timeout_s: float) -> None:
         """Return when something answers; raises ServerError after `timeout_s`, which may be infinite."""
@@ -166,12 +172,15 @@ class RunApi:
 
     def note_absence(self, error: Exception) -> None:
         # A connection that breaks may have been meant for a run-api that lives on; one that is refused tells more.
-        self._away = self._away or isinstance(error, NeverSent)
+        if isinstance(error, NeverSent):
+            self._interruptions += not self._away
+            self._away = True
+        elif isinstance(error, FAULTS):
+            self._breaks += 1
         kind = "" if isinstance(error, (NeverSent, RunApiError)) else f"{type(error).__name__}: "
         self._absent.note(f"waiting for run-api at {self.url} ({kind}{error})")
 
     def note_presence(self) -> None:
-        self._interruptions += self._away
         self._away = False
         self._absent.over(f"run-api at {self.url} answers again")
 

@@ -114,8 +114,10 @@ class FakeRunApi:
         if env_id >= len(self.environments):
             return web.Response(status=500)
         own = sum(group.get("env_id") == env_id for group in self.groups)
+        weights = [environment.get("weight", 1.0) for environment in self.environments]
+        share = weights[env_id] / sum(weights)
         return web.json_response(
-            {"current_step": self.step, "queue_size": len(self.groups), "self_queue_size": own, "env_weight": 1.0}
+            {"current_step": self.step, "queue_size": len(self.groups), "self_queue_size": own, "env_weight": share}
         )
 
     async def _disconnect(self, request: web.Request) -> web.Response:

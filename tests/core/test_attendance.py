@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reasoning_env import attendance as attendance_module
+from reasoning_env import run_api as run_api_module
 from reasoning_env.attendance import Attendance, Registration
 from reasoning_env.outbox import Outbox
 from reasoning_env.run_api import RunApi
@@ -76,15 +77,68 @@ async def test_who_was_forgotten_is_registered_again_before_anything_is_sent(
     assert presence.outbox.is_open
 
 
-async def test_a_number_that_may_be_anothers_by_now_is_given_up(api: FakeRunApi, presence: Presence) -> None:
+async def ride_out(api: FakeRunApi, presence: Presence, environments: list[dict[str, Any]] | None = None) -> None:
+    """An absence of run-api, which comes back with these environments, or with those that it had."""
     await api.stop()
     asking = asyncio.create_task(presence.status())
     await asyncio.sleep(0.3)
-    api.environments = [ENTRY, ENTRY]  # others have registered since it came back
+    api.environments = api.environments if environments is None else environments
     await api.start()
     await asking
+
+
+async def test_a_number_that_may_be_anothers_by_now_is_given_up(api: FakeRunApi, presence: Presence) -> None:
+    await ride_out(api, presence, [ENTRY, ENTRY])  # others have registered since it came back
     assert [registration.env_id for registration in presence.told] == [2]
     assert api.disconnected == [0]
+
+
+async def test_where_there_are_others_a_mark_without_weight_is_left_once(api: FakeRunApi, presence: Presence) -> None:
+    await presence.status()
+    assert len(api.environments) == 1
+    api.environments.append({**ENTRY, "min_batch_allocation": 0.5})
+    for _ in range(3):
+        assert (await presence.status())["env_weight"] == 0.5
+    (mark,) = api.environments[2:]
+    assert (mark["weight"], mark["min_batch_allocation"]) == (0.0, None)
+    assert mark["desired_name"] != ENTRY["desired_name"]
+
+
+async def test_who_finds_its_mark_keeps_its_number(api: FakeRunApi, presence: Presence) -> None:
+    api.environments.append(ENTRY)
+    await presence.status()
+    for _ in range(2):
+        await ride_out(api, presence)
+    assert presence.told == []
+    assert api.disconnected == []
+    api.requests.clear()
+    await presence.status()
+    assert api.requests == ["/status-env"]
+
+
+async def test_who_does_not_find_its_mark_registers_again_and_finds_it_the_next_time(
+    api: FakeRunApi, presence: Presence
+) -> None:
+    api.environments.append(ENTRY)
+    await presence.status()
+    await ride_out(api, presence, [ENTRY, ENTRY])
+    assert [registration.env_id for registration in presence.told] == [3]
+    await ride_out(api, presence)
+    assert len(presence.told) == 1
+
+
+async def test_marks_whose_replies_were_lost_are_not_taken_for_the_first_one(
+    api: FakeRunApi, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_api_module, "RETRY_S", 0.1)
+    api.environments.append(ENTRY)
+    await presence.status()
+    api.faults = {"/register-env": "cut"}
+    mending = asyncio.create_task(asyncio.sleep(0.8))
+    mending.add_done_callback(lambda _: api.faults.clear())
+    await ride_out(api, presence, [ENTRY, ENTRY])
+    await mending
+    assert len(presence.told) == 1
 
 
 async def test_a_run_api_that_takes_no_trainer_is_named(

@@ -118,6 +118,9 @@ async def test_groups_wait_for_a_run_api_that_is_away(
         await asyncio.sleep(0.3)
         assert outbox.stats.waiting == 50
         await api.start()
+        await asyncio.sleep(0.2)
+        assert api.groups == []  # it may be another one that came back
+        outbox.open(0)
         await asyncio.wait(delivered)
     assert numbers(api) == list(range(50))
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -191,6 +194,30 @@ async def test_an_older_group_of_its_own_as_the_newest_says_that_nothing_arrived
     api.faults.clear()
     await delivered
     assert numbers(api) == [1, 2]
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_after_an_absence_groups_count_as_arrived_only_at_the_run_api_that_had_them(
+    api: FakeRunApi, make: Make, *, remembered: bool
+) -> None:
+    """The request broke, run-api was away, and when it is back another environment has sent to it."""
+    outbox = make()
+    outbox.open(0)
+    await asyncio.wait([outbox.put(group(1))])
+    api.faults = {"/scored_data": "cut", "/latest_example": "cut"}
+    delivered = outbox.put(group(2))
+    await until(lambda: len(api.groups) == 2)
+    await api.stop()
+    await asyncio.sleep(0.2)
+    api.faults = {}
+    api.step += 1
+    api.groups = [{**group(99), "env_id": 1}]
+    await api.start()
+    if not remembered:
+        outbox.hold()
+    outbox.open(0)
+    await delivered
+    assert numbers(api) == ([99] if remembered else [99, 2])
 
 
 async def test_without_a_trainer_nothing_is_sent_until_it_is_opened_again(api: FakeRunApi, make: Make) -> None:

@@ -134,17 +134,29 @@ async def test_an_error_in_no_known_encoding_is_an_error_all_the_same(api: FakeR
         await RunApi(api.url).request("GET", "/info")
 
 
-async def test_interruptions_are_counted_when_they_are_over(api: FakeRunApi) -> None:
+async def test_each_interruption_counts_once(api: FakeRunApi) -> None:
     run_api = RunApi(api.url)
     await run_api.info()
-    await api.stop()
-    asking = asyncio.create_task(run_api.info())
-    await asyncio.sleep(0.2)
     assert run_api.interruptions == 0
-    await api.start()
+    for number in (1, 2):
+        await api.stop()
+        asking = [asyncio.create_task(run_api.info()) for _ in range(2)]
+        await asyncio.sleep(0.2)
+        assert run_api.interruptions == number
+        await api.start()
+        await asyncio.gather(*asking)
+        assert run_api.interruptions == number
+
+
+async def test_broken_requests_are_counted_and_are_no_interruption(api: FakeRunApi) -> None:
+    run_api = RunApi(api.url)
+    api.faults = {"/register-env": "cut"}
+    asking = asyncio.create_task(run_api.register(ENVIRONMENT))
+    await asyncio.sleep(0.2)
+    api.faults = {}
     await asking
-    await run_api.info()
-    assert run_api.interruptions == 1
+    assert run_api.breaks == len(api.requests) - 1
+    assert run_api.interruptions == 0
 
 
 async def test_waiting_for_it_ends_in_time(api: FakeRunApi) -> None:

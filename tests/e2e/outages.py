@@ -115,15 +115,27 @@ def settle(line: Line, environment: Environment) -> Account:
     exit_code = environment.terminate()
     groups = scored(environment)
     times = Counter(group.index for group in groups)
-    keys = [delivery.key for delivery in line.gateway.delivered]
+    delivered = line.deliveries()
+    keys = [delivery.key for delivery in delivered]
     return Account(
         exit_code=exit_code,
         never_scored=tuple(sorted({problem.index for problem in environment.handed_out()} - times.keys())),
         scored_twice=tuple(index for index, count in times.items() if count > 1),
         delivered_twice=len(keys) - len(set(keys)),
         kept=tuple(group.scores for group in groups if group.outcome == "kept"),
-        delivered=tuple(delivery.scores for delivery in line.gateway.delivered),
+        delivered=tuple(delivery.scores for delivery in delivered),
     )
+
+
+def check_recovery(fault: str, outage: Outage, within_s: float = RECOVERY_S) -> None:
+    """Groups arrived again in time after the fault."""
+    print(f"{fault}: groups after {outage.recovery_s:.2f} s, {len(outage.lines)} lines")
+    assert outage.recovery_s < within_s, outage.text
+
+
+def check_words(outage: Outage) -> None:
+    """The fault cost no more lines of the log than a reader can take in."""
+    assert len(outage.lines) <= HANDFUL, outage.text
 
 
 def check_account(account: Account) -> None:

@@ -16,13 +16,13 @@ from benchmarks._line import Environment, line_under
 from tests.process_table import ProcessId, descendants
 
 from .outages import (
-    HANDFUL,
     QUIET,
-    RECOVERY_S,
     Account,
     Outage,
     all_at_once,
     check_account,
+    check_recovery,
+    check_words,
     ride_out,
     settle,
     wait_for_groups,
@@ -145,15 +145,12 @@ each_outage = pytest.mark.parametrize(("scenario", "fault"), OUTAGES)
 
 @each_outage
 def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
-    print(f"{fault}: groups after {outage.recovery_s:.2f} s, {len(outage.lines)} lines")
-    assert outage.recovery_s < RECOVERY_S, outage.text
+    check_recovery(fault, seen[scenario].result().outages[fault])
 
 
 @each_outage
 def test_a_fault_costs_a_handful_of_lines(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
-    assert len(outage.lines) <= HANDFUL, outage.text
+    check_words(seen[scenario].result().outages[fault])
 
 
 @pytest.mark.parametrize("fault", ["clock set back", "clock set forward"])

@@ -14,7 +14,6 @@ import pytest
 from benchmarks._line import line_under
 
 from .outages import (
-    HANDFUL,
     QUIET,
     RECOVERY_S,
     START_S,
@@ -22,6 +21,8 @@ from .outages import (
     Outage,
     all_at_once,
     check_account,
+    check_recovery,
+    check_words,
     ride_out,
     settle,
     wait_for_groups,
@@ -113,16 +114,14 @@ each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 
 @each_outage
 def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
-    print(f"{fault}: groups after {outage.recovery_s:.2f} s, {len(outage.lines)} lines")
-    assert outage.recovery_s < (START_S if fault == "missing at the start" else RECOVERY_S), outage.text
+    within_s = START_S if fault == "missing at the start" else RECOVERY_S
+    check_recovery(fault, seen[scenario].result().outages[fault], within_s)
 
 
 @each_outage
 def test_a_fault_costs_a_handful_of_lines(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
     if fault != "missing at the start":  # whose lines are those of a start as well
-        assert len(outage.lines) <= HANDFUL, outage.text
+        check_words(seen[scenario].result().outages[fault])
 
 
 @pytest.mark.parametrize(("scenario", "fault"), ALL_AWAY[1:])

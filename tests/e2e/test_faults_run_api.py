@@ -14,7 +14,6 @@ import pytest
 from benchmarks._line import Line, line_under
 
 from .outages import (
-    HANDFUL,
     QUIET,
     RECOVERY_S,
     START_S,
@@ -22,6 +21,8 @@ from .outages import (
     Outage,
     all_at_once,
     check_account,
+    check_recovery,
+    check_words,
     ride_out,
     settle,
     wait_for_groups,
@@ -129,15 +130,13 @@ each_outage = pytest.mark.parametrize(("scenario", "fault"), OUTAGES)
 
 @each_outage
 def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
-    print(f"{fault}: groups after {outage.recovery_s:.2f} s, {len(outage.lines)} lines")
-    assert outage.recovery_s < (START_S if fault == "missing at the start" else RECOVERY_S), outage.text
+    within_s = START_S if fault == "missing at the start" else RECOVERY_S
+    check_recovery(fault, seen[scenario].result().outages[fault], within_s)
 
 
 @pytest.mark.parametrize(("scenario", "fault"), OUTAGES[1:])  # the lines of the first are those of a start as well
 def test_a_fault_costs_a_handful_of_lines(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    outage = seen[scenario].result().outages[fault]
-    assert len(outage.lines) <= HANDFUL, outage.text
+    check_words(seen[scenario].result().outages[fault])
 
 
 @pytest.mark.parametrize("fault", ["missing at the start", "killed and started again"])
