@@ -77,7 +77,7 @@ class Attendance:
     def deliver(self) -> None:
         """Let the outbox send in the name of this environment."""
         assert self._env_id is not None, "register() comes first"
-        self._outbox.open(self._env_id)
+        self._outbox.open(self._env_id, interruptions=self._interruptions)
 
     async def status(self, registered: Callable[[Registration], Awaitable[None]]) -> dict[str, Any]:
         """What run-api says of the environment; `registered` is awaited whenever it had to register again for that."""

@@ -117,13 +117,14 @@ class Outbox:
     def is_open(self) -> bool:
         return self._registered.is_set()
 
-    def open(self, env_id: int) -> None:
+    def open(self, env_id: int, *, interruptions: int = 0) -> None:
         """Begin or go on to send, in the name of this environment; run-api must know it.
 
-        When run-api goes away, nothing is sent before this is called again: it may not know the environment then.
+        It is known to do so since it had gone away that many times. When that is more often, nothing is sent before
+        this is called again: what came back may be another run-api.
         """
         self._env_id = env_id
-        self._interruptions = self._run_api.interruptions
+        self._interruptions = interruptions
         self._registered.set()
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())

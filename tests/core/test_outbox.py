@@ -120,7 +120,7 @@ async def test_groups_wait_for_a_run_api_that_is_away(
         await api.start()
         await asyncio.sleep(0.2)
         assert api.groups == []  # it may be another one that came back
-        outbox.open(0)
+        outbox.open(0, interruptions=1)
         await asyncio.wait(delivered)
     assert numbers(api) == list(range(50))
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -215,7 +215,7 @@ async def test_after_an_absence_groups_count_as_arrived_only_at_the_run_api_that
     await api.start()
     if not remembered:
         outbox.hold()
-    outbox.open(0)
+    outbox.open(0, interruptions=1)
     await delivered
     assert numbers(api) == ([99] if remembered else [99, 2])
 
