@@ -48,16 +48,26 @@ class BatchFiles:
     def full(self) -> bool:
         return self._groups >= self._capacity
 
-    def append(self, line: bytes) -> None:
-        """Write one line, which ends in a newline; a full file that could not be finished before is finished first."""
+    @property
+    def room(self) -> int:
+        """How many lines the next `append` may have."""
+        return self._capacity if self.full else self._capacity - self._groups
+
+    def append(self, *lines: bytes) -> None:
+        """Write lines, each of which ends in a newline; a full file that could not be finished is finished first.
+
+        All of them or none: what a failed call wrote is cut off by the next one.
+        """
         if self.full:
             self.finish()
         file = self._sound_file()
         file.seek(self._size_bytes)
-        _write_all(file, line)
-        self._size_bytes += len(line)
-        self._groups += 1
-        if self._groups % PROGRESS_EVERY_GROUPS == 0:
+        data = b"".join(lines)
+        _write_all(file, data)
+        tens = self._groups // PROGRESS_EVERY_GROUPS
+        self._size_bytes += len(data)
+        self._groups += len(lines)
+        if self._groups // PROGRESS_EVERY_GROUPS > tens:
             logger.info("%d of %d groups toward %s", self._groups, self._capacity, self.name.target)
 
     def sync(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from ..records import Group
@@ -17,38 +17,42 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, eq=False)
 class Waiting(Generic[S]):
-    """A group that waits for a stream, with the future that tells that it need not be waited for any longer."""
+    """A group that waits for a stream; `commit` is done when it need not be waited for any longer."""
 
     stream: S
     group: Group
     size_bytes: int
-    settled: Future[None] = field(default_factory=Future)
-
-    def __post_init__(self) -> None:
-        # Running, it cannot be cancelled: a caller that stops waiting must not take it from the others.
-        self.settled.set_running_or_notify_cancel()
-
-    def settle(self) -> None:
-        """Mark the future done; may be called again, from one thread at a time."""
-        if not self.settled.done():
-            self.settled.set_result(None)
+    commit: Future[None]
 
 
-def make_waiting(stream: S, group: Group) -> Waiting[S]:
-    """The group without what a dump does not show, so that one that waits does not hold megabytes of numbers."""
-    rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
-    slim = replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
-    return Waiting(stream, slim, _size_bytes(slim))
+def new_commit() -> Future[None]:
+    """A future that groups share which are committed together."""
+    commit: Future[None] = Future()
+    # Running, it cannot be cancelled: a caller that stops waiting must not take it from the others.
+    commit.set_running_or_notify_cancel()
+    return commit
 
 
-def settled_future() -> Future[None]:
+def settled_commit() -> Future[None]:
     """A future that is done."""
-    future: Future[None] = Future()
-    future.set_result(None)
-    return future
+    commit = new_commit()
+    commit.set_result(None)
+    return commit
 
 
-def _size_bytes(group: Group) -> int:
+def settle(commit: Future[None]) -> None:
+    """Mark the future done; may be called again, from one thread at a time."""
+    if not commit.done():
+        commit.set_result(None)
+
+
+def slim(group: Group) -> Group:
+    """The group without what no dump shows, so that one that waits for long does not hold megabytes of numbers."""
+    rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
+    return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
+
+
+def size_bytes(group: Group) -> int:
     """About how much memory the group takes without its tokens."""
     texts = [group.problem.question, group.problem.metadata_json]
     texts += (message["content"] for message in group.messages)

@@ -1,7 +1,7 @@
 """The dumps' writer: takes groups from the event loop and writes them on one thread of its own, in order.
 
-Groups are committed together: the thread takes all that wait, appends their lines, has each stream's file synced once,
-and only then tells their futures. A group counts as written when it is on the disk.
+Groups are committed together: the thread takes all that came within COMMIT_DELAY_S, writes the lines of each stream at
+once, has its file synced, and only then tells the futures. A group counts as written when it is on the disk.
 
 Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to MAX_WAITING_BYTES of text
 over both streams, and are tried again every RETRY_S. Beyond the limit the newest group is the one that is lost, and
@@ -27,13 +27,17 @@ from .lines import encode_group
 from .parts import FAILED_PREFIX, PASSED_PREFIX
 from .recovery import Outcome, PartReport, recover_folder
 from .state import DumpState, DumpStats
-from .waiting import Waiting, make_waiting, settled_future
+from .waiting import Waiting, new_commit, settle, settled_commit, size_bytes, slim
 
 logger = logging.getLogger(__name__)
 
 PASSED_GROUPS_PER_FILE = 100
 FAILED_GROUPS_PER_FILE = 50
 MAX_WAITING_BYTES = 64 * 2**20
+COMMIT_DELAY_S = 0.02
+"""How long a group waits for others to share its commit; little beside the seconds that its completions take."""
+WHOLE_GROUPS = 16
+"""How many groups may wait with their tokens; taking those off costs more than a short wait with them."""
 RETRY_S = 2.0
 CLOSE_TIMEOUT_S = 30.0
 FREEZE_TIMEOUT_S = 1.0
@@ -80,7 +84,8 @@ class RolloutDumper:
         self._changed = threading.Condition()  # guards the counts and everything down to `_recovered`
         self._waiting: deque[Waiting[_Stream]] = deque()
         self._waiting_bytes = 0
-        self._newest = settled_future()
+        self._newest = settled_commit()
+        self._next_commit: Future[None] | None = None
         self._lost = 0
         self._losing = False
         self._failing = False
@@ -115,14 +120,17 @@ class RolloutDumper:
     def offer(self, group: Group) -> Future[None] | None:
         """Take the group if its scores ask for it. Returns at once: nothing is encoded or written on this thread.
 
-        The future, or None for a group that no stream takes, is done as soon as the group is on the disk, or has to
-        wait in memory because the disk refuses it, or is lost. It never raises and cannot be cancelled. Groups are
-        written in order, so when one is done, all earlier ones are. A disk that hangs without an error leaves it open.
+        The future, or None for a group that no stream takes, is done as soon as the group and those that are committed
+        with it are on the disk, or have to wait in memory because the disk refuses them, or are lost. It never raises
+        and cannot be cancelled. Groups are written in order, so when one is done, all earlier ones are. A disk that
+        hangs without an error leaves it open.
 
         A group that comes after `close`, or while too much is waiting, is lost and counted.
         """
         stream = self._stream_for(group.scores)
-        return None if stream is None else self._enqueue(make_waiting(stream, group))
+        if stream is None:
+            return None
+        return self._enqueue(stream, slim(group) if len(self._waiting) >= WHOLE_GROUPS else group, size_bytes(group))
 
     def settled(self) -> Future[None]:
         """The future of the newest group that a stream took: done when nothing is under way."""
@@ -179,27 +187,28 @@ class RolloutDumper:
             return self._failed
         return None
 
-    def _enqueue(self, waiting: Waiting[_Stream]) -> Future[None]:
+    def _enqueue(self, stream: _Stream, group: Group, size: int) -> Future[None]:
         with self._changed:
             accepted = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
             first_loss = not accepted and not self._losing
+            if accepted and not self._failing:
+                self._newest = commit = self._next_commit = self._next_commit or new_commit()
+            else:
+                commit = settled_commit()
             if accepted:
-                self._waiting.append(waiting)
-                self._waiting_bytes += waiting.size_bytes
-                self._changed.notify()
+                self._waiting.append(Waiting(stream, group, size, commit))
+                self._waiting_bytes += size
+                if len(self._waiting) == 1:
+                    self._changed.notify()
             else:
                 self._lost += 1
                 self._losing = True
-            if accepted and not self._failing:
-                self._newest = waiting.settled
-            else:
-                waiting.settle()
         if first_loss:
             logger.error(
                 "rollouts are being lost: %s",
                 "the dumps are closed" if self._closing else "as much as may wait in memory is waiting already",
             )
-        return waiting.settled
+        return commit
 
     def _work(self) -> None:
         """The writer's thread: recovers, then writes batch after batch until `close` was called and nothing waits."""
@@ -231,48 +240,42 @@ class RolloutDumper:
         While the disk refuses, it is one: enough to find out.
         """
         with self._changed:
-            while not self._waiting and not self._closing:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(lambda: self._closing, COMMIT_DELAY_S)
             if self._frozen:
                 return []
+            self._next_commit = None
             return list(islice(self._waiting, 1 if self._failing else None))
 
     def _write(self, batch: Sequence[Waiting[_Stream]]) -> None:
-        """Commit the groups up to the first that fails or fills a file; the others stay in the queue."""
-        last_try = self._closing
-        appended: list[Waiting[_Stream]] = []
-        refused: list[Waiting[_Stream]] = []
+        """Commit the groups up to the first that fills a file; the others stay in the queue."""
+        # What is refused together may fit alone: while the disk refuses, a batch is one group.
+        last_try = self._closing and len(batch) == 1
+        lines: dict[_Stream, dict[Waiting[_Stream], bytes]] = {self._passed: {}, self._failed: {}}
         lost: list[Waiting[_Stream]] = []
         for waiting in batch:
             line = _encoded(waiting.group)
             if line is None:
                 lost.append(waiting)
-            elif not self._attempt(waiting.stream.files.append, line):
-                refused.append(waiting)
+                continue
+            of_stream = lines[waiting.stream]
+            of_stream[waiting] = line
+            if len(of_stream) == waiting.stream.files.room:
                 break
-            else:
-                appended.append(waiting)
-                if waiting.stream.files.full:
-                    break
-        written = self._synced(appended)
-        refused += (waiting for waiting in appended if waiting not in written)
+        written: list[Waiting[_Stream]] = []
+        refused: list[Waiting[_Stream]] = []
+        for stream, of_stream in lines.items():
+            if of_stream:
+                done = self._attempt(stream.files.append, *of_stream.values()) and self._attempt(stream.files.sync)
+                (written if done else refused).extend(of_stream)
         self._retire(batch, written, [*lost, *refused] if last_try else lost)
         if written and not refused:
             self._note_success()
         for stream in (self._passed, self._failed):
             if stream.files.full:  # when it cannot be finished now, that is tried before its next line and at the end
                 self._attempt(stream.files.finish)
-        if refused and not last_try:
+        if refused and not self._closing:
             self._pause()
-
-    def _synced(self, appended: Sequence[Waiting[_Stream]]) -> list[Waiting[_Stream]]:
-        """Those of the appended groups that are on the disk, after one sync of each file that has some."""
-        written: list[Waiting[_Stream]] = []
-        for stream in (self._passed, self._failed):
-            mine = [waiting for waiting in appended if waiting.stream is stream]
-            if mine and self._attempt(stream.files.sync):
-                written += mine
-        return written
 
     def _attempt(self, action: Callable[..., None], *arguments: bytes) -> bool:
         """Do something to a file; whether it worked."""
@@ -304,9 +307,10 @@ class RolloutDumper:
             self._lost += len(lost)
             if not self._waiting:
                 self._losing = False
-        for waiting in batch:
-            if waiting in dealt_with:
-                waiting.settle()
+            # Of those that share a commit the last ones may be left: they are the first in the queue.
+            unsettled = self._waiting[0].commit if self._waiting else None
+        for commit in {waiting.commit for waiting in dealt_with} - {unsettled}:
+            settle(commit)
 
     def _finish_all(self) -> None:
         for stream in (self._passed, self._failed):
@@ -331,10 +335,11 @@ class RolloutDumper:
         with self._changed:
             first = not self._failing
             self._failing = True
-            waiting = list(self._waiting)
+            self._next_commit = None
+            commits = {waiting.commit for waiting in self._waiting}
         if first:
-            for group in waiting:
-                group.settle()
+            for commit in commits:
+                settle(commit)
             logger.error(
                 "rollouts cannot be written to %s (%s): they wait in memory, at most %d MiB, until it has space and "
                 "can be written to; then writing goes on by itself",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.records import Group
 from reasoning_env.rollouts import DumpStats, parts, read_groups, writer
 
 from .conftest import MakeDumper
@@ -96,6 +97,52 @@ def test_newest_future_is_done_last(make_dumper: MakeDumper) -> None:
     assert dumper.settled() is futures[-1]
     dumper.settled().result(TIMEOUT_S)
     assert all(future is not None and future.done() for future in futures)
+
+
+def test_a_commit_that_a_full_file_cuts_in_two_is_done_with_its_last_group(
+    make_dumper: MakeDumper, dumps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, leave = threading.Event(), threading.Event()
+    rename = os.rename
+
+    def hang(source: Path, target: Path) -> None:
+        rename(source, target)
+        finished.set()
+        assert leave.wait(TIMEOUT_S)
+
+    monkeypatch.setattr(os, "rename", hang)
+    monkeypatch.setattr(writer, "COMMIT_DELAY_S", 0.5)
+    dumper = make_dumper()
+    futures = {dumper.offer(passed(index)) for index in range(writer.PASSED_GROUPS_PER_FILE + 1)}
+    (commit,) = futures
+    assert commit is not None
+    assert finished.wait(TIMEOUT_S)
+    assert not commit.done()
+    leave.set()
+    commit.result(TIMEOUT_S)
+    assert indices(read_groups(dumps / (PASSED.format(1) + ".part"))) == [writer.PASSED_GROUPS_PER_FILE]
+
+
+def test_groups_that_wait_for_long_wait_without_their_tokens(
+    make_dumper: MakeDumper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "COMMIT_DELAY_S", 0.5)
+    seen: list[int] = []
+    encode = writer.encode_group
+
+    def count(group: Group) -> bytes:
+        seen.append(len(group.rollouts[0].tokens))
+        return encode(group)
+
+    monkeypatch.setattr(writer, "encode_group", count)
+    dumper = make_dumper()
+    group = make_group()
+    tokens = len(group.rollouts[0].tokens)
+    assert tokens > 0
+    for _ in range(writer.WHOLE_GROUPS + 2):
+        dumper.offer(group)
+    dumper.settled().result(TIMEOUT_S)
+    assert seen == [tokens] * writer.WHOLE_GROUPS + [0, 0]
 
 
 def test_nothing_under_way_is_settled(make_dumper: MakeDumper) -> None:

@@ -74,6 +74,18 @@ def test_groups_beyond_the_memory_limit_on_a_full_disk_are_counted(
     assert dumper.stats().passed_groups == count + 20 - lost
 
 
+def test_what_fits_is_written_at_the_end_though_not_all_does(disk: Path, make_dumper: MakeDumper) -> None:
+    dumper = make_dumper(disk)
+    (disk / "filler").write_bytes(b"x" * 150_000)
+    for index in range(40):  # at once, so that they are one batch
+        dumper.offer(make_group((1.0,), index, text=TEXT))
+    dumper.close()
+    stats = dumper.stats()
+    assert 10 < stats.passed_groups < 30
+    assert stats.passed_groups + stats.lost == 40
+    assert indices(read_groups(disk / PASSED.format(0))) == list(range(stats.passed_groups))
+
+
 def test_torn_line_on_a_full_disk_is_cut_off_by_the_next_run(disk: Path, make_dumper: MakeDumper) -> None:
     dumper = make_dumper(disk)
     count = _fill(disk, dumper)
