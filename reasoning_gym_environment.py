@@ -151,6 +151,7 @@ class ReasoningGymEnv(BaseEnv):
             self._run_api,
             ready=self._dumped,
             on_loss=lambda: self._metrics.record_loss(core.Loss.UNDELIVERED),
+            on_delivery=lambda number: self._started().keeper.note_delivered(number),
         )
         entry = {
             "max_token_length": config.max_token_length,
@@ -398,10 +399,14 @@ class ReasoningGymEnv(BaseEnv):
             await asyncio.to_thread(self.load_checkpoint)
         self._instance = await asyncio.to_thread(self._started().keeper.claim_instance, self._instance)
         self._start_stream()
-        self._outbox.restore(self._resume.get("outbox", ()))
-        self._attendance.deliver()
-        if self._started().keeper.folder is not None:
+        keeper = self._started().keeper
+        delivered, still_there = await asyncio.to_thread(keeper.delivered)
+        self._outbox.restore(self._resume.get("outbox", ()), delivered=delivered, still_there=still_there)
+        if keeper.folder is not None:
+            if self._resume:  # with the new numbers of groups, before any of them is noted as delivered
+                self._save(self.curr_step, latest=True)
             self._background.append(asyncio.create_task(self._save_regularly()))
+        self._attendance.deliver()
 
     def _open_keeper(self) -> None:
         """Take a folder for the state, unless that has happened."""

@@ -1,9 +1,9 @@
 """An environment's presence at run-api: it registers, registers again where it is forgotten, and says goodbye.
 
 run-api has no identity: after a restart it gives the same numbers to other environments, and nothing that it says of a
-number tells whose it is. But it counts the entries of each name. So where there are other environments, this one leaves
-a mark: an entry of no weight under a name that nobody else has. When run-api comes back from an absence, the mark is
-left again, and the count that is told says whether the first one is still there.
+number tells whose it is. But it counts the entries of each name. So an environment leaves a mark: a second entry, of no
+weight, under a name that nobody else has. When run-api comes back from an absence, the mark is left again, and the
+count that is told says whether the first one is still there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
+MARK = "mark-"
 NO_WEIGHT: Mapping[str, Any] = {"weight": 0.0, "min_batch_allocation": None}
 MAX_PAUSE_S = 8.0
 """The longest pause between two registrations that have no effect."""
@@ -84,12 +85,14 @@ class Attendance:
         assert self._env_id is not None, "register() comes first"
         pause_s = 0.0
         while (status := await self._run_api.status(self._env_id)) is None or await self._is_forgotten():
+            if status is None:
+                self._mark = None
             await registered(await self._register_again(pause_s))
             self.deliver()
             pause_s = min(2 * pause_s + 1.0, MAX_PAUSE_S)
         self._unknown.over("run-api tells the state again")
-        if self._mark is None and status["env_weight"] < 1:
-            self._mark = {**self._entry, **NO_WEIGHT, "desired_name": f"mark-{uuid.uuid4().hex}"}
+        if self._mark is None:
+            self._mark = {**self._entry, **NO_WEIGHT, "desired_name": f"{MARK}{uuid.uuid4().hex}"}
             await self._run_api.register(self._mark)
         return status
 
@@ -115,20 +118,23 @@ class Attendance:
 
     async def _is_forgotten(self) -> bool:
         """Whether another environment may have this one's number by now, so that the state was not of this one."""
-        if not self._outbox.is_open:
-            return True
-        while (interruptions := self._run_api.interruptions) != self._interruptions:
-            if self._mark is None:
-                return True
-            breaks = self._run_api.breaks
-            reply = await self._run_api.register(self._mark)
-            # Of the marks that are there already, requests that broke since may have left some.
-            earlier = int(reply["wandb_name"].rpartition("_")[2])
-            if earlier <= self._run_api.breaks - breaks:
+        while self._outbox.is_open and (interruptions := self._run_api.interruptions) != self._interruptions:
+            if self._mark is None or not await self._finds_mark(self._mark):
                 return True
             self._interruptions = interruptions
+        if not self._outbox.is_open:
+            self._mark = None
+            return True
         self.deliver()
         return False
+
+    async def _finds_mark(self, mark: Mapping[str, Any]) -> bool:
+        """Leave a mark again, and tell whether run-api has an earlier one; where that is not certain, it has not."""
+        breaks = self._run_api.breaks
+        reply = await self._run_api.register(mark)
+        earlier = str(reply["wandb_name"]).rpartition("_")[2]
+        # Of those that are there, requests that broke since may have left some.
+        return earlier.isdecimal() and int(earlier) > self._run_api.breaks - breaks
 
     async def _register_again(self, pause_s: float) -> Registration:
         self._outbox.hold()

@@ -60,9 +60,13 @@ class _Queue:
 
 
 class _Entry:
-    """A group that waits: its JSON without the closing brace, compressed by a thread as soon as it is put in."""
+    """A group that waits: its JSON without the closing brace, compressed by a thread as soon as it is put in.
 
-    def __init__(self, body: Future[bytes]) -> None:
+    `number` counts all groups from 1, over all runs that went on from each other.
+    """
+
+    def __init__(self, number: int, body: Future[bytes]) -> None:
+        self.number = number
         self.body = body
         self.tried = False
         self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -72,7 +76,8 @@ class Outbox:
     """Delivers groups to `run_api`.
 
     `ready` is awaited before each request: what must have happened to groups first. `on_loss` is called for every group
-    that is given up. Used on one event loop.
+    that is given up, `on_delivery` with the number of the newest group that was delivered, which `restore` takes in a
+    later run. Used on one event loop.
     """
 
     def __init__(
@@ -81,11 +86,14 @@ class Outbox:
         *,
         ready: Callable[[], Awaitable[None]],
         on_loss: Callable[[], None],
+        on_delivery: Callable[[int], None] = lambda number: None,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._run_api = run_api
         self._ready = ready
         self._on_loss = on_loss
+        self._on_delivery = on_delivery
+        self._newest = 0
         self._max_bytes = max_bytes
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix="group-encoder")
         self._entries: deque[_Entry] = deque()
@@ -101,12 +109,19 @@ class Outbox:
         self._failing = Trouble(logger)
         self._sender: asyncio.Task[None] | None = None
 
-    def restore(self, groups: Sequence[Mapping[str, str]]) -> None:
-        """Take up what `saved_groups` gave in an earlier run."""
+    def restore(self, groups: Sequence[Mapping[str, Any]], *, delivered: int = 0, still_there: bool = False) -> None:
+        """Take up what `saved_groups` gave in an earlier run, which had delivered the group number `delivered` last.
+
+        Groups up to that one were delivered after they had been saved. With `still_there`, which says that the run-api
+        that got them lives on, they are left out; otherwise they went with it, and are delivered again.
+        """
+        self._newest = delivered
         for saved in groups:
+            if still_there and saved["number"] <= delivered:
+                continue
             body: Future[bytes] = Future()
             body.set_result(base64.b64decode(saved["body"]))
-            # It may have been delivered after the state was saved.
+            # It may have been delivered without anybody noting it.
             self._append(body).tried = True
 
     @property
@@ -164,12 +179,13 @@ class Outbox:
             await asyncio.wait([self._sender])
         await asyncio.to_thread(self._encoder.shutdown)
 
-    def state(self) -> list[Future[bytes]]:
-        """What waits now, for `saved_groups` to make JSON of in another thread."""
-        return [entry.body for entry in self._entries]
+    def state(self) -> list[tuple[int, Future[bytes]]]:
+        """The numbers and texts of what waits now, for `saved_groups` to make JSON of in another thread."""
+        return [(entry.number, entry.body) for entry in self._entries]
 
     def _append(self, body: Future[bytes]) -> _Entry:
-        entry = _Entry(body)
+        self._newest += 1
+        entry = _Entry(self._newest, body)
         self._entries.append(entry)
         loop = asyncio.get_running_loop()
         body.add_done_callback(lambda done: loop.call_soon_threadsafe(self._weigh, done))
@@ -343,6 +359,8 @@ class Outbox:
             else:
                 self._lost += 1
                 self._on_loss()
+        if entries and delivered:
+            self._on_delivery(entries[-1].number)
 
 
 def _encode(group: Mapping[str, Any]) -> bytes:
@@ -375,8 +393,11 @@ def _find(newest: Mapping[str, Any], bodies: Sequence[bytes]) -> int:
     return 0
 
 
-def saved_groups(waiting: Sequence[Future[bytes]]) -> list[dict[str, str]]:
+def saved_groups(waiting: Sequence[tuple[int, Future[bytes]]]) -> list[dict[str, Any]]:
     """What `Outbox.state` gave, as JSON; waits for an encoding that is under way, so it belongs in a thread."""
-    wait(waiting)
-    whole = [body.result() for body in waiting if not body.cancelled() and body.exception() is None]
-    return [{"body": base64.b64encode(body).decode("ascii")} for body in whole]
+    wait([body for _, body in waiting])
+    return [
+        {"number": number, "body": base64.b64encode(body.result()).decode("ascii")}
+        for number, body in waiting
+        if not body.cancelled() and body.exception() is None
+    ]

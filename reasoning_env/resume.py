@@ -25,7 +25,7 @@ DECISIVE = ("seed", "tasks")
 class StateKeeper:
     """Saves and loads the state of a run, in a folder that is this process' own from `open` to `close`.
 
-    Everything here but `save` reads or waits for files, and belongs in a thread.
+    Everything here but `save` and `note_delivered` reads or waits for files, and belongs in a thread.
     """
 
     def __init__(self, settings: ReasoningSettings, plan: TaskPlan) -> None:
@@ -100,6 +100,16 @@ class StateKeeper:
             logger.warning("the checkpoint %s was made with other %s", loaded.path, ", ".join(changed))
         logger.info("resumed from %s, which was saved at step %d", loaded.path, loaded.step)
         return _without_draws(loaded.state) if decisive else dict(loaded.state)
+
+    def note_delivered(self, number: int) -> None:
+        """Keep the number of the newest group that run-api got; returns at once."""
+        if self._slot is not None:
+            self._slot.note_delivered(number)
+
+    def delivered(self) -> tuple[int, bool]:
+        """The number that was noted last in the folder, and whether the run-api that got that group lives on."""
+        # Only an environment that was restarted alone got another number than its predecessor's.
+        return (0, False) if self._slot is None else (self._slot.delivered(), self._adopted)
 
     def save(self, step: int, finish: Callable[[], Mapping[str, Any]], *, latest: bool = False) -> None:
         """Save what `finish` gives, under its step or only as the latest; a thread calls it and writes the file."""

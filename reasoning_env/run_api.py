@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import socket
+import time
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 RETRY_S = 0.5
 TRAINER_POLL_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
+LEAST_RESTART_S = 1.0
+"""run-api cannot be restarted in less; within it, one that answers again is the one from before."""
 SLOW_S = 10.0
 """After so long without a reply it is said that one is waited for."""
 VANISHED_HOST_S = 30
@@ -57,6 +60,7 @@ class RunApi:
         self._untrained = Trouble(logger)
         self._recognised = False
         self._away = False
+        self._failing_since = math.inf
         self._interruptions = 0
         self._breaks = 0
 
@@ -171,17 +175,20 @@ class RunApi:
         self._untrained.note("waiting for a trainer to register at run-api and to ask for a batch")
 
     def note_absence(self, error: Exception) -> None:
-        # A connection that breaks may have been meant for a run-api that lives on; one that is refused tells more.
-        if isinstance(error, NeverSent):
+        now = time.monotonic()
+        self._failing_since = min(now, self._failing_since)
+        # One request that breaks, or an error, may come from a run-api that lives on; a new one takes longer to start.
+        if isinstance(error, NeverSent) or now - self._failing_since >= LEAST_RESTART_S:
             self._interruptions += not self._away
             self._away = True
-        elif isinstance(error, FAULTS):
+        if isinstance(error, FAULTS):
             self._breaks += 1
         kind = "" if isinstance(error, (NeverSent, RunApiError)) else f"{type(error).__name__}: "
         self._absent.note(f"waiting for run-api at {self.url} ({kind}{error})")
 
     def note_presence(self) -> None:
         self._away = False
+        self._failing_since = math.inf
         self._absent.over(f"run-api at {self.url} answers again")
 
     async def _patiently(self, request: Any) -> Any:

@@ -7,6 +7,7 @@ as far as their file system carries flock to the others (NFS does, Lustre where 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import logging
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 Rank = Callable[[Mapping[str, Any]], "int | None"]
 """How well a state suits this run, 0 best; None for one that it cannot go on from."""
 LOCK = "lock"
+DELIVERED = "delivered"
+"""The file that holds the number of the newest group that run-api got."""
 CLOSE_TIMEOUT_S = 30.0
 
 
@@ -69,7 +72,7 @@ class Slot:
         self.folder = folder
         self.number = number
         self._lock = lock
-        self._saves: SimpleQueue[_Save | None] = SimpleQueue()
+        self._saves: SimpleQueue[_Save | int | None] = SimpleQueue()
         self._newest = 0
         self._closed = False
         self._trouble = Trouble(logger)
@@ -90,6 +93,21 @@ class Slot:
         self._newest = save.number
         self._saves.put(save)
         return save.result
+
+    def note_delivered(self, number: int) -> None:
+        """Keep the number of the newest group that was delivered, for `delivered` of a later process.
+
+        A thread writes it, after what was to be saved before; nothing is synced, as it is to outlast the process only.
+        """
+        if not self._closed:
+            self._saves.put(number)
+
+    def delivered(self) -> int:
+        """The number that was kept last, in this process or an earlier one; 0 when there is none."""
+        try:
+            return int((self.folder / DELIVERED).read_bytes())
+        except (OSError, ValueError):
+            return 0
 
     def load(self, step: int, *, prefer_latest: bool = False) -> LoadedCheckpoint | None:
         """What to go on from at `step`: the newest sound checkpoint that is not after it, or None.
@@ -123,7 +141,9 @@ class Slot:
 
     def _work(self) -> None:
         while (save := self._saves.get()) is not None:
-            if save.latest and save.number < self._newest:
+            if isinstance(save, int):
+                self._write_delivered(save)
+            elif save.latest and save.number < self._newest:
                 save.result.set_result(Saved.SKIPPED)
             else:
                 save.result.set_result(self._write(save))
@@ -143,6 +163,15 @@ class Slot:
             return Saved.FAILED
         self._trouble.over(f"the environment's state is saved to {self.folder} again")
         return Saved.WRITTEN
+
+    def _write_delivered(self, number: int) -> None:
+        # In place, so that a kill leaves the old number or the new one; what troubles the folder is told by saves.
+        with contextlib.suppress(OSError):
+            file = os.open(self.folder / DELIVERED, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                os.pwrite(file, b"%020d" % number, 0)
+            finally:
+                os.close(file)
 
     def _keep(self) -> None:
         """Make the folder and its lock again when they were removed. Raises OSError."""

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,18 +17,27 @@ from tests.fake_run_api import FakeRunApi
 
 WAIT_S = 30.0
 ENTRY = {"desired_name": "reasoning_gym", "weight": 1.0}
+REPLY = {
+    "status": "success",
+    "env_id": 1,
+    "wandb_name": "nameless",
+    "checkpoint_dir": "",
+    "starting_step": 0,
+    "checkpoint_interval": -1,
+    "num_steps": 100,
+}
 
 
 class Presence:
     """An attendance with its outbox, and the registrations that it told of."""
 
-    def __init__(self, api: FakeRunApi) -> None:
+    def __init__(self, api: FakeRunApi, entry: Mapping[str, Any] = ENTRY) -> None:
         async def ready() -> None:
             pass
 
         run_api = RunApi(api.url)
         self.outbox = Outbox(run_api, ready=ready, on_loss=lambda: None)
-        self.attendance = Attendance(run_api, ENTRY, self.outbox)
+        self.attendance = Attendance(run_api, entry, self.outbox)
         self.told: list[Registration] = []
 
     async def begin(self) -> None:
@@ -61,7 +71,8 @@ async def presence(api: FakeRunApi) -> AsyncIterator[Presence]:
 async def test_who_is_known_is_not_registered_again(api: FakeRunApi, presence: Presence) -> None:
     for _ in range(3):
         assert (await presence.status())["current_step"] == 0
-    assert (len(api.environments), presence.told) == (1, [])
+    assert api.environments[0] == ENTRY
+    assert (len(api.environments), presence.told) == (2, [])  # itself and its mark
 
 
 async def test_who_was_forgotten_is_registered_again_before_anything_is_sent(
@@ -93,15 +104,15 @@ async def test_a_number_that_may_be_anothers_by_now_is_given_up(api: FakeRunApi,
     assert api.disconnected == [0]
 
 
-async def test_where_there_are_others_a_mark_without_weight_is_left_once(api: FakeRunApi, presence: Presence) -> None:
-    await presence.status()
-    assert len(api.environments) == 1
-    api.environments.append({**ENTRY, "min_batch_allocation": 0.5})
+async def test_a_mark_without_weight_is_left_once(api: FakeRunApi) -> None:
+    presence = Presence(api, {**ENTRY, "min_batch_allocation": 0.5})
+    await presence.begin()
     for _ in range(3):
-        assert (await presence.status())["env_weight"] == 0.5
-    (mark,) = api.environments[2:]
+        assert (await presence.status())["env_weight"] == 1
+    (mark,) = api.environments[1:]
     assert (mark["weight"], mark["min_batch_allocation"]) == (0.0, None)
     assert mark["desired_name"] != ENTRY["desired_name"]
+    await presence.outbox.close()
 
 
 async def test_who_finds_its_mark_keeps_its_number(api: FakeRunApi, presence: Presence) -> None:
@@ -125,6 +136,28 @@ async def test_who_does_not_find_its_mark_registers_again_and_finds_it_the_next_
     assert [registration.env_id for registration in presence.told] == [3]
     await ride_out(api, presence)
     assert len(presence.told) == 1
+
+
+async def test_who_was_forgotten_leaves_a_new_mark(api: FakeRunApi, presence: Presence) -> None:
+    api.environments.append(ENTRY)
+    await presence.status()
+    api.environments.clear()
+    await presence.status()
+    api.environments.append(ENTRY)
+    await presence.status()
+    assert len(presence.told) == 1
+    await ride_out(api, presence)
+    assert len(presence.told) == 1
+
+
+async def test_a_mark_of_an_unknown_form_is_not_found(api: FakeRunApi, presence: Presence) -> None:
+    api.environments.append(ENTRY)
+    await presence.status()
+    asking = asyncio.create_task(ride_out(api, presence))
+    await asyncio.sleep(0.1)
+    api.pages = {"/register-env": json.dumps(REPLY)}
+    await asking
+    assert [registration.env_id for registration in presence.told] == [REPLY["env_id"]]
 
 
 async def test_marks_whose_replies_were_lost_are_not_taken_for_the_first_one(

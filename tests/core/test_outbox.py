@@ -321,6 +321,32 @@ async def test_what_may_have_arrived_before_the_end_is_not_sent_again(api: FakeR
     assert numbers(api) == [1]
 
 
+@pytest.mark.parametrize("still_there", [True, False])
+async def test_what_was_delivered_after_it_was_saved_is_sent_again_only_where_it_was_lost(
+    api: FakeRunApi, make: Make, *, still_there: bool
+) -> None:
+    noted: list[int] = []
+    first = make(on_delivery=noted.append)
+    for number in range(1, 6):
+        first.put(group(number))
+    state = saved(first)
+    first.open(0)
+    await until(lambda: len(api.groups) >= 1)
+    await first.drain(WAIT_S)
+    api.groups = [{**group(99), "env_id": 1}]
+    second = make(on_delivery=noted.append)
+    second.restore(state, delivered=3, still_there=still_there)
+    second.put(group(6))
+    again = saved(second)
+    second.open(0)
+    await second.drain(WAIT_S)
+    assert numbers(api) == ([99, 4, 5, 6] if still_there else [99, 1, 2, 3, 4, 5, 6])
+    # Numbers go on from what was noted, so that the next run cannot take one of these for one of those.
+    assert [entry["number"] for entry in again] == list(range(4, 4 + len(again)))
+    assert noted[-1] == 3 + len(again)
+    assert max(noted[: noted.index(5) + 1]) == 5
+
+
 async def test_whoever_waits_may_be_cancelled(api: FakeRunApi, make: Make) -> None:
     outbox = make()
 

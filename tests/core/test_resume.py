@@ -95,6 +95,21 @@ def test_a_lone_comer_takes_the_place_that_suits_it_best(make: Make, tmp_path: P
     assert keeper.folder == tmp_path / "env_checkpoints" / f"{NAME}_0"
 
 
+@pytest.mark.parametrize(("name", "still_there"), [("0", False), ("1", True)])
+def test_deliveries_count_where_the_run_api_that_got_them_lives_on(
+    make: Make, tmp_path: Path, name: str, still_there: bool
+) -> None:
+    """Which is where a lone comer got another number than its predecessor."""
+    first = make()
+    first.open(str(tmp_path), f"{NAME}_0", step=0)
+    first.save(5, lambda: STATE)
+    first.note_delivered(17)
+    first.close()
+    second = make()
+    second.open(str(tmp_path), f"{NAME}_{name}", step=5)
+    assert second.delivered() == (17, still_there)
+
+
 def test_streams_are_claimed_whatever_the_environments_are_called(make: Make, tmp_path: Path) -> None:
     keepers = [make(), make()]
     for keeper, name in zip(keepers, ("one_0", "other_0"), strict=True):

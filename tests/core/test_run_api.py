@@ -159,6 +159,23 @@ async def test_broken_requests_are_counted_and_are_no_interruption(api: FakeRunA
     assert run_api.interruptions == 0
 
 
+@pytest.mark.parametrize("fault", ["cut", 502])
+async def test_failures_that_last_are_an_interruption(
+    api: FakeRunApi, monkeypatch: pytest.MonkeyPatch, fault: int | str
+) -> None:
+    """What stands between may answer in place of a run-api that is being restarted."""
+    monkeypatch.setattr(run_api_module, "LEAST_RESTART_S", 0.3)
+    run_api = RunApi(api.url)
+    await run_api.info()
+    for interruptions, lasting_s in ((0, 0.1), (1, 0.6), (1, 0.1), (2, 0.6)):
+        api.faults = {"/info": fault}
+        asking = asyncio.create_task(run_api.info())
+        await asyncio.sleep(lasting_s)
+        api.faults = {}
+        await asking
+        assert run_api.interruptions == interruptions
+
+
 async def test_waiting_for_it_ends_in_time(api: FakeRunApi) -> None:
     await RunApi(api.url).wait_until_there(math.inf)
     await api.stop()

@@ -424,6 +424,34 @@ def test_close_writes_what_waits_and_releases_the_folder(take: Take) -> None:
     assert take().number == 0
 
 
+def test_number_of_the_newest_delivered_group_outlasts_a_kill(start: Start, take: Take) -> None:
+    child = start(
+        """
+slot = open_for(0, step=0, rank=len, adopt=False)
+for number in range(1, 8):
+    slot.note_delivered(number)
+slot.save(lambda: {}, 1).result()
+tell("noted")
+sys.stdin.read()
+"""
+    )
+    assert [line(child), line(child)] == ["0", "noted"]
+    child.kill()
+    child.wait()
+    slot = take(0, adopt=True)
+    assert slot.delivered() == 7
+    slot.note_delivered(8)
+    slot.close()
+    assert slot.delivered() == 8
+
+
+def test_without_a_readable_number_none_was_delivered(take: Take) -> None:
+    slot = take(0)
+    assert slot.delivered() == 0
+    (slot.folder / "delivered").write_text("no number")
+    assert slot.delivered() == 0
+
+
 def test_save_after_the_close_raises(take: Take) -> None:
     slot = take()
     slot.close()
