@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
+
+@asynccontextmanager
+async def fake_run_api() -> AsyncIterator[FakeRunApi]:
+    """One that listens, with a trainer and without environments."""
+    api = FakeRunApi()
+    await api.start()
+    yield api
+    await api.stop()
 
 
 class FakeRunApi:

@@ -53,14 +53,6 @@ class Presence:
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[FakeRunApi]:
-    api = FakeRunApi()
-    await api.start()
-    yield api
-    await api.stop()
-
-
-@pytest.fixture
 async def presence(api: FakeRunApi) -> AsyncIterator[Presence]:
     presence = Presence(api)
     await presence.begin()

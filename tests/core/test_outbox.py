@@ -28,12 +28,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[FakeRunApi]:
-    api = FakeRunApi()
+def api(api: FakeRunApi) -> FakeRunApi:
     api.environments = [{}] * 10
-    await api.start()
-    yield api
-    await api.stop()
+    return api
 
 
 Make = Callable[..., Outbox]

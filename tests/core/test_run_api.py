@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
@@ -21,14 +20,6 @@ ENVIRONMENT = {"desired_name": "reasoning_gym"}
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_api_module, "RETRY_S", 0.01)
     monkeypatch.setattr(run_api_module, "TRAINER_POLL_S", 0.01)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeRunApi]:
-    api = FakeRunApi()
-    await api.start()
-    yield api
-    await api.stop()
 
 
 async def test_a_registration_waits_for_the_trainer_and_says_so_once(

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, attendance
-from tests.fake_run_api import FakeRunApi
+from tests.fake_run_api import FakeRunApi, fake_run_api
 
 from .conftest import MakeEnv
 from .fakes import Reply, TokenEnv
@@ -24,10 +24,8 @@ Make = Callable[..., Awaitable[TokenEnv]]
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def api() -> AsyncIterator[FakeRunApi]:
-    api = FakeRunApi()
-    await api.start()
-    yield api
-    await api.stop()
+    async with fake_run_api() as api:
+        yield api
 
 
 @pytest.fixture
