@@ -36,6 +36,8 @@ PORTS = range(15_000, 32_000)
 """Below those that the system gives to outgoing connections: one of them could take the port of a server that is down,
 and even connect to itself there."""
 HOP_HEADERS = ("connection", "host", "keep-alive", "transfer-encoding", "content-length")
+ACCEPT_TURNS = 3
+"""Of the loop, in which a connection that was accepted becomes one of the server's."""
 LAST_TURNS_S = 0.05
 """For connections to be taken down, which happens in later turns of the loop."""
 SEND_PATHS = ("/scored_data", "/scored_data_list")
@@ -60,7 +62,7 @@ class Site:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        self._site: web.TCPSite | None = None
+        self._site: web.SockSite | None = None
         self._runner: web.AppRunner = self.run(self._set_up(make, options))
 
     @property
@@ -99,12 +101,17 @@ class Site:
 
     async def _open(self) -> None:
         if self._site is None:
-            site = web.TCPSite(self._runner, HOST, self.port)
+            self._socket = socket.create_server((HOST, self.port))
+            site = web.SockSite(self._runner, self._socket)
             await site.start()
             self._site = site
 
     async def _shut(self) -> None:
         if self._site is not None:
+            # asyncio would leave a connection open for good that it accepts in the turn in which its server closes.
+            self.loop.remove_reader(self._socket.fileno())
+            for _ in range(ACCEPT_TURNS):
+                await asyncio.sleep(0)
             await self._site.stop()
             self._site = None
         assert self._runner.server is not None
