@@ -1,6 +1,6 @@
-# Needs Python 3.10 to 3.13 with its venv module, a C compiler, and nothing else: everything is installed into .venv.
+# Needs Python 3.11 to 3.13 with its venv module, a C compiler, and nothing else: everything is installed into .venv.
 
-PYTHONS = python3.13 python3.12 python3.11 python3.10 python3
+PYTHONS = python3.13 python3.12 python3.11 python3
 RUN     = .venv/bin/python
 INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
 # Every module in benchmarks/ whose name does not begin with an underscore.
@@ -21,7 +21,7 @@ help:
 	@echo "make clean   delete .venv, build results and caches"
 	@echo
 	@echo 'ARGS="..."     further arguments for demo, test and bench: make test ARGS="-k pool -x"'
-	@echo "PYTHON=path    the interpreter (3.10 to 3.13) to make .venv with; an existing .venv is kept until make clean"
+	@echo "PYTHON=path    the interpreter (3.11 to 3.13) to make .venv with; an existing .venv is kept until make clean"
 
 demo: .venv/installed
 	$(RUN) reasoning_gym_environment.py demo $(ARGS)
@@ -48,7 +48,7 @@ clean:
 # can make a working venv (Debian ships venv and ensurepip apart from Python).
 .venv/created:
 	@for python in $(if $(PYTHON),"$(PYTHON)",$(PYTHONS)); do \
-	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
+	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	        >/dev/null 2>&1; \
 	    then \
 	        echo "Making .venv with $$("$$python" --version) ($$python)"; \
@@ -57,7 +57,7 @@ clean:
 	        exit; \
 	    fi; \
 	done; \
-	echo "No Python 3.10 to 3.13 with a working venv module found (tried: $(or $(PYTHON),$(PYTHONS))). Install one" \
+	echo "No Python 3.11 to 3.13 with a working venv module found (tried: $(or $(PYTHON),$(PYTHONS))). Install one" \
 	    "(Debian, Ubuntu: apt install python3-venv), or name it: make PYTHON=/path/to/python3" >&2; \
 	exit 1
 

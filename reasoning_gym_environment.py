@@ -34,11 +34,69 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from pydantic import ConfigDict, Field, model_validator
 
 if TYPE_CHECKING or not __package__:
-    import reasoning_env as core
-    from reasoning_env import cli
+    import reasoning_env
+    from reasoning_env.atropos.config import check_ranges
+    from reasoning_env.atropos.group_writer import BackgroundWriter
+    from reasoning_env.atropos.inference import InferenceClient, Mode, check_servers, describe_failure
+    from reasoning_env.atropos.shutdown import finish_within, run_until_signal
+    from reasoning_env.atropos.wandb import has_wandb_account
+    from reasoning_env.attendance import Attendance, Registration
+    from reasoning_env.commands import main as cli
+    from reasoning_env.errors import ConfigError, ReasoningEnvError, ScoringError, ServerError, WorkerError
+    from reasoning_env.evaluation import (
+        EvalResult,
+        EvaluationSet,
+        Evaluator,
+        choose_eval_tasks,
+        sample_record,
+        summarise,
+    )
+    from reasoning_env.metrics import MetricsRecorder, task_metrics
+    from reasoning_env.outbox import Outbox, saved_groups
+    from reasoning_env.problems import ProblemStream
+    from reasoning_env.prompting import ChatFormat, build_messages
+    from reasoning_env.records import DropReason, Group, Problem, ProblemSpec, Prompt, Rollout, Sampling, Timeouts
+    from reasoning_env.resume import StateKeeper
+    from reasoning_env.rewards import score_rollouts
+    from reasoning_env.rollouts.writer import RolloutDumper
+    from reasoning_env.run_api import RunApi
+    from reasoning_env.settings import ReasoningSettings
+    from reasoning_env.tasks.plan import TaskPlan, TaskStream, plan_tasks
+    from reasoning_env.tasks.sampling import task_params
+    from reasoning_env.workers.checkout import find_checkout
+    from reasoning_env.workers.pool import WorkerPool
 else:  # dropped into another source tree and imported by its dotted path
-    from . import reasoning_env as core
-    from .reasoning_env import cli
+    from . import reasoning_env
+    from .reasoning_env.atropos.config import check_ranges
+    from .reasoning_env.atropos.group_writer import BackgroundWriter
+    from .reasoning_env.atropos.inference import InferenceClient, Mode, check_servers, describe_failure
+    from .reasoning_env.atropos.shutdown import finish_within, run_until_signal
+    from .reasoning_env.atropos.wandb import has_wandb_account
+    from .reasoning_env.attendance import Attendance, Registration
+    from .reasoning_env.commands import main as cli
+    from .reasoning_env.errors import ConfigError, ReasoningEnvError, ScoringError, ServerError, WorkerError
+    from .reasoning_env.evaluation import (
+        EvalResult,
+        EvaluationSet,
+        Evaluator,
+        choose_eval_tasks,
+        sample_record,
+        summarise,
+    )
+    from .reasoning_env.metrics import MetricsRecorder, task_metrics
+    from .reasoning_env.outbox import Outbox, saved_groups
+    from .reasoning_env.problems import ProblemStream
+    from .reasoning_env.prompting import ChatFormat, build_messages
+    from .reasoning_env.records import DropReason, Group, Problem, ProblemSpec, Prompt, Rollout, Sampling, Timeouts
+    from .reasoning_env.resume import StateKeeper
+    from .reasoning_env.rewards import score_rollouts
+    from .reasoning_env.rollouts.writer import RolloutDumper
+    from .reasoning_env.run_api import RunApi
+    from .reasoning_env.settings import ReasoningSettings
+    from .reasoning_env.tasks.plan import TaskPlan, TaskStream, plan_tasks
+    from .reasoning_env.tasks.sampling import task_params
+    from .reasoning_env.workers.checkout import find_checkout
+    from .reasoning_env.workers.pool import WorkerPool
 
 logger = logging.getLogger("reasoning_gym_environment")
 
@@ -65,7 +123,7 @@ ALMOST = 0.9
 FREEZE_TIMEOUT_S = 1.0
 
 
-class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
+class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
 
     model_config = ConfigDict(extra="forbid")
@@ -79,7 +137,7 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
-        core.check_ranges(self)
+        check_ranges(self)
         if self.wandb_name is None:
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME
@@ -93,17 +151,17 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 class _Backend:
     """What `setup` starts and finds out: the workers, what problems are drawn from, and who keeps the state."""
 
-    pool: core.WorkerPool
-    plan: core.TaskPlan
-    keeper: core.StateKeeper
+    pool: WorkerPool
+    plan: TaskPlan
+    keeper: StateKeeper
 
 
 @dataclass(frozen=True)
 class RolloutItem:
     """What BaseEnv carries from `get_next_item` to `collect_trajectories`."""
 
-    problem: core.Problem
-    prompt: core.Prompt = field(repr=False)
+    problem: Problem
+    prompt: Prompt = field(repr=False)
 
 
 class ReasoningGymEnv(BaseEnv):
@@ -129,28 +187,26 @@ class ReasoningGymEnv(BaseEnv):
         try:
             super().__init__(config, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
-            raise core.ConfigError(_explain_construction(error, config, server_configs, slurm)) from error
+            raise ConfigError(_explain_construction(error, config, server_configs, slurm)) from error
         self.config: ReasoningGymEnvConfig = config
         self.process_mode = False
         self._testing = testing
         # One request for a whole group: the server shares the prompt's work among its completions.
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
-        self._chat = core.ChatFormat(self.tokenizer, config.tokenizer_name)
+        self._chat = ChatFormat(self.tokenizer, config.tokenizer_name)
         text_only = any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in self.server.servers)
-        self._mode = core.Mode.TEXT if text_only else core.Mode.TOKENS
-        self._inference = core.InferenceClient(self.server, self._chat, self.tokenizer, self._mode)
-        self._metrics = core.MetricsRecorder()
+        self._mode = Mode.TEXT if text_only else Mode.TOKENS
+        self._inference = InferenceClient(self.server, self._chat, self.tokenizer, self._mode)
+        self._metrics = MetricsRecorder()
         if self.jsonl_writer is not None:
             # Opened again, because Atropos' own keeps lines in a buffer, which a kill would empty in the middle of one.
             self.jsonl_writer.close()
-            self.jsonl_writer = core.BackgroundWriter(
-                jsonlines.open(self.config.data_path_to_save_groups, "w", flush=True)
-            )
-        self._run_api = core.RunApi(config.rollout_server_url)
-        self._outbox = core.Outbox(
+            self.jsonl_writer = BackgroundWriter(jsonlines.open(self.config.data_path_to_save_groups, "w", flush=True))
+        self._run_api = RunApi(config.rollout_server_url)
+        self._outbox = Outbox(
             self._run_api,
             ready=self._dumped,
-            on_loss=lambda: self._metrics.record_loss(core.Loss.UNDELIVERED),
+            on_loss=lambda: self._metrics.record_dropped(DropReason.UNDELIVERED),
             on_delivery=lambda number: self._started().keeper.note_delivered(number),
         )
         entry = {
@@ -160,18 +216,18 @@ class ReasoningGymEnv(BaseEnv):
             "min_batch_allocation": config.min_batch_allocation,
             "group_size": config.group_size,
         }
-        self._attendance = core.Attendance(self._run_api, entry, self._outbox)
+        self._attendance = Attendance(self._run_api, entry, self._outbox)
         self.env_id = 0
         self._backend: _Backend | None = None
-        self._task_stream: core.TaskStream | None = None
-        self._stream: core.ProblemStream | None = None
+        self._task_stream: TaskStream | None = None
+        self._stream: ProblemStream | None = None
         self._instance = 0
         self._resume: Mapping[str, Any] = {}
-        self._eval_set: core.EvaluationSet | None = None
+        self._eval_set: EvaluationSet | None = None
         self._prompting = asyncio.Lock()
-        self._handed_out: dict[int, core.ProblemSpec] = {}
+        self._handed_out: dict[int, ProblemSpec] = {}
         self._failures_in_a_row = 0
-        self._fatal: core.ReasoningEnvError | None = None
+        self._fatal: ReasoningEnvError | None = None
         self._told: set[str] = set()
         self._checkpoint_data: dict[str, Any] = {}
         self._stuck_dump: Future[None] | None = None
@@ -198,11 +254,11 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        checkout = core.find_checkout(HERE)
-        pool = core.WorkerPool(self.config.pool_settings(checkout))
+        checkout = find_checkout(HERE)
+        pool = WorkerPool(self.config.pool_settings(checkout))
         library = await pool.start()
         try:
-            plan = await core.plan_tasks(self.config, library, pool)
+            plan = await plan_tasks(self.config, library, pool)
             for warning in library.warnings:
                 logger.warning("%s", warning)
             logger.info(
@@ -213,13 +269,13 @@ class ReasoningGymEnv(BaseEnv):
                 len(plan.tasks),
                 len(library.tasks),
             )
-            logger.info("%s", library.fences)
+            logger.info("%s", library.sandbox)
             if not self._testing:
-                await core.check_servers(self.server.servers, self._mode, self._outage_limit_s)
+                await check_servers(self.server.servers, self._mode, self._outage_limit_s)
         except BaseException:
             await pool.close()
             raise
-        self._backend = _Backend(pool, plan, core.StateKeeper(self.config, plan))
+        self._backend = _Backend(pool, plan, StateKeeper(self.config, plan))
         self._background += map(asyncio.create_task, [self._log_progress(), self._inference.watch()])
 
     @property
@@ -329,7 +385,7 @@ class ReasoningGymEnv(BaseEnv):
             await self._run_api.wait_until_there(self._outage_limit_s)
             await super(ReasoningGymEnv, self).env_manager()
 
-        await core.run_until_signal(serve, self.close, self._before_exit)
+        await run_until_signal(serve, self.close, self._before_exit)
 
     @property
     def _outage_limit_s(self) -> float:
@@ -343,7 +399,7 @@ class ReasoningGymEnv(BaseEnv):
         self._go_offline_without_account()
         # No trainer sets a limit here; BaseEnv would warn of that with every group.
         self.max_token_len = self.config.max_token_length
-        await core.run_until_signal(super().process_manager, self.close, self._before_exit)
+        await run_until_signal(super().process_manager, self.close, self._before_exit)
 
     async def _run_evaluate(self) -> None:
         async def evaluate() -> None:
@@ -354,7 +410,7 @@ class ReasoningGymEnv(BaseEnv):
             self._raise_evaluation_errors = True
             await self.evaluate()
 
-        await core.run_until_signal(evaluate, self.close, self._before_exit)
+        await run_until_signal(evaluate, self.close, self._before_exit)
 
     async def setup_wandb(self) -> None:
         """As BaseEnv does it, but starting wandb takes a second or more, which a thread spends."""
@@ -391,7 +447,7 @@ class ReasoningGymEnv(BaseEnv):
         if self.config.total_steps == -1:
             self.config.total_steps = registration.num_steps
             if self.config.total_steps == -1:
-                raise core.ConfigError("neither env.total_steps nor the trainer sets a number of steps")
+                raise ConfigError("neither env.total_steps nor the trainer sets a number of steps")
         # Each environment at one run-api has a number of its own, and with it a stream of its own.
         self._instance = self.env_id
         await asyncio.to_thread(self._open_keeper)
@@ -414,7 +470,7 @@ class ReasoningGymEnv(BaseEnv):
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
         self._started().keeper.open(folder, self.wandb_prepend or f"{ENV_NAME}_0", step=self.curr_step)
 
-    def _note_registration(self, registration: core.Registration) -> None:
+    def _note_registration(self, registration: Registration) -> None:
         self.env_id = registration.env_id
         self.curr_step = registration.starting_step
         self.checkpoint_interval = registration.checkpoint_interval
@@ -428,7 +484,7 @@ class ReasoningGymEnv(BaseEnv):
         if self.config.batch_size == -1:
             logger.warning("neither env.batch_size nor the trainer sets a batch size")
         if self.config.group_size > self.config.batch_size:
-            raise core.ConfigError(
+            raise ConfigError(
                 f"this environment does not fit the trainer: group_size ({self.config.group_size}) must be at most its "
                 f"batch_size ({self.config.batch_size})"
             )
@@ -436,7 +492,7 @@ class ReasoningGymEnv(BaseEnv):
     async def get_status(self) -> None:
         """As BaseEnv's, but waiting for a run-api that is gone, and registering again at one that has forgotten us."""
 
-        async def registered(registration: core.Registration) -> None:
+        async def registered(registration: Registration) -> None:
             self._note_registration(registration)
             await self.get_server_info()
 
@@ -469,7 +525,7 @@ class ReasoningGymEnv(BaseEnv):
         return self._stuck_dump is not None and not self._stuck_dump.done()
 
     def _go_offline_without_account(self) -> None:
-        if self.config.use_wandb and "WANDB_MODE" not in os.environ and not core.has_wandb_account():
+        if self.config.use_wandb and "WANDB_MODE" not in os.environ and not has_wandb_account():
             os.environ["WANDB_MODE"] = "offline"
             self._tell_once(logging.WARNING, "no wandb account is configured; metrics are kept offline in ./wandb")
 
@@ -483,7 +539,7 @@ class ReasoningGymEnv(BaseEnv):
         if self._fatal is not None:
             raise self._fatal
         if self.process_mode and self._failures_in_a_row >= self.config.max_failed_groups_in_a_row:
-            raise core.ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
+            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
             await self._dumped()
             # One at a time, each in a turn of the loop of its own: dozens may be asked for at once.
@@ -495,7 +551,7 @@ class ReasoningGymEnv(BaseEnv):
             if self._sampling(evaluating=False).completion_budget(prompt) >= self.config.min_completion_tokens:
                 logger.debug("next: %s", problem.spec)
                 return RolloutItem(problem, prompt)
-            self._metrics.record_loss(core.Loss.PROMPT_TOO_LONG)
+            self._metrics.record_dropped(DropReason.PROMPT_TOO_LONG)
             self._finish_position(problem)
             self._tell_once(
                 logging.WARNING,
@@ -503,22 +559,22 @@ class ReasoningGymEnv(BaseEnv):
                 f"{self._token_limit} tokens; raise max_token_length to train on them",
                 key=problem.task,
             )
-        raise core.ConfigError(
+        raise ConfigError(
             f"no prompt of {PROMPTS_TOO_LONG_LIMIT} in a row fits into max_token_length={self._token_limit} "
             f"with min_completion_tokens={self.config.min_completion_tokens}; raise the one or lower the other"
         )
 
-    def _start_stream(self) -> core.ProblemStream:
+    def _start_stream(self) -> ProblemStream:
         if self._stream is None:
             backend = self._started()
-            self._task_stream = core.TaskStream(
+            self._task_stream = TaskStream(
                 backend.plan,
                 self.config,
                 instance=self._instance,
                 group_size=self.config.group_size,
                 state=self._resume,
             )
-            self._stream = core.ProblemStream(
+            self._stream = ProblemStream(
                 backend.pool,
                 self._task_stream.sampler,
                 depth=self.config.prefetch_problems,
@@ -530,11 +586,11 @@ class ReasoningGymEnv(BaseEnv):
             self._stream.start()
         return self._stream
 
-    def _messages(self, problem: core.Problem) -> tuple[Mapping[str, str], ...]:
+    def _messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         system = "\n\n".join(filter(None, [self.config.custom_thinking_prompt, self.config.system_prompt]))
-        return core.build_messages(system, problem.question)
+        return build_messages(system, problem.question)
 
-    async def _prompt(self, problem: core.Problem) -> core.Prompt:
+    async def _prompt(self, problem: Problem) -> Prompt:
         if len(problem.question) > LONG_QUESTION:
             return await asyncio.to_thread(self._chat.prompt, self._messages(problem))
         return self._chat.prompt(self._messages(problem))
@@ -545,9 +601,9 @@ class ReasoningGymEnv(BaseEnv):
         trainer = self.max_token_len
         return min(self.config.max_token_length, trainer) if trainer > 0 else self.config.max_token_length
 
-    def _sampling(self, *, evaluating: bool) -> core.Sampling:
+    def _sampling(self, *, evaluating: bool) -> Sampling:
         config = self.config
-        return core.Sampling(
+        return Sampling(
             temperature=config.eval_temperature if evaluating else config.temperature,
             top_p=config.eval_top_p if evaluating else config.top_p,
             token_limit=self._token_limit,
@@ -555,9 +611,9 @@ class ReasoningGymEnv(BaseEnv):
         )
 
     @property
-    def _patience(self) -> core.Patience:
+    def _timeouts(self) -> Timeouts:
         timeout_s = self.config.worker_timeout
-        return core.Patience(reply_s=timeout_s if timeout_s > 0 else None, outage_s=self._outage_limit_s)
+        return Timeouts(reply_s=timeout_s if timeout_s > 0 else None, outage_s=self._outage_limit_s)
 
     # ------------------------------------------------------------------ rollouts and scores
 
@@ -566,7 +622,7 @@ class ReasoningGymEnv(BaseEnv):
         started, successes = time.monotonic(), self._inference.successes
         try:
             scored = await self._collect(item)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return None, self._give_up(item, successes)
         except asyncio.CancelledError:
             # BaseEnv has put the item back before this, unless it saw a timeout, perhaps by a clock that was changed.
@@ -577,7 +633,7 @@ class ReasoningGymEnv(BaseEnv):
                 self.backlog += self._give_up(item, successes) if timed_out else [item]
             raise
         except Exception as error:
-            self._note_loss(core.Loss.SCORING, item.problem, error)
+            self._note_dropped(DropReason.SCORING, item.problem, error)
             self._finish_position(item.problem)
             raise
         self._finish_position(item.problem)
@@ -591,11 +647,13 @@ class ReasoningGymEnv(BaseEnv):
         """Count a group that took too long as lost; but in an outage, when none succeeded meanwhile, put it back."""
         if not self._inference.healthy or self._inference.successes == successes:
             return [item]
-        self._note_loss(core.Loss.TIMED_OUT, item.problem, TimeoutError(f"not done after {self._worker_limit_s:g} s"))
+        self._note_dropped(
+            DropReason.TIMED_OUT, item.problem, TimeoutError(f"not done after {self._worker_limit_s:g} s")
+        )
         self._finish_position(item.problem)
         return []
 
-    def _finish_position(self, problem: core.Problem) -> None:
+    def _finish_position(self, problem: Problem) -> None:
         self._handed_out.pop(problem.spec.index, None)
         if self._task_stream is not None:
             self._task_stream.release(problem.spec.index)
@@ -606,32 +664,32 @@ class ReasoningGymEnv(BaseEnv):
         Raises TimeoutError for completions that took too long.
         """
         try:
-            rollouts = await core.finish_within(self._sample(item.prompt), self._worker_limit_s)
+            rollouts = await finish_within(self._sample(item.prompt), self._worker_limit_s)
         except Exception as error:
             if self._serving and isinstance(error, asyncio.TimeoutError):
                 raise
-            self._note_loss(core.Loss.INFERENCE, item.problem, error)
+            self._note_dropped(DropReason.INFERENCE, item.problem, error)
             return None
-        group = core.Group(item.problem, item.prompt.messages, tuple(rollouts))
+        group = Group(item.problem, item.prompt.messages, tuple(rollouts))
         try:
             scored = await self.score(group)
-        except core.ScoringError as error:
-            self._note_loss(core.Loss.SCORING, item.problem, error)
+        except ScoringError as error:
+            self._note_dropped(DropReason.SCORING, item.problem, error)
             return None
-        except core.WorkerError as error:
+        except WorkerError as error:
             self._fatal = error
-            self._note_loss(core.Loss.SCORING, item.problem, error)
+            self._note_dropped(DropReason.SCORING, item.problem, error)
             return None
         self._failures_in_a_row = 0
         return scored
 
-    async def _sample(self, prompt: core.Prompt) -> list[core.Rollout]:
+    async def _sample(self, prompt: Prompt) -> list[Rollout]:
         group_size, sampling = self.config.group_size, self._sampling(evaluating=False)
         if self._serving:
             return await self._inference.complete_through_outages(prompt, group_size, sampling)
-        return await self._inference.complete_in_time(prompt, group_size, sampling, self._patience)
+        return await self._inference.complete_in_time(prompt, group_size, sampling, self._timeouts)
 
-    async def score(self, group: core.Group) -> ScoredDataGroup | None:
+    async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score a group's rollouts, count and dump it; None when its scores are equal and such groups are filtered.
 
         From its return until the group is sent nothing waits, so that a group is never counted and served again. What a
@@ -639,14 +697,14 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ScoringError when a fault of ours persists; the group is then lost, never scored 0.
         """
-        rollouts = await core.score_rollouts(
+        rollouts = await score_rollouts(
             self._started().pool,
             group.problem,
             group.rollouts,
             max_answer_bytes=self.config.max_answer_bytes,
             max_tokens=self.config.max_token_length,
         )
-        group = core.Group(group.problem, group.messages, rollouts)
+        group = Group(group.problem, group.messages, rollouts)
         outcome = self._metrics.record_group(group)
         if self._task_stream is not None:
             self._task_stream.observe(group)
@@ -655,11 +713,11 @@ class ReasoningGymEnv(BaseEnv):
         if self._dumper is not None:
             self._dumper.offer(group)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
-        if self.config.ensure_scores_are_not_same and not self.process_mode and not core.has_signal(group.scores):
+        if self.config.ensure_scores_are_not_same and not self.process_mode and not group.has_signal:
             return None
         return self._pack(group)
 
-    def _pack(self, group: core.Group) -> ScoredDataGroup:
+    def _pack(self, group: Group) -> ScoredDataGroup:
         """The parallel lists that Atropos wants."""
         rollouts = group.rollouts
         mask_truncated = self.config.mask_too_long_completions
@@ -687,10 +745,10 @@ class ReasoningGymEnv(BaseEnv):
             ]
         return packed
 
-    def _note_loss(self, loss: core.Loss, problem: core.Problem, error: Exception) -> None:
+    def _note_dropped(self, reason: DropReason, problem: Problem, error: Exception) -> None:
         self._failures_in_a_row += 1
-        self._metrics.record_loss(loss)
-        logger.warning("a group of %s is dropped, %s: %s", problem.task, loss.value, core.describe_failure(error))
+        self._metrics.record_dropped(reason)
+        logger.warning("a group of %s is dropped, %s: %s", problem.task, reason.value, describe_failure(error))
 
     # ------------------------------------------------------------------ evaluation
 
@@ -701,7 +759,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         try:
             await self._evaluate_all()
-        except core.ReasoningEnvError as error:
+        except ReasoningEnvError as error:
             if self._raise_evaluation_errors:
                 raise
             logger.error("the evaluation failed: %s", error)
@@ -709,20 +767,20 @@ class ReasoningGymEnv(BaseEnv):
     async def _evaluate_all(self) -> None:
         started = time.time()
         backend = self._started()
-        evaluator = core.Evaluator(
+        evaluator = Evaluator(
             pool=backend.pool,
-            inference=self._inference,
+            completer=self._inference,
             make_prompt=self._prompt,
             sampling=self._sampling(evaluating=True),
             settings=self.config,
             workers=self.config.max_eval_workers,
-            patience=self._patience,
-            note_loss=self._note_loss,
+            timeouts=self._timeouts,
+            note_dropped=self._note_dropped,
         )
         results = await evaluator.run(await self._evaluation_set().problems())
-        metrics = core.summarise(results)
+        metrics = summarise(results)
         if "eval/mean_score" not in metrics:
-            raise core.ServerError("not one evaluation problem could be evaluated; the log above says why")
+            raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         logger.info(
             "evaluation of %d problems: mean score %.3f, share correct %.3f, %d failed",
             len(results),
@@ -734,29 +792,27 @@ class ReasoningGymEnv(BaseEnv):
         if self.config.data_dir_to_save_evals is not None:
             await self._save_evaluation(results, metrics, started)
 
-    def _evaluation_set(self) -> core.EvaluationSet:
+    def _evaluation_set(self) -> EvaluationSet:
         if self._eval_set is None:
             backend = self._started()
-            self._eval_set = core.EvaluationSet(
+            self._eval_set = EvaluationSet(
                 backend.pool,
-                core.choose_eval_tasks(backend.plan.tasks, self.config.num_eval_tasks),
-                core.task_params(backend.plan.tasks, backend.plan.available),
+                choose_eval_tasks(backend.plan.tasks, self.config.num_eval_tasks),
+                task_params(backend.plan.tasks, backend.plan.available),
                 samples_per_task=self.config.num_eval_samples_per_task,
                 eval_seed=self.config.eval_seed,
                 deadline_s=self.config.eval_generation_deadline_s,
             )
         return self._eval_set
 
-    async def _save_evaluation(
-        self, results: Sequence[core.EvalResult], metrics: dict[str, float], started: float
-    ) -> None:
+    async def _save_evaluation(self, results: Sequence[EvalResult], metrics: dict[str, float], started: float) -> None:
         sampling = self._sampling(evaluating=True)
         write = self.evaluate_log(
             metrics=metrics,
             start_time=started,
             end_time=time.time(),
             generation_parameters={"temperature": sampling.temperature, "top_p": sampling.top_p},
-            samples=[core.sample_record(result, self._messages(result.problem)) for result in results],
+            samples=[sample_record(result, self._messages(result.problem)) for result in results],
         )
         # A coroutine that only writes files: it runs in a thread, on a loop of its own.
         await asyncio.to_thread(asyncio.run, write)
@@ -772,7 +828,7 @@ class ReasoningGymEnv(BaseEnv):
             dumps = None if self._dumper is None else self._dumper.stats()
             delivery = self._outbox.stats if self._serving else None
             metrics |= self._metrics.report(stream, pool.stats, pool.queued_jobs, dumps=dumps, delivery=delivery)
-            metrics |= core.task_metrics({} if self._task_stream is None else self._task_stream.report())
+            metrics |= task_metrics({} if self._task_stream is None else self._task_stream.report())
         await super().wandb_log(metrics)
         self._trim_timings()
 
@@ -823,7 +879,7 @@ class ReasoningGymEnv(BaseEnv):
     def _save(self, step: int, *, latest: bool = False) -> None:
         state = self._state()
         waiting = self._outbox.state()
-        self._started().keeper.save(step, lambda: {**state, "outbox": core.saved_groups(waiting)}, latest=latest)
+        self._started().keeper.save(step, lambda: {**state, "outbox": saved_groups(waiting)}, latest=latest)
 
     def _state(self) -> dict[str, Any]:
         """The whole of the state but for groups on their way to run-api; a copy, which nobody changes any more."""
@@ -867,7 +923,7 @@ class ReasoningGymEnv(BaseEnv):
             return
         self._resume = state
         self._instance = state["instance"]
-        self._metrics = core.MetricsRecorder(state["metrics"])
+        self._metrics = MetricsRecorder(state["metrics"])
         self.items_sent_this_step = state["since_last_log"]["items_sent_this_step"]
         self.completion_lengths = list(state["since_last_log"]["completion_lengths"])
         if self._dumper is not None and state["dumps"] is not None:
@@ -906,7 +962,7 @@ class ReasoningGymEnv(BaseEnv):
 def _set_log_levels(config: ReasoningGymEnvConfig) -> None:
     """The one place where another package's logger is touched; `suppress_base_env_logs` turns it off."""
     level = logging.DEBUG if config.debug_logging else logging.INFO
-    for ours in (logger, logging.getLogger(core.__name__)):
+    for ours in (logger, logging.getLogger(reasoning_env.__name__)):
         ours.setLevel(level)
     logging.getLogger("atroposlib").setLevel(logging.WARNING if config.suppress_base_env_logs else logging.NOTSET)
     logging.getLogger("atroposlib.envs.base").setLevel(
@@ -924,7 +980,7 @@ def _completed(
     several = configs if isinstance(configs, list) else [configs]
     types = {config.server_type for config in several}
     if len(types) != 1:
-        raise core.ConfigError(
+        raise ConfigError(
             f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
         )
     completed = []
@@ -940,10 +996,10 @@ def _completed(
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
 
 
-def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str) -> core.RolloutDumper | None:
+def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str) -> RolloutDumper | None:
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
-    return core.RolloutDumper(
+    return RolloutDumper(
         Path(config.data_dumps_dir) if config.data_dumps_dir else HERE / "data_dumps",
         run_uuid,
         dump_passed=config.dump_rollouts,

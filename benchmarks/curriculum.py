@@ -1,8 +1,8 @@
 """How soon and how closely difficulty follows simulated learners, beside the usual rule of fixed steps.
 
 `python -m benchmarks.curriculum` serves each learner of `benchmarks.learners` 300 groups, for several group sizes,
-delays (how many later groups are served before one is observed) and seeds, and judges the served levels by the true
-chance of success, which only the simulation knows.
+delays (how many later groups are served before one is observed) and seeds, and verifier workers the served levels by
+the true chance of success, which only the simulation knows.
 
 The usual rule starts at level 0.3 and looks at the mean of the last 5 groups: more than 0.05 off the target it moves
 the level by 0.05, above 0.9 or below 0.3 by 0.1. It comes in two readings: `steps` moves after every group, and
@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from benchmarks.learners import REACHABLE, RETURNING, TARGET, UNREACHABLE, Learner
-from reasoning_env.tasks.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
 
 GROUPS = 300
 SIZES = (4, 8, 16)
@@ -144,7 +144,7 @@ def settle(errors: Sequence[float], stretch: range) -> int | None:
     return None
 
 
-def judge(errors: Sequence[float], parts: Sequence[range]) -> Figures:
+def verifier(errors: Sequence[float], parts: Sequence[range]) -> Figures:
     waits = [settle(errors, part) for part in parts]
     later = [errors[number] for part in parts for number in part[len(part) // 2 :]]
     groups = [len(part) if wait is None else wait for part, wait in zip(parts, waits, strict=True)]
@@ -162,7 +162,7 @@ def measure(controller: Callable[[], Controller], case: Case, seeds: int) -> Fig
             errors = [abs(level - bound) for level in levels]
         else:
             errors = [abs(learner.chance(level, n / GROUPS) - TARGET) for n, level in enumerate(levels)]
-        results.append(judge(errors, stretches(learner)))
+        results.append(verifier(errors, stretches(learner)))
     return mean(results)
 
 

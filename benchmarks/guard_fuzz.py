@@ -33,9 +33,9 @@ from dataclasses import asdict, dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-from reasoning_env.workers.verifiers import GUARDS, preload, verify
-from reasoning_env.workers.verifiers import expressions as arithmetic
-from reasoning_env.workers.verifiers.literals import LiteralError, parse_literal
+from reasoning_env.verifiers import GUARDS, preload, verify
+from reasoning_env.verifiers.grammars import expressions as arithmetic
+from reasoning_env.verifiers.grammars.literals import LiteralError, parse_literal
 
 MEMORY_BYTES = 6 << 30
 DEADLINE_S = 5.0
@@ -679,19 +679,19 @@ def _parse_arithmetic(text: str) -> None:
 
 
 def _compare_polynomial(text: str) -> None:
-    from reasoning_env.workers.verifiers import algebra
+    from reasoning_env.verifiers.grammars import algebra
 
     algebra.is_same_polynomial(text, "3*x**3 - 2*x + 7")
 
 
 def _differentiate(text: str) -> None:
-    from reasoning_env.workers.verifiers import algebra
+    from reasoning_env.verifiers.grammars import algebra
 
     algebra.is_antiderivative(text, "x", "x")
 
 
 def _parse_formula(text: str) -> None:
-    from reasoning_env.workers.verifiers import logic
+    from reasoning_env.verifiers.grammars import logic
 
     if len(text) <= logic.MAX_CHARACTERS and logic.variables(text) <= frozenset("PQRS"):
         logic.restates(text, ["P\u2227Q", "Q\u2192R"])

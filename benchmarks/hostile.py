@@ -5,9 +5,9 @@ an ordinary answer to the same task and one to another; then it scores hostile c
 of JSON, and each offender on stderr as it comes. Exits with 1 when something was executed, an exception escaped, an
 answer earned more than it may, or an ordinary answer earned another score than before.
 
-`wall_beyond_deadline_s` is by how much the slowest verdict came after its deadline, waiting for a free judge and
-replacing the killed one included. `executed` counts what the traps saw. Times are in the units of their names; memory
-is what the main process' resident set grew by.
+`wall_beyond_deadline_s` is by how much the slowest verdict came after its deadline, waiting for a free verifier worker
+and replacing the killed one included. `executed` counts what the traps saw. Times are in the units of their names;
+memory is what the main process' resident set grew by.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks.throughput import TASKS, Heartbeat, _resident_mb
 from reasoning_env.records import Reason, Rollout
 from reasoning_env.rewards import score_rollouts
-from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.hostile import (
     LONG,
     WITNESSES,

@@ -38,7 +38,7 @@ from typing import Any
 
 import aiohttp
 
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.library_facts import KNOWN_TASKS
 from tests.e2e.processes import TOKENIZER, Run, Runs, runs_under, wait_until
 from tests.process_table import descendants, is_alive
 

@@ -30,9 +30,9 @@ from typing import Any
 
 from benchmarks.learners import TARGET, Learner, mixed_bank
 from reasoning_env.records import ProblemSpec
-from reasoning_env.tasks import UniformSampler
-from reasoning_env.tasks.adaptive import Observation, SteeredSampler
-from reasoning_env.tasks.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.adaptive import Observation, SteeredSampler
+from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.sampling import UniformSampler
 
 TASKS = 100
 DEFAULT_LEVEL = 0.4

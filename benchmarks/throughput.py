@@ -37,8 +37,8 @@ from operator import truediv
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.tasks import UniformSampler
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.tasks.sampling import UniformSampler
 
 ROOT = Path(__file__).resolve().parent.parent
 TOKENIZER = ROOT / "demo" / "tokenizer"
@@ -268,7 +268,7 @@ def _plain_score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
 
 
 async def measure_isolation(groups: int) -> float:
-    """Milliseconds a rollout that a judge costs over calling the verifier of a cheap task directly."""
+    """Milliseconds a rollout that a verifier worker costs over calling the verifier of a cheap task directly."""
     import reasoning_env as core
 
     library = importlib.import_module("reasoning_gym")

@@ -92,7 +92,7 @@ async def _run(options: Options, environment_file: Path) -> None:
     try:
         dumps_folder = _make_folder(options.dumps_dir)
         await asyncio.wait_for(_deliver(options, environment_file, dumps_folder, log_folder), options.timeout_s)
-    except asyncio.TimeoutError as error:
+    except TimeoutError as error:
         raise DemoError(f"not done after {options.timeout_s:.0f} s; the logs are in {log_folder}") from error
     except OSError as error:
         raise DemoError(f"{error}; the logs are in {log_folder}") from error

@@ -115,7 +115,7 @@ async def _request(
             if response.status != 200:
                 raise TrainerError(f"{method} {url}: status {response.status}: {(await response.text())[:200]}")
             reply = await response.json()
-    except (aiohttp.ClientError, asyncio.TimeoutError, ValueError) as error:
+    except (TimeoutError, aiohttp.ClientError, ValueError) as error:
         raise TrainerError(f"{method} {url}: {type(error).__name__} {error}") from error
     if not isinstance(reply, dict):
         raise TrainerError(f"{method} {url}: expected a JSON object, got {reply!r:.200}")

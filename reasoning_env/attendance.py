@@ -17,10 +17,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .lifecycle import finish_within
+from .atropos.shutdown import finish_within
+from .outage_log import OutageLog
 from .outbox import Outbox
 from .run_api import RunApi
-from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ class Attendance:
         self._env_id: int | None = None
         self._interruptions = 0
         self._mark: Mapping[str, Any] | None = None
-        self._unknown = Trouble(logger)
-        self._idle = Trouble(logger)
+        self._unknown = OutageLog(logger)
+        self._idle = OutageLog(logger)
         self._idle_since = time.monotonic()
 
     async def register(self) -> Registration:

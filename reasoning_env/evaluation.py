@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tqdm import tqdm
+from rich.console import Console
+from rich.progress import Progress
 
-from .chat import Prompt
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
-from .inference import InferenceClient, Patience, Sampling
-from .metrics import Loss, is_correct
-from .records import Problem, ProblemSpec, Verdict
-from .rewards import judge_texts
+from .library_facts import COMPOSITE, facts
+from .metrics import is_correct
+from .records import DropReason, Problem, ProblemSpec, Prompt, Rollout, Sampling, Timeouts, Verdict
+from .rewards import score_texts
 from .settings import ReasoningSettings
-from .tasks import COMPOSITE, SMALL_SPACES, evaluation_spec
-from .workers import KNOWN_TASKS, WorkerPool
+from .tasks.sampling import evaluation_spec
+from .workers.pool import WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,18 @@ EVAL_DRAWS = 100
 """Draws of an evaluation sample in all, for tasks whose problems are often flawed."""
 
 
-class Maker(Protocol):
+class Generator(Protocol):
     """The part of the worker pool that generates."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+
+
+class Completer(Protocol):
+    """Gives completions; raises whatever its client raises."""
+
+    async def complete_in_time(
+        self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts
+    ) -> list[Rollout]: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class EvalResult:
     problem: Problem
     text: str
     verdict: Verdict | None
-    loss: Loss | None = None
+    dropped: DropReason | None = None
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -68,7 +76,7 @@ class EvaluationSet:
 
     def __init__(
         self,
-        maker: Maker,
+        generator: Generator,
         tasks: Sequence[str],
         params: Mapping[str, Mapping[str, Any]],
         *,
@@ -76,7 +84,7 @@ class EvaluationSet:
         eval_seed: int,
         deadline_s: float,
     ) -> None:
-        self._maker = maker
+        self._generator = generator
         self._tasks = tuple(tasks)
         self._params = params
         self._samples_per_task = samples_per_task
@@ -95,7 +103,8 @@ class EvaluationSet:
         task = problem.task
         if task == COMPOSITE:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
-        if task in KNOWN_TASKS and task not in SMALL_SPACES:
+        known = facts(task)
+        if known is not None and not known.few_questions:
             return False
         key = question_key(problem.question)
         return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
@@ -129,7 +138,7 @@ class EvaluationSet:
         for attempt in range(EVAL_DRAWS):
             spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
             try:
-                problem = await self._maker.generate(spec, self._deadline_s)
+                problem = await self._generator.generate(spec, self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
                 failures += 1
@@ -152,13 +161,13 @@ class Evaluator:
     """
 
     pool: WorkerPool
-    inference: InferenceClient
+    completer: Completer
     make_prompt: Callable[[Problem], Awaitable[Prompt]]
     sampling: Sampling
     settings: ReasoningSettings
     workers: int
-    patience: Patience
-    note_loss: Callable[[Loss, Problem, Exception], None]
+    timeouts: Timeouts
+    note_dropped: Callable[[DropReason, Problem, Exception], None]
 
     async def run(self, problems: Sequence[Problem]) -> list[EvalResult]:
         """One result for each problem, in order, with a progress bar.
@@ -167,17 +176,18 @@ class Evaluator:
         """
         limit = asyncio.Semaphore(self.workers)
         failures = 0
-        with tqdm(total=len(problems), desc="evaluation", unit="problem", mininterval=1.0) as progress:
+        with Progress(console=Console(stderr=True)) as progress:
+            bar = progress.add_task("evaluation", total=len(problems))
 
             async def run(problem: Problem) -> EvalResult:
                 nonlocal failures
                 async with limit:
                     result = await self._evaluate(problem)
-                if result.loss is not Loss.PROMPT_TOO_LONG:
-                    failures = 0 if result.loss is None else failures + 1
+                if result.dropped is not DropReason.PROMPT_TOO_LONG:
+                    failures = 0 if result.dropped is None else failures + 1
                 if failures >= self.settings.max_failed_groups_in_a_row:
                     raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
-                progress.update()
+                progress.advance(bar)
                 return result
 
             tasks = [asyncio.ensure_future(run(problem)) for problem in problems]
@@ -192,19 +202,21 @@ class Evaluator:
         prompt = await self.make_prompt(problem)
         budget = self.sampling.completion_budget(prompt)
         if budget < self.settings.min_completion_tokens:
-            self.note_loss(Loss.PROMPT_TOO_LONG, problem, ConfigError(f"{budget} tokens are left for a completion"))
-            return EvalResult(problem, "", None, Loss.PROMPT_TOO_LONG)
+            self.note_dropped(
+                DropReason.PROMPT_TOO_LONG, problem, ConfigError(f"{budget} tokens are left for a completion")
+            )
+            return EvalResult(problem, "", None, DropReason.PROMPT_TOO_LONG)
         try:
-            completions = await self.inference.complete_in_time(prompt, 1, self.sampling, self.patience)
+            completions = await self.completer.complete_in_time(prompt, 1, self.sampling, self.timeouts)
         except Exception as error:  # whatever a server's client may raise
-            self.note_loss(Loss.INFERENCE, problem, error)
-            return EvalResult(problem, "", None, Loss.INFERENCE)
+            self.note_dropped(DropReason.INFERENCE, problem, error)
+            return EvalResult(problem, "", None, DropReason.INFERENCE)
         text = completions[0].text
         try:
-            verdicts = await judge_texts(self.pool, problem, [text], self.settings.max_answer_bytes)
+            verdicts = await score_texts(self.pool, problem, [text], self.settings.max_answer_bytes)
         except ReasoningEnvError as error:
-            self.note_loss(Loss.SCORING, problem, error)
-            return EvalResult(problem, text, None, Loss.SCORING)
+            self.note_dropped(DropReason.SCORING, problem, error)
+            return EvalResult(problem, text, None, DropReason.SCORING)
         return EvalResult(problem, text, verdicts[0])
 
 
@@ -243,5 +255,5 @@ def sample_record(result: EvalResult, messages: Sequence[object]) -> dict[str, o
         "answer": None if verdict is None else verdict.answer,
         "expected_answer": result.problem.answer,
         "score": None if verdict is None else verdict.score,
-        "reason": verdict.reason.value if verdict else result.loss and result.loss.value,
+        "reason": verdict.reason.value if verdict else result.dropped and result.dropped.value,
     }

@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, TypeVar
 
-from .outbox import DeliveryStats
-from .records import Group, Reason, Rollout, Verdict
-from .rollouts import DumpStats
-from .tasks import TaskReport
-from .workers import PoolStats, StreamStats
+from .records import (
+    DeliveryStats,
+    DropReason,
+    DumpStats,
+    Group,
+    PoolStats,
+    Reason,
+    Rollout,
+    StreamStats,
+    TaskReport,
+    Verdict,
+)
 
 CORRECT = 1.0 - 1e-9
 """The score from which a rollout counts as correct."""
@@ -23,7 +30,7 @@ CORRECT = 1.0 - 1e-9
 E = TypeVar("E", bound=Enum)
 
 
-class Outcome(str, Enum):
+class Outcome(StrEnum):
     """What became of a group."""
 
     KEPT = "kept"
@@ -31,18 +38,6 @@ class Outcome(str, Enum):
     ALL_WRONG = "all_wrong"
     ALL_EQUAL = "all_equal"
     """Equal scores that are neither right nor wrong: no signal either."""
-
-
-class Loss(str, Enum):
-    """Why a problem gave no group, or its group never came to the trainer."""
-
-    INFERENCE = "inference_failed"
-    SCORING = "scoring_failed"
-    PROMPT_TOO_LONG = "prompt_too_long"
-    TIMED_OUT = "timed_out"
-    """The worker that collected the group ran over `worker_timeout`."""
-    UNDELIVERED = "undelivered"
-    """A scored group that run-api refused, or for which no room was left while it waited for run-api."""
 
 
 def is_correct(verdict: Verdict | None) -> bool:
@@ -60,7 +55,7 @@ def classify(group: Group) -> Outcome:
     return Outcome.ALL_EQUAL
 
 
-class _Measure(str, Enum):
+class _Measure(StrEnum):
     """What is averaged over an interval: the first five over rollouts, the others over groups."""
 
     SCORE = "score"
@@ -121,7 +116,7 @@ class MetricsRecorder:
         state = state or {}
         self._interval = _Interval(state.get("interval", {}))
         self.outcomes = _counter(Outcome, state.get("outcomes", {}))
-        self.losses = _counter(Loss, state.get("losses", {}))
+        self.dropped = _counter(DropReason, state.get("dropped", {}))
         self._tasks: set[str] = set(state.get("tasks", []))
         self._scores = _Tally(*state.get("scores", ()))
         self._correct = _Tally(*state.get("correct", ()))
@@ -131,7 +126,7 @@ class MetricsRecorder:
         return {
             "interval": self._interval.state(),
             "outcomes": _counts(self.outcomes),
-            "losses": _counts(self.losses),
+            "dropped": _counts(self.dropped),
             "tasks": sorted(self._tasks),
             "scores": astuple(self._scores),
             "correct": astuple(self._correct),
@@ -168,8 +163,8 @@ class MetricsRecorder:
         self._scores.add(rollout.score)
         self._correct.add(int(correct))
 
-    def record_loss(self, loss: Loss) -> None:
-        self.losses[loss] += 1
+    def record_dropped(self, dropped: DropReason) -> None:
+        self.dropped[dropped] += 1
 
     def report(
         self,
@@ -183,13 +178,13 @@ class MetricsRecorder:
         """The metrics since the last report, which this one ends."""
         interval, self._interval = self._interval, _Interval({})
         metrics = _interval_metrics(interval) if interval.outcomes else {}
-        for loss in Loss:
-            metrics[f"lost/{loss.value}"] = self.losses[loss]
+        for dropped in DropReason:
+            metrics[f"dropped/{dropped.value}"] = self.dropped[dropped]
         metrics.update(_worker_metrics(stream, pool, queued_jobs))
         if dumps is not None:
             metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
             metrics["dumps/waiting"] = dumps.waiting
-            metrics["dumps/lost"] = dumps.lost
+            metrics["dumps/dropped"] = dumps.dropped
         if delivery is not None:
             metrics["delivery/delivered"] = delivery.delivered
             metrics["delivery/waiting"] = delivery.waiting
@@ -206,7 +201,7 @@ class MetricsRecorder:
         words: dict[str, object] = {
             "groups": sum(self.outcomes.values()),
             **{outcome.value: self.outcomes[outcome] for outcome in Outcome},
-            "failed": sum(self.losses.values()),
+            "failed": sum(self.dropped.values()),
             "mean_score": f"{self._scores.mean:.3f}" if self._scores.count else "nan",
             "share_correct": f"{self._correct.mean:.3f}" if self._correct.count else "nan",
             "tasks": len(self._tasks),
@@ -215,8 +210,8 @@ class MetricsRecorder:
         }
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
-        if dumps is not None and dumps.lost:
-            words["dump_lost"] = dumps.lost
+        if dumps is not None and dumps.dropped:
+            words["dump_dropped"] = dumps.dropped
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
 
 

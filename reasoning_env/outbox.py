@@ -24,9 +24,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from .background import encode_group
+from .atropos.group_writer import encode_group
+from .outage_log import OutageLog
+from .records import DeliveryStats
 from .run_api import FAULTS, NeverSent, RunApi, RunApiError, as_mapping
-from .trouble import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +41,6 @@ MAX_RETRY_S = 4.0
 REFUSALS = (400, 413, 422)
 """What run-api answers to a group that it will never take; any other status is a fault that will pass."""
 SEND_PATHS = ("/scored_data", "/scored_data_list")
-
-
-@dataclass(frozen=True)
-class DeliveryStats:
-    """Groups that run-api has confirmed, that wait, and that it never got."""
-
-    delivered: int
-    waiting: int
-    lost: int
 
 
 @dataclass(frozen=True)
@@ -105,8 +97,8 @@ class Outbox:
         self._interruptions = 0
         self._delivered = 0
         self._lost = 0
-        self._losing = Trouble(logger)
-        self._failing = Trouble(logger)
+        self._losing = OutageLog(logger)
+        self._failing = OutageLog(logger)
         self._sender: asyncio.Task[None] | None = None
 
     def restore(self, groups: Sequence[Mapping[str, Any]], *, delivered: int = 0, still_there: bool = False) -> None:

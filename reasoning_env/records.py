@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
+SPECIAL_TOKENS_MARGIN = 2
+"""Tokens kept free for the special tokens that a server may add around a prompt."""
 
-class Split(str, Enum):
+
+class Split(StrEnum):
     """Which stream a problem belongs to; the two never share a seed."""
 
     TRAIN = "train"
     EVAL = "eval"
 
 
-class Reason(str, Enum):
+class Reason(StrEnum):
     """Why a rollout has the score it has; every verdict carries exactly one."""
 
     SCORED = "scored"
@@ -36,7 +39,19 @@ class Reason(str, Enum):
     BLOCKED = "blocked"
     """The answer made its verifier reach for what no verifier needs, such as running code; it was kept from it."""
     CRASH = "crash"
-    """The judge died while it scored this answer, twice, each time on a fresh process."""
+    """The verifier worker died while it scored this answer, twice, each time on a fresh process."""
+
+
+class DropReason(StrEnum):
+    """Why a problem gave no group, or its group never came to the trainer."""
+
+    INFERENCE = "inference_failed"
+    SCORING = "scoring_failed"
+    PROMPT_TOO_LONG = "prompt_too_long"
+    TIMED_OUT = "timed_out"
+    """The worker that collected the group ran over `worker_timeout`."""
+    UNDELIVERED = "undelivered"
+    """A scored group that run-api refused, or for which no room was left while it waited for run-api."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +89,9 @@ class Problem:
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
-    bytes that only a judge opens. `params` made it, and `level` is the difficulty that they stand for: None at the
-    library's defaults, and not always the one asked for. A composite's `level` is its member's, on top of `params`.
-    `flaw`, where there is one, is why the problem must not be served.
+    bytes that only a verifier worker opens. `params` made it, and `level` is the difficulty that they stand for: None
+    at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top of
+    `params`. `flaw`, where there is one, is why the problem must not be served.
     """
 
     spec: ProblemSpec
@@ -92,6 +107,37 @@ class Problem:
     @property
     def task(self) -> str:
         return self.spec.task
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A conversation ready to be completed: its messages, the rendered text and the text's token ids."""
+
+    messages: tuple[Mapping[str, str], ...] = field(repr=False)
+    text: str = field(repr=False)
+    tokens: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample: nucleus and temperature, and the budget of which prompt and completion stay strictly below."""
+
+    temperature: float
+    top_p: float
+    token_limit: int
+    split: str
+
+    def completion_budget(self, prompt: Prompt) -> int:
+        """Tokens left for a completion; may be zero or negative."""
+        return self.token_limit - 1 - SPECIAL_TOKENS_MARGIN - len(prompt.tokens)
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long to wait for a reply in all (None: as long as it takes), and while no server is healthy, in seconds."""
+
+    reply_s: float | None
+    outage_s: float
 
 
 @dataclass(frozen=True)
@@ -141,3 +187,91 @@ class Group:
     @property
     def scores(self) -> tuple[float, ...]:
         return tuple(rollout.score for rollout in self.rollouts)
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether the scores differ, so that their advantages are not all zero."""
+        return len(set(self.scores)) > 1
+
+
+@dataclass(frozen=True)
+class LibraryInfo:
+    """The library that the workers imported: its version, the folder it came from, its tasks in name order.
+
+    `sandbox` says in a line what shuts the verifier workers in, and what does not; `adjustable` are the tasks that have
+    levels of difficulty.
+    """
+
+    version: str
+    path: str
+    tasks: tuple[TaskInfo, ...]
+    warnings: tuple[str, ...]
+    sandbox: str
+    adjustable: frozenset[str]
+
+
+@dataclass(frozen=True)
+class StreamStats:
+    """`ready` problems wait to be handed out; `flawed` ones were drawn again because they must not be served."""
+
+    ready: int
+    served: int
+    failures: int
+    flawed: int
+    quarantined: tuple[str, ...]
+
+
+@dataclass
+class PoolStats:
+    """Counters since the pool was started; a snapshot is safe to keep."""
+
+    generated: int = 0
+    generation_failures: int = 0
+    scored: int = 0
+    timeouts: int = 0
+    crashes: int = 0
+    blocked: int = 0
+    protocol_faults: int = 0
+    workers_replaced: int = 0
+    fork_servers_started: int = 0
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """A task's share of the draws, and its estimated pass rate and chance of a signal at recent levels; all in [0, 1].
+
+    `level`, in [0, 1] too, is the one that its next problem gets, None where no curriculum sets it.
+    """
+
+    share: float
+    pass_rate: float
+    signal_chance: float
+    level: float | None
+
+
+@dataclass(frozen=True)
+class DeliveryStats:
+    """Groups that run-api has confirmed, that wait, and that it never got."""
+
+    delivered: int
+    waiting: int
+    dropped: int
+    repeated: int = 0
+    """Groups that were sent again after a broken connection, and that run-api may have twice."""
+
+
+@dataclass(frozen=True)
+class DumpStats:
+    """What became of the groups that were chosen for dumping: each is written, waiting or dropped.
+
+    `passed_groups` and `failed_groups` are written, `files_finished` counts files under their final name. What killed
+    runs left in the folder, and was completed at the start, is counted apart: `recovered_files`, `recovered_groups`.
+    """
+
+    passed_groups: int
+    failed_groups: int
+    files_finished: int
+    waiting: int
+    dropped: int
+    recovered_files: int = 0
+    recovered_groups: int = 0

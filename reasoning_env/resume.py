@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError
-from .plan import TaskPlan
 from .settings import ReasoningSettings
 from .slots import Saved, Slot, claim_number, open_slot
+from .tasks.plan import TaskPlan
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import aiohttp
 
+from .atropos.shutdown import finish_within
 from .errors import ReasoningEnvError, ServerError
-from .lifecycle import finish_within
-from .trouble import Trouble
+from .outage_log import OutageLog
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +56,8 @@ class RunApi:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._absent = Trouble(logger)
-        self._untrained = Trouble(logger)
+        self._absent = OutageLog(logger)
+        self._untrained = OutageLog(logger)
         self._recognised = False
         self._away = False
         self._failing_since = math.inf
@@ -97,7 +97,7 @@ class RunApi:
         try:
             limit_s = None if math.isinf(timeout_s) else timeout_s
             await finish_within(self._call("GET", "/", (), statuses=range(400, 600)), limit_s)
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             raise ServerError(
                 f"run-api is not at {self.url}; start it with `run-api`, or correct env.rollout_server_url"
             ) from error

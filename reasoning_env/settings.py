@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
-from .prompts import SYSTEM_PROMPT
-from .workers import PoolSettings
+from .prompting import SYSTEM_PROMPT
+from .workers.pool import PoolSettings
 
 
 def _split_names(value: object) -> object:
@@ -116,8 +116,8 @@ class ReasoningSettings(BaseModel):
     eval_temperature: float = Field(default=0.6, ge=0.0, le=2.0, description="Sampling temperature in evaluation.")
     eval_top_p: float = Field(default=0.95, gt=0.0, le=1.0, description="Nucleus sampling threshold in evaluation.")
 
-    num_makers: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
-    num_judges: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
+    num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
+    num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
     prefetch_problems: int = Field(default=128, ge=1, le=100_000, description="Problems kept ready ahead of demand.")
     generation_deadline_s: float = Field(
         default=10.0, gt=0.0, le=3600.0, description="Seconds a training problem may take to generate."
@@ -131,9 +131,9 @@ class ReasoningSettings(BaseModel):
     scoring_deadline_s: float = Field(
         default=5.0, gt=0.0, le=3600.0, description="Seconds the scoring of one answer may take, from its start."
     )
-    fence_judges: bool = Field(
+    sandbox_verifiers: bool = Field(
         default=True,
-        description="Shut judges in with what the operating system offers: no files, network or other processes.",
+        description="Restrict verifier workers with what the operating system offers: no files, network, processes.",
     )
     worker_memory_mb: int = Field(
         default=1024, ge=512, le=1_048_576, description="Address space of a worker process, in megabytes."
@@ -223,13 +223,13 @@ class ReasoningSettings(BaseModel):
     def pool_settings(self, checkout: Path | None) -> PoolSettings:
         """The part that concerns worker processes; `checkout` is a folder with a library to prefer, or None."""
         return PoolSettings(
-            makers=self.num_makers,
-            judges=self.num_judges,
+            generators=self.num_generators,
+            verifiers=self.num_verifiers,
             scoring_deadline_s=self.scoring_deadline_s,
             memory_mb=self.worker_memory_mb,
             niceness=self.worker_niceness,
             start_timeout_s=self.worker_start_timeout_s,
             strict_rewards=self.strict_rewards,
-            fence_judges=self.fence_judges,
+            sandbox_verifiers=self.sandbox_verifiers,
             checkout=checkout,
         )

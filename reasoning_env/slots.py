@@ -31,7 +31,7 @@ from .checkpoints import (
     step_file,
     write_checkpoint,
 )
-from .trouble import Trouble
+from .outage_log import OutageLog
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Slot:
         self._saves: SimpleQueue[_Save | int | None] = SimpleQueue()
         self._newest = 0
         self._closed = False
-        self._trouble = Trouble(logger)
+        self._trouble = OutageLog(logger)
         # A daemon, so that a disk that hangs cannot keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="checkpoint-writer", daemon=True)
         self._thread.start()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..records import DumpStats
 from .reader import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
 from .recovery import Outcome, PartReport, recover_folder
-from .state import DumpState, DumpStats
+from .state import DumpState
 from .writer import RolloutDumper
 
 __all__ = [

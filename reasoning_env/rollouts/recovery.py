@@ -9,14 +9,14 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
 from .parts import UNLOCKED_AGE_S, BatchName, Lock, claim, lies_at, parse_part, sync_data, sync_folder, take_lock
 
 
-class Outcome(str, Enum):
+class Outcome(StrEnum):
     """What became of a `.part`."""
 
     COMPLETED = "completed"

@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..records import Group
+from ..records import DumpStats, Group
 from .files import BatchFiles
 from .lines import encode_group
 from .parts import FAILED_PREFIX, PASSED_PREFIX
 from .recovery import Outcome, PartReport, recover_folder
-from .state import DumpState, DumpStats
+from .state import DumpState
 from .waiting import Waiting, new_commit, settle, settled_commit, size_bytes, slim
 
 logger = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ class RolloutDumper:
                 failed_groups=self._failed.written,
                 files_finished=self._passed.files.finished + self._failed.files.finished,
                 waiting=len(self._waiting),
-                lost=self._lost,
+                dropped=self._lost,
                 recovered_files=len(recovered),
                 recovered_groups=sum(report.groups for report in recovered),
             )

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ConfigError
+from ..library_facts import COMPOSITE
 from ..records import ProblemSpec
 from .seeds import hash_int
 
-COMPOSITE = "composite"
 RANGE_KEYS = frozenset({"low", "high"})
 MOST_COMBINED = 4
 MAX_END = 1e15

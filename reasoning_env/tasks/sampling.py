@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import GenerationError
+from ..library_facts import COMPOSITE
 from ..records import ProblemSpec, Split
 from .parameters import SpecRules
 from .seeds import eval_seed, hash_int, train_seed
-from .selection import COMPOSITE, composite_members
+from .selection import composite_members
 
 MAX_DRAWS = 10_000
 """Redraws of one position before it is given up; only a position whose every task keeps failing gets there."""

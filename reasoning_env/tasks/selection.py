@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from ..errors import ConfigError
+from ..library_facts import COMPOSITE
 from ..records import TaskInfo
 
-COMPOSITE = "composite"
 ALL_TASKS = "all"
 CATEGORY_PREFIX = "category:"
 GLOB_CHARACTERS = frozenset("*?[")

@@ -1,9 +1,9 @@
-"""The child side: a template that imports the library once and forks workers, and the loops those workers run.
+"""The child side: a fork server that imports the library once and forks workers, and the loops those workers run.
 
 Started as a script in a fresh interpreter with an emptied environment: `python child.py <control fd> <json options>`.
-The template is single-threaded, so forking it is safe, and it is the parent of all workers, so only it kills and reaps
-them: a process id can never have passed to somebody else. When the control socket closes (the main process ended, in
-whatever way) it kills every worker, removes their folders and exits.
+The fork server is single-threaded, so forking it is safe, and it is the parent of all workers, so only it kills and
+reaps them: a process id can never have passed to somebody else. When the control socket closes (the main process ended,
+in whatever way) it kills every worker, removes their folders and exits.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if not __package__:
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [_folder]
 
-from reasoning_env.workers.fences import Fences, code_paths, no_fences, prepare
-from reasoning_env.workers.guards import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.library import Library, Scorer
 from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
+from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
+from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 PRIORITY_PAUSE_S = 0.1
@@ -46,7 +46,7 @@ MEMORY_EXHAUSTED = 77
 """Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
 
 
-def serve_maker(library: Library, sock: socket.socket) -> None:
+def serve_generator(library: Library, sock: socket.socket) -> None:
     """Answer generate requests until the socket closes."""
     while (request := read_frame(sock)) is not None:
         sock.sendall(_check(library, request) if "check" in request.header else _generate(library, request))
@@ -81,7 +81,7 @@ def _generate(library: Library, request: Frame) -> bytes:
     return encode_frame(reply, metadata + made.entry)
 
 
-def serve_judge(library: Library, sock: socket.socket, fences: Fences) -> None:
+def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> None:
     """Answer score requests until the socket closes, with one frame for each answer, in order.
 
     A request may ask to be told when the task is built, which can take longer than scoring, before the first answer.
@@ -95,14 +95,16 @@ def serve_judge(library: Library, sock: socket.socket, fences: Fences) -> None:
         except BaseException as error:
             sock.sendall(encode_frame({"id": header["id"], "fault": _describe(error)}))
             continue
-        fences.take_refusal()  # what building the task was refused is no answer's doing
+        sandbox.take_refusal()  # what building the task was refused is no answer's doing
         if header["announce"]:
             sock.sendall(encode_frame({"id": header["id"], "ready": True}))
         for position, answer in enumerate(header["answers"]):
-            sock.sendall(encode_frame({"id": header["id"], "position": position, **_judge(scorer, answer, fences)}))
+            sock.sendall(
+                encode_frame({"id": header["id"], "position": position, **_score_answer(scorer, answer, sandbox)})
+            )
 
 
-def _judge(scorer: Scorer, answer: str, fences: Fences) -> dict[str, Any]:
+def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, Any]:
     started = time.perf_counter()
     score, reason = 0.0, "scored"
     try:
@@ -111,25 +113,25 @@ def _judge(scorer: Scorer, answer: str, fences: Fences) -> dict[str, Any]:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException:
         reason = "verifier_error"
-    if fences.take_refusal() is not None:
+    if sandbox.take_refusal() is not None:
         score, reason = 0.0, "blocked"
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
 
 
 def _describe(error: BaseException) -> str:
-    # Cut so that it fits into a judge's frame even when JSON needs twelve bytes for each character.
+    # Cut so that it fits into a verifier worker's frame even when JSON needs twelve bytes for each character.
     return f"{type(error).__name__}: {error}"[:300]
 
 
-class Template:
+class ForkServer:
     """Forks, kills and reaps workers on the orders that arrive on the control socket."""
 
     def __init__(
-        self, control: socket.socket, library: Library, fences: Fences, directory: str, limits: WorkerLimits
+        self, control: socket.socket, library: Library, sandbox: Sandbox, directory: str, limits: WorkerLimits
     ) -> None:
         self._control = control
         self._library = library
-        self._fences = fences
+        self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
         self._workers: dict[int, int] = {}
@@ -200,17 +202,17 @@ class Template:
         self._still_to_give_way -= {pid for pid in self._still_to_give_way if lower_group_priority(pid, niceness)}
 
     def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:
-        """Run a worker to its end; never returns into the template's code."""
+        """Run a worker to its end; never returns into the fork server's code."""
         status = 1
         try:
             signal.set_wakeup_fd(-1)
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
-            if role is Role.MAKER:
-                serve_maker(self._library, sock)
+            if role is Role.GENERATOR:
+                serve_generator(self._library, sock)
             else:
-                self._fences.raise_walls()
-                serve_judge(self._library, sock, self._fences)
+                self._sandbox.enter()
+                serve_verifier(self._library, sock, self._sandbox)
             status = 0
         except ConnectionError:
             status = 0
@@ -229,7 +231,7 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
     except BaseException as error:
         control.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return
-    fences = prepare([*code_paths(), library.path]) if options["fence_judges"] else no_fences()
+    sandbox = prepare([*code_paths(), library.path]) if options["sandbox_verifiers"] else no_sandbox()
     hello = {
         "event": "hello",
         "version": library.version,
@@ -237,7 +239,7 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
         "tasks": library.tasks,
         "warnings": library.warnings,
         "adjustable": library.adjustable,
-        "fences": fences.describe(),
+        "sandbox": sandbox.describe(),
     }
     control.sendall(encode_frame(hello))
     # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. What generators
@@ -245,13 +247,13 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    template = Template(control, library, fences, options["directory"], WorkerLimits(**options["limits"]))
+    fork_server = ForkServer(control, library, sandbox, options["directory"], WorkerLimits(**options["limits"]))
     try:
-        template.run()
+        fork_server.run()
     except ConnectionError:
         pass  # the main process is gone
     finally:
-        template.kill_all()
+        fork_server.kill_all()
         shutil.rmtree(options["directory"], ignore_errors=True)
 
 

@@ -13,30 +13,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .task_names import KNOWN_TASKS
+from ..library_facts import Rebuild, facts
 
-REBUILT_FOR_EACH_SEED = frozenset({"acre", "gsm_symbolic", "list_functions"})
-"""Tasks whose constructor consumes the seed, so that a cached dataset cannot be moved to another one."""
-REBUILT_FOR_EACH_LEVEL = frozenset(
-    {
-        "caesar_cipher",
-        "calendar_arithmetic",
-        "codeio",
-        "count_primes",
-        "emoji_mystery",
-        "figlet_font",
-        "letter_jumble",
-        "manipulate_matrix",
-        "n_queens",
-        "rush_hour",
-        "sentence_reordering",
-        "spell_backward",
-        "tower_of_hanoi",
-        "word_ladder",
-        "word_sorting",
-    }
-)
-"""Tasks whose constructor computes from its parameters what it generates from later."""
 CLASS_DATA = "_jsonl_data"
 """What codeio keeps on its class, where the next dataset of other parameters overwrites it."""
 KEPT = 512
@@ -67,7 +45,8 @@ class DatasetCache:
         next call. Raises what the library does.
         """
         overrides_json, params_json = _as_key(overrides), _as_key(params)
-        movable = task in KNOWN_TASKS and task in self._configs and task not in REBUILT_FOR_EACH_LEVEL
+        known = facts(task)
+        movable = known is not None and task in self._configs and known.rebuild is not Rebuild.FOR_EACH_LEVEL
         key = task + (overrides_json if movable else params_json)
         kept = self._kept.get(key)
         if kept is None or (seed is not None and not _can_be_reseeded(task)):
@@ -103,4 +82,5 @@ def _as_key(params: Mapping[str, Any]) -> str:
 
 def _can_be_reseeded(task: str) -> bool:
     """Only tasks that were measured: one that a newer library brings is rebuilt, which is slower and always right."""
-    return task in KNOWN_TASKS and task not in REBUILT_FOR_EACH_SEED
+    known = facts(task)
+    return known is not None and known.rebuild is not Rebuild.FOR_EACH_SEED

@@ -18,14 +18,14 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from .levels import CORRECTIONS
+from ..library_facts import COMPOSITE, FACTS, TaskFacts
 
 STEPS = 16
 CACHED = 4096
 """Resolved parameters that are kept: more than all tasks have at all levels."""
 SIGNIFICANT_DIGITS = 12
 """Of interpolated fractions: weights must still add up to 1."""
-COMPOSITE = "composite"
+
 SET_BY_US = ("seed", "size")
 
 
@@ -179,7 +179,7 @@ class Difficulty:
                 fields = (definition.lower_field_name, definition.upper_field_name)
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
             attributes[fields] = Attribute(fields, tuple(definition.levels), distinct_bounds)
-        for correction in CORRECTIONS.get(task, ()):
+        for correction in FACTS.get(task, TaskFacts()).levels:
             distinct_bounds = correction.fields in attributes and attributes[correction.fields].distinct_bounds
             attributes[correction.fields] = Attribute(correction.fields, tuple(correction.levels), distinct_bounds)
         return tuple(attributes.values())

@@ -1,4 +1,4 @@
-"""The one place that imports reasoning-gym. Runs inside the template and its workers only.
+"""The one place that imports reasoning-gym. Runs inside the fork server and its workers only.
 
 A problem is made by a task, a seed, parameters that a user set and, where there is one, a level of difficulty.
 """
@@ -9,7 +9,6 @@ import contextlib
 import decimal
 import importlib
 import importlib.metadata
-import inspect
 import json
 import math
 import pickle
@@ -21,13 +20,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..library_facts import COMPOSITE, FACTS
+from ..verifiers import find_flaw, preload, verify
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .difficulty import Difficulty, Resolved
-from .task_names import KNOWN_TASKS
-from .verifiers import find_flaw, preload, verify
-
-COMPOSITE = "composite"
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,6 @@ class Library:
         self._difficulty = self._read_difficulty()
         self.adjustable = self._find_adjustable()
         self._datasets = DatasetCache(self.module, self._difficulty.configs)
-        self._modules_with_tags: dict[str, bool] = {}
 
     def _read_difficulty(self) -> Difficulty:
         try:
@@ -129,10 +125,10 @@ class Library:
         except Exception as error:
             self.warnings.append(
                 f"the library's registry cannot be read ({type(error).__name__}: {error}); "
-                f"trying {len(KNOWN_TASKS)} known task names one by one"
+                f"trying {len(FACTS)} known task names one by one"
             )
         found: dict[str, str] = {}
-        for name in sorted(KNOWN_TASKS):
+        for name in sorted(FACTS):
             try:
                 dataset = self.module.create_dataset(name, seed=0, size=1)
             except Exception as error:
@@ -194,25 +190,15 @@ class Library:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
-        return Scorer(task, dataset, entry, strict=self._strict, with_tags=self._tags_may_count(task, dataset))
+        # No verifier of a measured task looks for the tags: the tagged form could only earn by its letters being taken
+        # for a part of the answer. Plain scores take it as it comes.
+        with_tags = not self._strict or task not in FACTS
+        return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:
             return Resolved(params, None)
         return self._difficulty.parameters(task, level, params)
-
-    def _tags_may_count(self, task: str, dataset: Any) -> bool:
-        """Whether an answer's tagged form is worth scoring.
-
-        No verifier of the known tasks looks for the tags, so the tagged form can only earn by its letters being taken
-        for a part of the answer. Plain scores take it as it comes.
-        """
-        if not self._strict or task not in KNOWN_TASKS:
-            return True
-        module = type(dataset).__module__
-        if module not in self._modules_with_tags:
-            self._modules_with_tags[module] = "<answer" in inspect.getsource(sys.modules[module])
-        return self._modules_with_tags[module]
 
 
 def _reset_globals(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The pool of makers and judges as the rest of the package sees it: two calls, `generate` and `score`.
+"""The pool of generators and verifier workers as the rest of the package sees it: two calls, `generate` and `score`.
 
 Every worker slot has one task that owns it: it takes a job from its role's queue, runs it, and replaces the process as
 soon as it dies or is killed. A caller that is cancelled leaves its job's result unread; nothing is left half done.
@@ -16,28 +16,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import GenerationError, ScoringError, WorkerError
-from ..records import Problem, ProblemSpec, Reason, Verdict
-from .guards import WorkerLimits
+from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Verdict
+from .fork_server import DeadlineExceeded, ForkServer, Worker, WorkerDied
 from .protocol import ProtocolFault, Role
 from .replies import raise_fault, read_problem, read_verdict
-from .template import DeadlineExceeded, LibraryInfo, Template, Worker, WorkerDied
+from .sandbox.limits import WorkerLimits
 
 logger = logging.getLogger(__name__)
 
-TEMPLATE_STARTS = 3
-"""How often in a row a template may fail to start before the pool gives up."""
+FORK_SERVER_STARTS = 3
+"""How often in a row a fork server may fail to start before the pool gives up."""
 RESTART_PAUSE_S = 0.5
-
-
-__all__ = ["LibraryInfo", "PoolSettings", "PoolStats", "WorkerPool"]
 
 
 @dataclass(frozen=True)
 class PoolSettings:
     """Numbers of processes, deadlines in seconds and limits in megabytes."""
 
-    makers: int = 2
-    judges: int = 2
+    generators: int = 2
+    verifiers: int = 2
     scoring_deadline_s: float = 5.0
     memory_mb: int = 1024
     file_mb: int = 16
@@ -45,25 +42,10 @@ class PoolSettings:
     start_timeout_s: float = 60.0
     strict_rewards: bool = True
     """Whether verifiers that pay for nonsense are corrected."""
-    fence_judges: bool = True
-    """Whether judges are shut in with what the operating system offers."""
+    sandbox_verifiers: bool = True
+    """Whether verifier workers are shut in with what the operating system offers."""
     checkout: Path | None = None
     """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
-
-
-@dataclass
-class PoolStats:
-    """Counters since the pool was started; a snapshot is safe to keep."""
-
-    generated: int = 0
-    generation_failures: int = 0
-    scored: int = 0
-    timeouts: int = 0
-    crashes: int = 0
-    blocked: int = 0
-    protocol_faults: int = 0
-    workers_replaced: int = 0
-    templates_started: int = 0
 
 
 @dataclass
@@ -89,50 +71,50 @@ class WorkerPool:
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
-        self._template: Template | None = None
-        self._template_lock = asyncio.Lock()
-        self._maker_jobs: asyncio.Queue[_GenerateJob] = asyncio.Queue()
-        self._judge_jobs: asyncio.Queue[_ScoreJob] = asyncio.Queue()
-        self._slots: list[asyncio.Task[None]] = []
+        self._fork_server: ForkServer | None = None
+        self._fork_server_lock = asyncio.Lock()
+        self._generator_jobs: asyncio.Queue[_GenerateJob] = asyncio.Queue()
+        self._verifier_jobs: asyncio.Queue[_ScoreJob] = asyncio.Queue()
+        self._owners: list[asyncio.Task[None]] = []
         self._failure: WorkerError | None = None
         self.stats = PoolStats()
 
     async def start(self) -> LibraryInfo:
         """Start the processes; returns when the library is imported. Raises WorkerError."""
         try:
-            info = await self._start_template()
+            info = await self._start_fork_server()
         except BaseException:
             await self.close()
             raise
-        for _ in range(self._settings.makers):
-            owner = self._own_slot(Role.MAKER, self._maker_jobs, self._run_generation)
-            self._slots.append(asyncio.create_task(owner))
-        for _ in range(self._settings.judges):
-            owner = self._own_slot(Role.JUDGE, self._judge_jobs, self._run_scoring)
-            self._slots.append(asyncio.create_task(owner))
+        for _ in range(self._settings.generators):
+            owner = self._own_worker(Role.GENERATOR, self._generator_jobs, self._run_generation)
+            self._owners.append(asyncio.create_task(owner))
+        for _ in range(self._settings.verifiers):
+            owner = self._own_worker(Role.VERIFIER, self._verifier_jobs, self._run_scoring)
+            self._owners.append(asyncio.create_task(owner))
         return info
 
     async def close(self) -> None:
         """End every process and fail what is still queued; safe to call twice."""
         self._failure = self._failure or WorkerError("the worker pool is closed")
-        for slot in self._slots:
+        for slot in self._owners:
             slot.cancel()
-        await asyncio.gather(*self._slots, return_exceptions=True)
-        self._slots = []
+        await asyncio.gather(*self._owners, return_exceptions=True)
+        self._owners = []
         self._fail_queued_jobs()
-        if self._template is not None:
-            await self._template.stop()
-            self._template = None
+        if self._fork_server is not None:
+            await self._fork_server.stop()
+            self._fork_server = None
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
         """Process ids of the workers that are alive, in the order in which they were started."""
-        return () if self._template is None else tuple(self._template.pids.values())
+        return () if self._fork_server is None else tuple(self._fork_server.pids.values())
 
     @property
     def queued_jobs(self) -> int:
         """Jobs that wait for a worker, of both kinds."""
-        return self._maker_jobs.qsize() + self._judge_jobs.qsize()
+        return self._generator_jobs.qsize() + self._verifier_jobs.qsize()
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
         """Generate the problem of a spec.
@@ -142,7 +124,7 @@ class WorkerPool:
         """
         self._check_open()
         job = _GenerateJob(spec, deadline_s, asyncio.get_running_loop().create_future())
-        self._maker_jobs.put_nowait(job)
+        self._generator_jobs.put_nowait(job)
         return await job.result
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
@@ -156,7 +138,7 @@ class WorkerPool:
         if not distinct:
             return []
         job = _ScoreJob(problem, distinct, asyncio.get_running_loop().create_future())
-        self._judge_jobs.put_nowait(job)
+        self._verifier_jobs.put_nowait(job)
         verdicts = dict(zip(distinct, await job.result, strict=True))
         return [verdicts[answer] for answer in answers]
 
@@ -165,7 +147,7 @@ class WorkerPool:
 
         Raises WorkerError when that cannot be found out.
         """
-        worker = await self._spawn(Role.MAKER)
+        worker = await self._spawn(Role.GENERATOR)
         try:
             worker.send({"check": [[task, dict(params), level] for task, params, level in wanted]})
             reply = await worker.receive(self._settings.start_timeout_s)
@@ -179,29 +161,29 @@ class WorkerPool:
         if self._failure is not None:
             raise WorkerError(str(self._failure))
 
-    async def _start_template(self) -> LibraryInfo:
+    async def _start_fork_server(self) -> LibraryInfo:
         limits = WorkerLimits(self._settings.memory_mb, self._settings.file_mb, self._settings.niceness)
-        self._template = Template(
+        self._fork_server = ForkServer(
             self._settings.checkout,
             limits,
             strict_rewards=self._settings.strict_rewards,
-            fence_judges=self._settings.fence_judges,
+            sandbox_verifiers=self._settings.sandbox_verifiers,
         )
-        self.stats.templates_started += 1
-        return await self._template.start(self._settings.start_timeout_s)
+        self.stats.fork_servers_started += 1
+        return await self._fork_server.start(self._settings.start_timeout_s)
 
     async def _spawn(self, role: Role) -> Worker:
-        """A new worker, restarting the template first if it is gone; raises WorkerError when that fails repeatedly."""
-        async with self._template_lock:
-            for start in range(1, TEMPLATE_STARTS + 1):
+        """Start a worker, and first the fork server if it is gone; raises WorkerError when that keeps failing."""
+        async with self._fork_server_lock:
+            for start in range(1, FORK_SERVER_STARTS + 1):
                 try:
-                    assert self._template is not None
-                    if not self._template.alive:
-                        await self._template.stop()
-                        await self._start_template()
-                    return await self._template.spawn(role)
+                    assert self._fork_server is not None
+                    if not self._fork_server.alive:
+                        await self._fork_server.stop()
+                        await self._start_fork_server()
+                    return await self._fork_server.spawn(role)
                 except WorkerError as error:
-                    if start == TEMPLATE_STARTS:
+                    if start == FORK_SERVER_STARTS:
                         raise
                     logger.warning("workers cannot be started (%s); trying again", error)
                     await asyncio.sleep(RESTART_PAUSE_S)
@@ -220,11 +202,11 @@ class WorkerPool:
 
     def _fail_queued_jobs(self) -> None:
         assert self._failure is not None
-        for queue in (self._maker_jobs, self._judge_jobs):
+        for queue in (self._generator_jobs, self._verifier_jobs):
             while not queue.empty():
                 _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
 
-    async def _own_slot(
+    async def _own_worker(
         self, role: Role, jobs: asyncio.Queue[J], run: Callable[[Worker, J], Awaitable[Worker]]
     ) -> None:
         """Keep one worker alive and give it jobs; `run` settles a job and returns the worker for the next one."""
@@ -282,8 +264,8 @@ class WorkerPool:
     async def _run_scoring(self, worker: Worker, job: _ScoreJob) -> Worker:
         """Score a job's answers one by one and settle its future; returns the worker for the next job.
 
-        A judge that dies without our doing costs the answer it was at a second try on a fresh judge. Only when that one
-        dies of the same answer is the answer to blame.
+        A verifier worker that dies without our doing costs the answer it was at a second try on a fresh verifier
+        worker. Only when that one dies of the same answer is the answer to blame.
         """
         died_at: int | None = None
         faulty = False
@@ -316,7 +298,7 @@ class WorkerPool:
     async def _score_remaining(self, worker: Worker, job: _ScoreJob) -> None:
         answers = job.answers[len(job.verdicts) :]
         spec = job.problem.spec
-        # The time that a judge takes to build a task it has not scored before is not the answer's.
+        # The time that a verifier worker takes to build a task it has not scored before is not the answer's.
         announce = bool(spec.params) or (spec.task, job.problem.level) not in worker.built_tasks
         request = {
             "task": spec.task,
@@ -335,18 +317,18 @@ class WorkerPool:
             job.verdicts.append(verdict)
 
     async def _await_ready(self, worker: Worker, problem: Problem) -> None:
-        """Wait until a judge has built a task; raises ScoringError when it cannot, or takes too long."""
+        """Wait until a verifier worker has built a task; raises ScoringError when it cannot, or takes too long."""
         spec = problem.spec
         try:
             reply = await worker.receive(self._settings.start_timeout_s)
         except DeadlineExceeded:
             limit_s = self._settings.start_timeout_s
-            raise ScoringError(f"{spec.task}: a judge took over {limit_s:g} s to build the task") from None
+            raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
         except WorkerDied as error:
-            raise ScoringError(f"{spec.task}: a judge died before it had built the task") from error
+            raise ScoringError(f"{spec.task}: a verifier worker died before it had built the task") from error
         if reply.header.get("ready") is not True:
             raise_fault(reply.header, spec)
-            raise ProtocolFault(f"a verdict before the judge was ready: {str(reply.header)[:200]}")
+            raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(reply.header)[:200]}")
         worker.built_tasks.add((spec.task, problem.level))
 
 

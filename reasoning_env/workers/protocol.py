@@ -1,8 +1,8 @@
 """The wire format between the pool and its processes: length-prefixed frames of JSON and opaque bytes.
 
 A frame is two unsigned 32-bit lengths in network order, then that many bytes of JSON (an object), then that many opaque
-bytes. The parent never unpickles what it receives. Control messages to the template are fixed-size structs, because one
-of them carries a file descriptor and must arrive whole.
+bytes. The parent never unpickles what it receives. Control messages to the fork server are fixed-size structs, because
+one of them carries a file descriptor and must arrive whole.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class ProtocolFault(Exception):
 
 
 class Role(IntEnum):
-    MAKER = 1
+    GENERATOR = 1
     """Generates problems; never sees model text."""
-    JUDGE = 2
+    VERIFIER = 2
     """Scores answers."""
 
 

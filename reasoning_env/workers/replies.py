@@ -1,4 +1,4 @@
-"""What workers reply, checked before it becomes a record: a judge has read model text, and may say anything."""
+"""Check what workers reply before it becomes a record: a verifier worker has read model text, and may say anything."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..records import Problem, ProblemSpec, Reason, Verdict
 from .protocol import Frame, ProtocolFault
 
 MAX_SCORING_S = 1e6
-"""More than any deadline: a judge that claims to have worked for longer lies."""
-JUDGE_REASONS = [reason.value for reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)]
+"""More than any deadline: a verifier worker that claims to have worked for longer lies."""
+VERIFIER_REASONS = [reason.value for reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)]
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
@@ -36,18 +36,20 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
 
 def raise_fault(header: dict[str, Any], spec: ProblemSpec) -> None:
     if "fault" in header:
-        raise ScoringError(f"{spec.task}, seed {spec.seed}: the judge cannot score: {str(header['fault'])[:500]}")
+        raise ScoringError(
+            f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {str(header['fault'])[:500]}"
+        )
 
 
 def read_verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """Check a judge's reply field by field: it comes from a process that has read model text."""
+    """Check a verifier worker's reply field by field: it comes from a process that has read model text."""
     raise_fault(header, spec)
     score, seconds, reason = header.get("score"), header.get("scoring_s"), header.get("reason")
     if (
         header.get("position") != position
         or not _is_number(score, 1.0)
         or not _is_number(seconds, MAX_SCORING_S)
-        or reason not in JUDGE_REASONS
+        or reason not in VERIFIER_REASONS
         or (score > 0.0 and reason != Reason.SCORED.value)
     ):
         raise ProtocolFault(f"a verdict that cannot be one: {str(header)[:200]}")

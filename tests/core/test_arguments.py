@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from reasoning_env.arguments import check_config_file, describe_validation, join_options, nearest, option_value
+from reasoning_env.commands.arguments import check_config_file, describe_validation, join_options, nearest, option_value
 from reasoning_env.errors import ConfigError
 
 KNOWN = ("env.group_size", "env.tasks", "env.temperature", "config")

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import audit as audit_module
-from reasoning_env.audit import Result, audit_command, conclude, format_table, judge, make_report
 from reasoning_env.errors import ConfigError, WorkerError
-from reasoning_env.probes import MOST_FREQUENT, ORACLE, PERTURBED, ROLES
-from reasoning_env.probing import Tally, TaskAudit
-from reasoning_env.records import Reason, TaskInfo, Verdict
-from reasoning_env.workers import LibraryInfo, PoolSettings
+from reasoning_env.records import LibraryInfo, Reason, TaskInfo, Verdict
+from reasoning_env.reports import audit as audit_module
+from reasoning_env.reports.audit import Result, audit_command, conclude, format_table, make_report, verifier
+from reasoning_env.reports.probes import MOST_FREQUENT, ORACLE, PERTURBED, ROLES
+from reasoning_env.reports.probing import Tally, TaskAudit
+from reasoning_env.workers.pool import PoolSettings
 
-LIBRARY = LibraryInfo("1.2", "/library", (TaskInfo("gcd", "arithmetic"),), (), "fenced", frozenset())
+LIBRARY = LibraryInfo("1.2", "/library", (TaskInfo("gcd", "arithmetic"),), (), "sandboxed", frozenset())
 
 
 def _tally(*scores: float, reason: Reason = Reason.SCORED) -> Tally:
@@ -50,7 +50,7 @@ EMPTY = TaskAudit("jugs", 0, {}, ("jugs, seed 1: took over 20 s", "jugs, seed 2:
     ],
 )
 def test_result_of_a_task(audit: TaskAudit, listed: Sequence[str], result: Result) -> None:
-    assert judge(audit, listed) is result
+    assert verifier(audit, listed) is result
 
 
 def test_conclusion_names_the_failed_tasks_with_kinds_and_numbers() -> None:
@@ -96,7 +96,7 @@ def test_failures_are_told_with_the_first_reason() -> None:
 def test_good_guess_is_told_and_does_not_fail() -> None:
     guess = _audit("gcd", **{MOST_FREQUENT: _tally(1.0, 1.0, 1.0, 0.0)})
     even = _audit("lcm", **{MOST_FREQUENT: _tally(1.0, 1.0, 0.0, 0.0)})
-    assert judge(guess, ()) is Result.PASSES
+    assert verifier(guess, ()) is Result.PASSES
     assert "most items of: gcd (75%)\n" in format_table([guess, even], ()) + "\n"
 
 

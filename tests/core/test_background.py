@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.background import BackgroundWriter, encode_group
+from reasoning_env.atropos.group_writer import BackgroundWriter, encode_group
 
 
 class Writer:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.browse import NO_ORACLE, tasks_command
+from reasoning_env.commands.tasks import NO_ORACLE, tasks_command
 from reasoning_env.errors import ConfigError
 
 PACKAGE = """
@@ -130,7 +130,7 @@ def test_patterns_select_tasks(show: Show, patterns: list[str], shown: list[str]
     assert [head.split()[1] for head in heads] == shown
 
 
-@pytest.mark.parametrize("option", [[], ["--difficulty"], ["--overlap"]])
+@pytest.mark.parametrize("option", [[], ["--difficulty"], ["--contamination"]])
 def test_a_pattern_that_matches_nothing_is_refused(folder: Path, option: list[str]) -> None:
     with pytest.raises(ConfigError, match="there is no task that matches 'category:game'; did you mean category:games"):
         tasks_command(["category:game", *option], folder)
@@ -153,7 +153,7 @@ def test_difficulty_fails_where_a_level_does_not_work(folder: Path, capsys: pyte
 
 
 def test_overlap_of_tasks_with_many_questions_is_none(show: Show) -> None:
-    lines = show("--overlap", "games/*", "--items", "7").splitlines()
+    lines = show("--contamination", "games/*", "--items", "7").splitlines()
     assert lines[1].split() == ["maze", "5", "7", "7", "0", "0"]
     assert lines[-1] == "0 of 1 tasks draw questions of the evaluation set"
 
@@ -175,7 +175,7 @@ def test_number_out_of_range_is_a_usage_error(
 
 def test_one_thing_is_measured_at_a_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        tasks_command(["--difficulty", "--overlap"], folder)
+        tasks_command(["--difficulty", "--contamination"], folder)
     assert "not allowed with" in capsys.readouterr().err
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.chat import ChatFormat
 from reasoning_env.errors import ConfigError
-from reasoning_env.prompts import build_messages
+from reasoning_env.prompting import ChatFormat, build_messages
 
 MESSAGES = build_messages("Think.", "What is 1 + 1?")
 END = "<|im_end|>"
@@ -66,7 +65,7 @@ def test_prompt_and_completion_decode_to_what_they_were_made_of(chat: ChatFormat
 
 
 class WordTokenizer:
-    """One token a word; a template of its own, and an end-of-text token where the test gives one."""
+    """One token a word; a fork server of its own, and an end-of-text token where the test gives one."""
 
     def __init__(self, chat_template: Any, reply_end: str, eos_token_id: int | None, special: list[int]) -> None:
         self.chat_template = chat_template

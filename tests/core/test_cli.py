@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model
 from pydantic_cli import Cmd
 from pydantic_cli.argparse import FailedExecutionException
 
-from reasoning_env import cli
-from reasoning_env.cli import COMMANDS, describe_error, main
+from reasoning_env.atropos.shutdown import Interrupted
+from reasoning_env.commands import main as cli
+from reasoning_env.commands.main import COMMANDS, describe_error, main
 from reasoning_env.errors import ConfigError, ServerError, WorkerError
-from reasoning_env.lifecycle import Interrupted
 from reasoning_env.settings import ReasoningSettings
 
 
@@ -235,9 +235,9 @@ def _validation_error(**values: Any) -> ValidationError:
         ({"group_size": 0}, "group_size must be at least 1; got 0"),
         ({"temprature": 1}, "there is no setting 'temprature'; did you mean temperature, eval_temperature?"),
         (
-            {"top_p": 0, "num_makers": "x"},
+            {"top_p": 0, "num_generators": "x"},
             "top_p: Input should be greater than 0; got 0; "
-            "num_makers: Input should be a valid integer, unable to parse string as an integer; got 'x'",
+            "num_generators: Input should be a valid integer, unable to parse string as an integer; got 'x'",
         ),
     ],
 )

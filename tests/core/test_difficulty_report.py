@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.difficulty_report import (
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.reports.difficulty import (
     ITEMS,
     LEVELS,
     MAX_FAILURES,
@@ -18,11 +20,9 @@ from reasoning_env.difficulty_report import (
     measure_tasks,
     probe_level,
 )
-from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.records import Problem, ProblemSpec
 
 
-class FakeMaker:
+class FakeGenerator:
     """Makes problems whose parameter `n` grows with the level; `fails` says which specs cannot be made."""
 
     def __init__(self, fails: Callable[[ProblemSpec], bool] = lambda spec: False, highest: float = 1.0) -> None:
@@ -52,36 +52,36 @@ def _levels(task: str, first: Mapping[str, Any], last: Mapping[str, Any], **chan
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_level_is_probed_with_problems_of_different_seeds(level: float) -> None:
-    maker = FakeMaker()
-    probe = await probe_level(maker, "gcd", level, seed=1)
-    assert len(maker.specs) == len(probe.seconds) == (ITEMS if level in WELL_PROBED else 1)
-    assert len({spec.seed for spec in maker.specs}) == len(maker.specs)
-    assert {(spec.task, spec.level) for spec in maker.specs} == {("gcd", level)}
+    generator = FakeGenerator()
+    probe = await probe_level(generator, "gcd", level, seed=1)
+    assert len(generator.specs) == len(probe.seconds) == (ITEMS if level in WELL_PROBED else 1)
+    assert len({spec.seed for spec in generator.specs}) == len(generator.specs)
+    assert {(spec.task, spec.level) for spec in generator.specs} == {("gcd", level)}
     assert probe.works
     assert not probe.clamped
 
 
 async def test_the_seed_decides_which_problems_are_drawn() -> None:
-    makers = [FakeMaker(), FakeMaker(), FakeMaker()]
-    for maker, seed in zip(makers, (1, 1, 2), strict=True):
-        await probe_level(maker, "gcd", 0.5, seed=seed)
-    assert makers[0].specs == makers[1].specs
-    assert not {spec.seed for spec in makers[0].specs} & {spec.seed for spec in makers[2].specs}
+    generators = [FakeGenerator(), FakeGenerator(), FakeGenerator()]
+    for generator, seed in zip(generators, (1, 1, 2), strict=True):
+        await probe_level(generator, "gcd", 0.5, seed=seed)
+    assert generators[0].specs == generators[1].specs
+    assert not {spec.seed for spec in generators[0].specs} & {spec.seed for spec in generators[2].specs}
 
 
 async def test_time_of_the_first_problem_which_builds_the_dataset_does_not_count() -> None:
-    assert (await probe_level(FakeMaker(), "gcd", 0.5, seed=1)).mean_ms == pytest.approx(2.0)
+    assert (await probe_level(FakeGenerator(), "gcd", 0.5, seed=1)).mean_ms == pytest.approx(2.0)
 
 
 async def test_an_only_problem_gives_the_time() -> None:
-    assert (await probe_level(FakeMaker(), "gcd", 1 / 16, seed=1)).mean_ms == 1000.0
+    assert (await probe_level(FakeGenerator(), "gcd", 1 / 16, seed=1)).mean_ms == 1000.0
 
 
 @pytest.mark.parametrize("level", [0.5, 1 / 16])
 async def test_a_level_is_given_up_after_a_few_failures(level: float) -> None:
-    maker = FakeMaker(fails=lambda spec: True)
-    probe = await probe_level(maker, "gcd", level, seed=1)
-    assert len(maker.specs) == MAX_FAILURES
+    generator = FakeGenerator(fails=lambda spec: True)
+    probe = await probe_level(generator, "gcd", level, seed=1)
+    assert len(generator.specs) == MAX_FAILURES
     assert probe.failures == ("gcd: took over 10 s",) * MAX_FAILURES
     assert not probe.works
     assert (probe.used, probe.params, probe.mean_ms) == (None, None, None)
@@ -89,42 +89,42 @@ async def test_a_level_is_given_up_after_a_few_failures(level: float) -> None:
 
 @pytest.mark.parametrize("level", [0.5, 1 / 16])
 async def test_one_failure_is_bad_luck(level: float) -> None:
-    probe = await probe_level(FakeMaker(fails=lambda spec: spec.index == 0), "gcd", level, seed=1)
+    probe = await probe_level(FakeGenerator(fails=lambda spec: spec.index == 0), "gcd", level, seed=1)
     assert probe.works
     assert len(probe.failures) == 1
     assert len(probe.seconds) == (ITEMS if level in WELL_PROBED else 1)
 
 
 async def test_equal_parameters_count_once_and_clamped_levels_are_told() -> None:
-    (task,) = await measure_tasks([FakeMaker(highest=0.75)], ["gcd"], seed=1)
+    (task,) = await measure_tasks([FakeGenerator(highest=0.75)], ["gcd"], seed=1)
     assert [probe.level for probe in task.probes] == list(LEVELS)
     assert task.distinct == 7  # int(level * 8) for levels up to 0.75
     assert [(probe.level, probe.used) for probe in task.clamped] == [(k / 16, 0.75) for k in (13, 14, 15, 16)]
 
 
 async def test_levels_that_fail_count_as_no_parameters() -> None:
-    maker = FakeMaker(fails=lambda spec: spec.level is not None and spec.level > 0.5)
-    (task,) = await measure_tasks([maker], ["gcd"], seed=1)
+    generator = FakeGenerator(fails=lambda spec: spec.level is not None and spec.level > 0.5)
+    (task,) = await measure_tasks([generator], ["gcd"], seed=1)
     assert task.distinct == 5
     assert [probe.level for probe in task.failed] == [k / 16 for k in range(9, 17)]
 
 
 async def test_every_task_is_measured_on_one_maker_and_told_in_order() -> None:
-    makers = [FakeMaker(), FakeMaker()]
+    generators = [FakeGenerator(), FakeGenerator()]
     names = [f"task{number}" for number in range(7)]
-    assert [task.task for task in await measure_tasks(makers, names, seed=1)] == names
-    tasks_of = [{spec.task for spec in maker.specs} for maker in makers]
+    assert [task.task for task in await measure_tasks(generators, names, seed=1)] == names
+    tasks_of = [{spec.task for spec in generator.specs} for generator in generators]
     assert all(tasks_of)
     assert not tasks_of[0] & tasks_of[1]
 
 
 async def test_lost_workers_end_the_measurement() -> None:
-    class Lost(FakeMaker):
+    class Lost(FakeGenerator):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
             raise WorkerError("no workers any more")
 
     with pytest.raises(WorkerError, match="no workers any more"):
-        await measure_tasks([Lost(), FakeMaker()], ["gcd", "lcm"], seed=1)
+        await measure_tasks([Lost(), FakeGenerator()], ["gcd", "lcm"], seed=1)
 
 
 # ------------------------------------------------------------------ the report

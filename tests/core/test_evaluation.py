@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from reasoning_env.chat import Prompt
+from reasoning_env.atropos.inference import InferenceClient
 from reasoning_env.errors import GenerationError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluation import (
     EVAL_ATTEMPTS,
@@ -17,11 +17,20 @@ from reasoning_env.evaluation import (
     sample_record,
     summarise,
 )
-from reasoning_env.inference import InferenceClient, Patience, Sampling
-from reasoning_env.metrics import Loss
-from reasoning_env.records import Problem, ProblemSpec, Reason, Rollout, Split, Verdict
+from reasoning_env.records import (
+    DropReason,
+    Problem,
+    ProblemSpec,
+    Prompt,
+    Reason,
+    Rollout,
+    Sampling,
+    Split,
+    Timeouts,
+    Verdict,
+)
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers import WorkerPool
+from reasoning_env.workers.pool import WorkerPool
 
 from .records import MESSAGES, make_problem
 
@@ -46,7 +55,7 @@ class Pool:
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         if "fault" in answers:
-            raise ScoringError("the judge cannot score")
+            raise ScoringError("the verifier worker cannot score")
         return [Verdict(float(answer), Reason.SCORED, answer) for answer in answers]
 
 
@@ -141,7 +150,7 @@ class Inference:
         self.under_way = 0
         self.most_under_way = 0
 
-    async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, patience: Patience) -> list[Rollout]:
+    async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         assert n == 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -160,17 +169,17 @@ class Run:
     """An evaluator whose prompts are the problems' questions, and what it told of losses."""
 
     def __init__(self, **settings: Any) -> None:
-        self.losses: list[tuple[Loss, Problem, Exception]] = []
+        self.dropped: list[tuple[DropReason, Problem, Exception]] = []
         self.inference = Inference()
         self.evaluator = Evaluator(
             pool=cast(WorkerPool, Pool()),
-            inference=cast(InferenceClient, self.inference),
+            completer=cast(InferenceClient, self.inference),
             make_prompt=_make_prompt,
             sampling=Sampling(0.6, 0.95, token_limit=500, split="eval"),
             settings=ReasoningSettings(**settings),
             workers=2,
-            patience=Patience(None, 1.0),
-            note_loss=lambda loss, problem, error: self.losses.append((loss, problem, error)),
+            timeouts=Timeouts(None, 1.0),
+            note_dropped=lambda dropped, problem, error: self.dropped.append((dropped, problem, error)),
         )
 
     async def of(self, *questions: str) -> list[EvalResult]:
@@ -195,19 +204,21 @@ async def test_no_more_problems_than_workers_are_under_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "loss", "text"),
+    ("question", "dropped", "text"),
     [
-        ("gone", Loss.INFERENCE, ""),
-        ("fault", Loss.SCORING, "<answer>fault</answer>"),
-        ("long", Loss.PROMPT_TOO_LONG, ""),
+        ("gone", DropReason.INFERENCE, ""),
+        ("fault", DropReason.SCORING, "<answer>fault</answer>"),
+        ("long", DropReason.PROMPT_TOO_LONG, ""),
     ],
 )
-async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_told(question: str, loss: Loss, text: str) -> None:
+async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_told(
+    question: str, dropped: DropReason, text: str
+) -> None:
     run = Run()
     results = await run.of("1.0", question, "0.5")
-    assert [result.loss for result in results] == [None, loss, None]
+    assert [result.dropped for result in results] == [None, dropped, None]
     assert (results[1].verdict, results[1].text) == (None, text)
-    assert [(told, problem) for told, problem, _ in run.losses] == [(loss, results[1].problem)]
+    assert [(told, problem) for told, problem, _ in run.dropped] == [(dropped, results[1].problem)]
 
 
 async def test_many_failures_in_a_row_end_the_run() -> None:
@@ -217,12 +228,12 @@ async def test_many_failures_in_a_row_end_the_run() -> None:
 
 async def test_failures_with_successes_between_do_not_end_the_run() -> None:
     results = await Run(max_failed_groups_in_a_row=3).of(*["gone", "gone", "1.0", "1.0"] * 5)
-    assert sum(result.loss is Loss.INFERENCE for result in results) == 10
+    assert sum(result.dropped is DropReason.INFERENCE for result in results) == 10
 
 
 async def test_prompts_that_are_too_long_do_not_end_the_run() -> None:
     results = await Run(max_failed_groups_in_a_row=1).of(*["long"] * 10)
-    assert [result.loss for result in results] == [Loss.PROMPT_TOO_LONG] * 10
+    assert [result.dropped for result in results] == [DropReason.PROMPT_TOO_LONG] * 10
 
 
 async def test_ended_run_leaves_nothing_under_way() -> None:
@@ -234,9 +245,9 @@ async def test_ended_run_leaves_nothing_under_way() -> None:
 # ------------------------------------------------------------------ what is made of it
 
 
-def _result(task: str, score: float | None, loss: Loss | None = None) -> EvalResult:
+def _result(task: str, score: float | None, dropped: DropReason | None = None) -> EvalResult:
     verdict = None if score is None else Verdict(score, Reason.SCORED, "2")
-    return EvalResult(make_problem(task), "text", verdict, loss)
+    return EvalResult(make_problem(task), "text", verdict, dropped)
 
 
 def test_summary_holds_scores_overall_and_per_task_and_what_failed() -> None:
@@ -244,8 +255,8 @@ def test_summary_holds_scores_overall_and_per_task_and_what_failed() -> None:
         _result("maze", 1.0),
         _result("maze", 0.5),
         _result("sudoku", 0.0),
-        _result("sudoku", None, Loss.INFERENCE),
-        _result("chain_sum", None, Loss.SCORING),
+        _result("sudoku", None, DropReason.INFERENCE),
+        _result("chain_sum", None, DropReason.SCORING),
     ]
     assert summarise(results) == {
         "eval/mean_score": 0.5,
@@ -260,7 +271,7 @@ def test_summary_holds_scores_overall_and_per_task_and_what_failed() -> None:
 
 
 def test_summary_of_failures_alone_has_no_score() -> None:
-    assert summarise([_result("maze", None, Loss.INFERENCE)]) == {"eval/problems": 1, "eval/failed": 1}
+    assert summarise([_result("maze", None, DropReason.INFERENCE)]) == {"eval/problems": 1, "eval/failed": 1}
 
 
 def test_sample_of_a_scored_problem_tells_all_of_it() -> None:
@@ -278,7 +289,7 @@ def test_sample_of_a_scored_problem_tells_all_of_it() -> None:
 
 
 def test_sample_of_a_failed_problem_has_no_score_but_a_reason() -> None:
-    record = sample_record(_result("maze", None, Loss.INFERENCE), MESSAGES)
+    record = sample_record(_result("maze", None, DropReason.INFERENCE), MESSAGES)
     assert (record["score"], record["answer"], record["reason"]) == (None, None, "inference_failed")
 
 

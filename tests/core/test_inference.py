@@ -11,20 +11,11 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import inference
-from reasoning_env.chat import ChatFormat, Prompt
+from reasoning_env.atropos import inference
+from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, IncompleteReply, InferenceClient, Mode, check_servers
 from reasoning_env.errors import ServerError
-from reasoning_env.inference import (
-    FRUITLESS_REQUESTS,
-    IncompleteReply,
-    InferenceClient,
-    Mode,
-    Patience,
-    Sampling,
-    check_servers,
-)
-from reasoning_env.prompts import build_messages
-from reasoning_env.records import Rollout
+from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 
 LIMIT = 200
 SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=LIMIT, split="train")
@@ -300,19 +291,19 @@ def short_poll(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_poll")
 @pytest.mark.parametrize(
-    ("healthy", "patience", "message"),
+    ("healthy", "timeouts", "message"),
     [
-        ([True], Patience(reply_s=0.05, outage_s=FOREVER_S), "no reply within 0.05 s"),
-        ([False, False], Patience(None, outage_s=0.05), "no inference server has been healthy for 0.05 s"),
+        ([True], Timeouts(reply_s=0.05, outage_s=FOREVER_S), "no reply within 0.05 s"),
+        ([False, False], Timeouts(None, outage_s=0.05), "no inference server has been healthy for 0.05 s"),
     ],
 )
 async def test_reply_that_does_not_come_is_given_up(
-    chat: ChatFormat, prompt: Prompt, tokenizer: Any, healthy: list[bool], patience: Patience, message: str
+    chat: ChatFormat, prompt: Prompt, tokenizer: Any, healthy: list[bool], timeouts: Timeouts, message: str
 ) -> None:
     manager = SilentManager(healthy=healthy)
     client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
     with pytest.raises(ServerError, match=message):
-        await client.complete_in_time(prompt, 1, SAMPLING, patience)
+        await client.complete_in_time(prompt, 1, SAMPLING, timeouts)
     assert len(manager.given_up) == 1
 
 
@@ -321,7 +312,7 @@ async def test_healthy_server_is_waited_for_as_long_as_it_takes(
     chat: ChatFormat, prompt: Prompt, tokenizer: Any
 ) -> None:
     client = InferenceClient(SilentManager(healthy=[False, True]), chat, tokenizer, Mode.TEXT)
-    waiting = asyncio.create_task(client.complete_in_time(prompt, 1, SAMPLING, Patience(None, outage_s=0.02)))
+    waiting = asyncio.create_task(client.complete_in_time(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.02)))
     await asyncio.sleep(0.3)
     assert not waiting.done()
     waiting.cancel()
@@ -330,14 +321,14 @@ async def test_healthy_server_is_waited_for_as_long_as_it_takes(
 
 async def test_reply_in_time_is_passed_on(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
     client = InferenceClient(ServerManager(["2"]), chat, tokenizer, Mode.TEXT)
-    [rollout] = await client.complete_in_time(prompt, 1, SAMPLING, Patience(FOREVER_S, FOREVER_S))
+    [rollout] = await client.complete_in_time(prompt, 1, SAMPLING, Timeouts(FOREVER_S, FOREVER_S))
     assert rollout.text == "2"
 
 
 async def test_cancelled_caller_cancels_the_request(chat: ChatFormat, prompt: Prompt, tokenizer: Any) -> None:
     manager = SilentManager()
     client = InferenceClient(manager, chat, tokenizer, Mode.TEXT)
-    waiting = asyncio.create_task(client.complete_in_time(prompt, 1, SAMPLING, Patience(None, FOREVER_S)))
+    waiting = asyncio.create_task(client.complete_in_time(prompt, 1, SAMPLING, Timeouts(None, FOREVER_S)))
     await asyncio.sleep(0.05)
     waiting.cancel()
     await asyncio.wait([waiting])
@@ -422,7 +413,7 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
 
 UNREACHABLE = [
     REFUSED,
-    asyncio.TimeoutError(),
+    TimeoutError(),
     APIConnectionError("no route"),
     HTTPError(503),
     HTTPError(500, "status"),

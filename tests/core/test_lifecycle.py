@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import reasoning_env
-from reasoning_env.lifecycle import Interrupted, finish_within, run_until_signal
+from reasoning_env.atropos.shutdown import Interrupted, finish_within, run_until_signal
 
 END_TIMEOUT_S = 30.0
 
 SCRIPT = """
 import asyncio, sys
-from reasoning_env.lifecycle import Interrupted, run_until_signal
+from reasoning_env.atropos.shutdown import Interrupted, run_until_signal
 
 async def work():
     print("working", flush=True)

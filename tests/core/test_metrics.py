@@ -8,20 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import Loss, MetricsRecorder, Outcome, classify, is_correct, task_metrics
-from reasoning_env.outbox import DeliveryStats
-from reasoning_env.records import Group, Reason, Verdict
-from reasoning_env.rollouts import DumpStats
-from reasoning_env.tasks import TaskReport
-from reasoning_env.workers import PoolStats, StreamStats
+from reasoning_env.metrics import MetricsRecorder, Outcome, classify, is_correct, task_metrics
+from reasoning_env.records import (
+    DeliveryStats,
+    DropReason,
+    DumpStats,
+    Group,
+    PoolStats,
+    Reason,
+    StreamStats,
+    TaskReport,
+    Verdict,
+)
 
 from .records import make_group, make_rollout
 
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
-DUMPS = DumpStats(passed_groups=6, failed_groups=3, files_finished=1, waiting=2, lost=4)
-DELIVERY = DeliveryStats(delivered=8, waiting=5, lost=1)
+DUMPS = DumpStats(passed_groups=6, failed_groups=3, files_finished=1, waiting=2, dropped=4)
+DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1)
 PENALISED = make_rollout(1.0, reward=0.0)
 STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, quarantined=("maze", "sudoku"))
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, blocked=9, protocol_faults=7)
@@ -150,15 +156,15 @@ def test_sampler_s_knowledge_becomes_metrics() -> None:
 
 def test_report_tells_of_workers_stream_and_losses() -> None:
     recorder = MetricsRecorder()
-    recorder.record_loss(Loss.SCORING)
-    recorder.record_loss(Loss.SCORING)
-    recorder.record_loss(Loss.PROMPT_TOO_LONG)
+    recorder.record_dropped(DropReason.SCORING)
+    recorder.record_dropped(DropReason.SCORING)
+    recorder.record_dropped(DropReason.PROMPT_TOO_LONG)
     assert _report(recorder) == {
-        "lost/inference_failed": 0,
-        "lost/scoring_failed": 2,
-        "lost/prompt_too_long": 1,
-        "lost/timed_out": 0,
-        "lost/undelivered": 0,
+        "dropped/inference_failed": 0,
+        "dropped/scoring_failed": 2,
+        "dropped/prompt_too_long": 1,
+        "dropped/timed_out": 0,
+        "dropped/undelivered": 0,
         "perf/queued_jobs": 11,
         "perf/ready_problems": 5,
         "workers/replaced": 3,
@@ -181,7 +187,7 @@ def test_report_tells_of_dumps_and_delivery() -> None:
     assert {name: value for name, value in report.items() if name.startswith(("dumps/", "delivery/"))} == {
         "dumps/written": 9,
         "dumps/waiting": 2,
-        "dumps/lost": 4,
+        "dumps/dropped": 4,
         "delivery/delivered": 8,
         "delivery/waiting": 5,
     }
@@ -195,7 +201,7 @@ def test_progress_line_is_words_of_key_and_value() -> None:
     recorder = MetricsRecorder()
     recorder.record_group(make_group([RIGHT, WRONG], "maze"))
     recorder.record_group(make_group([RIGHT, RIGHT], "sudoku"))
-    recorder.record_loss(Loss.INFERENCE)
+    recorder.record_dropped(DropReason.INFERENCE)
     line = recorder.progress_line(STREAM)
     assert re.fullmatch(r"progress:( [a-z_]+=[^ =]+)+", line)
     words = dict(word.split("=") for word in line.removeprefix("progress: ").split())
@@ -232,8 +238,8 @@ def test_progress_line_before_the_first_group_has_every_word() -> None:
 def test_progress_line_tells_of_waiting_and_lost_groups_where_there_are_some() -> None:
     recorder = MetricsRecorder()
     plain = recorder.progress_line(None)
-    assert recorder.progress_line(None, dumps=DUMPS, delivery=DELIVERY) == f"{plain} waiting=5 dump_lost=4"
-    nothing = recorder.progress_line(None, dumps=replace(DUMPS, lost=0), delivery=replace(DELIVERY, waiting=0))
+    assert recorder.progress_line(None, dumps=DUMPS, delivery=DELIVERY) == f"{plain} waiting=5 dump_dropped=4"
+    nothing = recorder.progress_line(None, dumps=replace(DUMPS, dropped=0), delivery=replace(DELIVERY, waiting=0))
     assert nothing == plain
 
 
@@ -261,7 +267,7 @@ ANY_GROUPS = st.builds(
     NUMBERS,
     st.none() | st.floats(0.0, 1.0),
 )
-EVENTS = st.lists(st.one_of(ANY_GROUPS, st.sampled_from(Loss), st.just("report")), max_size=12)
+EVENTS = st.lists(st.one_of(ANY_GROUPS, st.sampled_from(DropReason), st.just("report")), max_size=12)
 
 
 def _run(recorder: MetricsRecorder, events: list[object]) -> list[object]:
@@ -275,8 +281,8 @@ def _run(recorder: MetricsRecorder, events: list[object]) -> list[object]:
 def _feed(recorder: MetricsRecorder, event: object, told: list[object]) -> None:
     if isinstance(event, Group):
         recorder.record_group(event)
-    elif isinstance(event, Loss):
-        recorder.record_loss(event)
+    elif isinstance(event, DropReason):
+        recorder.record_dropped(event)
     else:
         told += [recorder.progress_line(STREAM), _report(recorder)]
 

@@ -75,7 +75,7 @@ async def test_groups_arrive_whole_in_order_and_in_the_environments_name(api: Fa
     outbox.open(7)
     await asyncio.wait([outbox.put(group(number)) for number in range(100)])
     assert api.groups == [{**group(number), "env_id": 7} for number in range(100)]
-    assert (outbox.stats.delivered, outbox.stats.waiting, outbox.stats.lost) == (100, 0, 0)
+    assert (outbox.stats.delivered, outbox.stats.waiting, outbox.stats.dropped) == (100, 0, 0)
 
 
 async def test_nothing_is_sent_before_the_environment_is_registered(api: FakeRunApi, make: Make) -> None:
@@ -131,7 +131,7 @@ async def test_groups_wait_while_run_api_answers_with_errors(api: FakeRunApi, ma
     await asyncio.sleep(0.2)
     del api.faults["/status-env"]
     await asyncio.sleep(0.2)
-    assert outbox.stats == outbox_module.DeliveryStats(delivered=0, waiting=20, lost=0)
+    assert outbox.stats == outbox_module.DeliveryStats(delivered=0, waiting=20, dropped=0)
     api.faults.clear()
     await asyncio.wait(delivered)
     assert numbers(api) == list(range(20))
@@ -261,7 +261,7 @@ async def test_a_refused_group_is_lost_alone_and_named(
     outbox.open(0)
     await asyncio.wait(delivered)
     assert numbers(api) == [0, 1, 2, 4, 5]
-    assert outbox.stats.lost == 1
+    assert outbox.stats.dropped == 1
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "status 422" in caplog.text
 
@@ -271,7 +271,7 @@ async def test_a_group_that_is_no_json_is_lost_alone(api: FakeRunApi, make: Make
     outbox.open(0)
     await asyncio.wait([outbox.put(group(1)), outbox.put({**group(2), "messages": object()}), outbox.put(group(3))])
     assert numbers(api) == [1, 3]
-    assert outbox.stats.lost == 1
+    assert outbox.stats.dropped == 1
 
 
 async def test_beyond_the_limit_groups_are_lost_and_counted(
@@ -282,7 +282,7 @@ async def test_beyond_the_limit_groups_are_lost_and_counted(
     await until(lambda: outbox._bytes)
     for number in range(5):
         await asyncio.wait_for(outbox.put(group(number)), WAIT_S)
-    assert outbox.stats.lost == 5
+    assert outbox.stats.dropped == 5
     assert len(caplog.records) == 1
     outbox.open(0)
     await outbox.drain(WAIT_S)

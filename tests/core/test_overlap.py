@@ -9,14 +9,21 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.evaluation import question_key
-from reasoning_env.overlap import BUDGET_S, MAX_FAILURES, TaskOverlap, TaskSampler, format_report, measure_tasks
+from reasoning_env.problems import MAX_FLAWED
 from reasoning_env.records import Problem, ProblemSpec
-from reasoning_env.workers.prefetch import MAX_FLAWED
+from reasoning_env.reports.contamination import (
+    BUDGET_S,
+    MAX_FAILURES,
+    TaskContamination,
+    TaskSampler,
+    format_report,
+    measure_tasks,
+)
 
 Ask = Callable[[ProblemSpec], str]
 
 
-class FakeMaker:
+class FakeGenerator:
     """Asks what `ask` makes of a spec; it may raise, and a question that begins with "flawed" is flawed."""
 
     def __init__(self, ask: Ask, generation_s: float = 0.001) -> None:
@@ -53,12 +60,12 @@ class FakeSet:
 
 async def _measure(
     ask: Ask, evaluated: Sequence[str] = (), *, items: int = 10, generation_s: float = 0.001
-) -> tuple[TaskOverlap, FakeMaker]:
-    maker = FakeMaker(ask, generation_s)
-    (overlap,) = await measure_tasks(
-        maker, {"gcd": TaskSampler("gcd", {}, 42)}, FakeSet({"gcd": evaluated}), items=items
+) -> tuple[TaskContamination, FakeGenerator]:
+    generator = FakeGenerator(ask, generation_s)
+    (contamination,) = await measure_tasks(
+        generator, {"gcd": TaskSampler("gcd", {}, 42)}, FakeSet({"gcd": evaluated}), items=items
     )
-    return overlap, maker
+    return contamination, generator
 
 
 # ------------------------------------------------------------------ keys
@@ -86,37 +93,37 @@ def test_a_key_is_there_for_text_that_is_no_unicode() -> None:
 
 
 async def test_questions_that_are_not_evaluated_are_served_as_drawn() -> None:
-    overlap, maker = await _measure(lambda spec: f"question {spec.index}", ["another"])
-    assert overlap == TaskOverlap("gcd", evaluated=1, items=10, questions=10, drawn=0, served=0)
-    assert [(spec.index, spec.attempt) for spec in maker.specs] == [(index, 0) for index in range(10)]
+    contamination, generator = await _measure(lambda spec: f"question {spec.index}", ["another"])
+    assert contamination == TaskContamination("gcd", evaluated=1, items=10, questions=10, drawn=0, served=0)
+    assert [(spec.index, spec.attempt) for spec in generator.specs] == [(index, 0) for index in range(10)]
 
 
 async def test_an_evaluated_question_counts_as_drawn_and_is_drawn_again() -> None:
-    overlap, maker = await _measure(
+    contamination, generator = await _measure(
         lambda spec: "seen" if spec.index == 3 and spec.attempt < 2 else str(spec), ["seen"]
     )
-    assert (overlap.drawn, overlap.served) == (1, 0)
-    assert [spec.attempt for spec in maker.specs if spec.index == 3] == [0, 1, 2]
-    assert len({spec.seed for spec in maker.specs}) == len(maker.specs)
+    assert (contamination.drawn, contamination.served) == (1, 0)
+    assert [spec.attempt for spec in generator.specs if spec.index == 3] == [0, 1, 2]
+    assert len({spec.seed for spec in generator.specs}) == len(generator.specs)
 
 
 async def test_a_task_that_asks_nothing_else_serves_it_in_the_end() -> None:
-    overlap, maker = await _measure(lambda spec: "seen", ["seen"], items=2)
-    assert overlap == TaskOverlap("gcd", evaluated=1, items=2, questions=1, drawn=2, served=2)
-    assert len(maker.specs) == 2 * MAX_FLAWED
+    contamination, generator = await _measure(lambda spec: "seen", ["seen"], items=2)
+    assert contamination == TaskContamination("gcd", evaluated=1, items=2, questions=1, drawn=2, served=2)
+    assert len(generator.specs) == 2 * MAX_FLAWED
 
 
 async def test_flawed_problems_are_drawn_again_and_do_not_count() -> None:
-    overlap, _ = await _measure(
+    contamination, _ = await _measure(
         lambda spec: ["flawed", "flawed", "seen"][spec.attempt] if spec.attempt < 3 else "new", ["seen"]
     )
-    assert overlap == TaskOverlap("gcd", evaluated=1, items=10, questions=1, drawn=10, served=0)
+    assert contamination == TaskContamination("gcd", evaluated=1, items=10, questions=1, drawn=10, served=0)
 
 
 async def test_a_task_of_flawed_problems_only_ends() -> None:
-    overlap, maker = await _measure(lambda spec: "flawed", items=3)
-    assert overlap.items == 0
-    assert len(maker.specs) == MAX_FLAWED
+    contamination, generator = await _measure(lambda spec: "flawed", items=3)
+    assert contamination.items == 0
+    assert len(generator.specs) == MAX_FLAWED
 
 
 async def test_a_failure_is_drawn_again_and_told() -> None:
@@ -125,9 +132,9 @@ async def test_a_failure_is_drawn_again_and_told() -> None:
             raise GenerationError("no such puzzle")
         return str(spec)
 
-    overlap, _ = await _measure(ask, items=4)
-    assert overlap.items == 4
-    assert overlap.failures == ("no such puzzle",) * (4 * (MAX_FAILURES - 1))
+    contamination, _ = await _measure(ask, items=4)
+    assert contamination.items == 4
+    assert contamination.failures == ("no such puzzle",) * (4 * (MAX_FAILURES - 1))
 
 
 async def test_a_task_that_keeps_failing_is_left_with_the_items_it_has() -> None:
@@ -136,15 +143,15 @@ async def test_a_task_that_keeps_failing_is_left_with_the_items_it_has() -> None
             raise GenerationError("no such puzzle")
         return str(spec)
 
-    overlap, maker = await _measure(ask)
-    assert overlap.items == 2
-    assert overlap.failures == ("no such puzzle",) * MAX_FAILURES
-    assert len(maker.specs) == 2 + MAX_FAILURES
+    contamination, generator = await _measure(ask)
+    assert contamination.items == 2
+    assert contamination.failures == ("no such puzzle",) * MAX_FAILURES
+    assert len(generator.specs) == 2 + MAX_FAILURES
 
 
 async def test_a_slow_task_gets_as_many_items_as_fit_into_its_time() -> None:
-    overlap, _ = await _measure(str, items=100, generation_s=BUDGET_S / 4)
-    assert overlap.items == 4
+    contamination, _ = await _measure(str, items=100, generation_s=BUDGET_S / 4)
+    assert contamination.items == 4
 
 
 # ------------------------------------------------------------------ measuring several
@@ -152,11 +159,11 @@ async def test_a_slow_task_gets_as_many_items_as_fit_into_its_time() -> None:
 
 async def test_a_question_counts_whichever_task_asks_it_in_the_evaluation() -> None:
     evaluation_set = FakeSet({"composite": ["question  2", "another"], "gcd": ["question 1"]})
-    maker = FakeMaker(lambda spec: f"question {spec.index}" if spec.attempt == 0 else str(spec))
+    generator = FakeGenerator(lambda spec: f"question {spec.index}" if spec.attempt == 0 else str(spec))
     samplers = {task: TaskSampler(task, {}, 42) for task in ("composite", "gcd", "lcm")}
-    overlaps = await measure_tasks(maker, samplers, evaluation_set, items=4)
+    contaminations = await measure_tasks(generator, samplers, evaluation_set, items=4)
     # What a run does not draw again, here because another task is asked it, is seen to be served.
-    assert [(one.task, one.evaluated, one.drawn, one.served) for one in overlaps] == [
+    assert [(one.task, one.evaluated, one.drawn, one.served) for one in contaminations] == [
         ("composite", 2, 2, 2),
         ("gcd", 1, 2, 1),
         ("lcm", 0, 2, 2),
@@ -168,7 +175,7 @@ async def test_lost_workers_end_the_measurement() -> None:
         raise WorkerError("no workers any more")
 
     with pytest.raises(WorkerError, match="no workers any more"):
-        await measure_tasks(FakeMaker(ask), {"gcd": TaskSampler("gcd", {}, 42)}, FakeSet({}), items=4)
+        await measure_tasks(FakeGenerator(ask), {"gcd": TaskSampler("gcd", {}, 42)}, FakeSet({}), items=4)
 
 
 def test_a_sampler_draws_as_a_run_does_with_the_parameters_of_the_task() -> None:
@@ -184,12 +191,12 @@ def test_a_sampler_draws_as_a_run_does_with_the_parameters_of_the_task() -> None
 
 
 def test_rows_stand_by_their_share_and_the_last_line_names_what_is_left() -> None:
-    overlaps = [
-        TaskOverlap("gcd", 5, 2000, 1990, 0, 0),
-        TaskOverlap("lcm", 5, 2000, 1990, 1, 0),
-        TaskOverlap("coin_flip", 5, 2000, 3, 1990, 1500),
+    contaminations = [
+        TaskContamination("gcd", 5, 2000, 1990, 0, 0),
+        TaskContamination("lcm", 5, 2000, 1990, 1, 0),
+        TaskContamination("coin_flip", 5, 2000, 3, 1990, 1500),
     ]
-    lines = format_report(overlaps, items=2000)
+    lines = format_report(contaminations, items=2000)
     assert [line.split() for line in lines[:4]] == [
         ["TASK", "EVALUATED", "ITEMS", "QUESTIONS", "DRAWN", "SERVED"],
         ["coin_flip", "5", "2000", "3", "99.50", "%", "75.00", "%"],
@@ -200,16 +207,16 @@ def test_rows_stand_by_their_share_and_the_last_line_names_what_is_left() -> Non
 
 
 def test_it_says_when_a_run_serves_none_of_them() -> None:
-    lines = format_report([TaskOverlap("lcm", 5, 2000, 1990, 1, 0)], items=2000)
+    lines = format_report([TaskContamination("lcm", 5, 2000, 1990, 1, 0)], items=2000)
     assert lines[-1] == "1 of 1 tasks draw questions of the evaluation set; a run serves none of them"
 
 
 def test_tasks_with_fewer_items_are_told_with_their_failures() -> None:
-    overlaps = [
-        TaskOverlap("knight_swap", 5, 31, 31, 0, 0),
-        TaskOverlap("maze", 0, 0, 0, 0, 0, ("maze, seed 1: no such puzzle",) * 3),
+    contaminations = [
+        TaskContamination("knight_swap", 5, 31, 31, 0, 0),
+        TaskContamination("maze", 0, 0, 0, 0, 0, ("maze, seed 1: no such puzzle",) * 3),
     ]
-    lines = format_report(overlaps, items=2000)
+    lines = format_report(contaminations, items=2000)
     assert ["maze", "0", "0", "0", "-", "-"] in [line.split() for line in lines]
     assert "maze: 3 problems failed, the first: maze, seed 1: no such puzzle" in lines
     assert f"2 tasks have fewer than 2000 items: each is given {BUDGET_S:g} s of a process" in lines

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.plan import TaskPlan, TaskStream, plan_tasks
-from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, TaskInfo, Verdict
+from reasoning_env.records import Group, LibraryInfo, Problem, ProblemSpec, Reason, Rollout, TaskInfo, Verdict
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers import LibraryInfo
+from reasoning_env.tasks.plan import TaskPlan, TaskStream, plan_tasks
 from reasoning_env.workers.difficulty import Difficulty
 
 TASKS = {
@@ -33,7 +32,7 @@ LIBRARY = LibraryInfo(
     path="/",
     tasks=tuple(TaskInfo(name, category) for name, category in TASKS.items()),
     warnings=(),
-    fences="",
+    sandbox="",
     adjustable=frozenset(TASKS) - {"acre"},
 )
 GROUP_SIZE = 4

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.probes import (
+from reasoning_env.records import Problem, ProblemSpec, Split
+from reasoning_env.reports.probes import (
     ALL_OPTIONS,
     EXAMPLE_KEYS,
     FEW_OPTIONS,
@@ -27,7 +28,6 @@ from reasoning_env.probes import (
     perturb,
     reference_answer,
 )
-from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.rewards import extract_answer
 
 INFORMED = {kind for kind, role in ROLES.items() if role in (Role.REFERENCE, Role.GUESS)}

@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import GenerationError, ScoringError, WorkerError
-from reasoning_env.probes import CONSTANTS, NEIGHBOUR, ORACLE, PERTURBED, ROLES, Role
-from reasoning_env.probing import (
-    GENERATION_FAILURES,
-    TASKS_AT_ONCE,
-    Tally,
-    TaskAudit,
-    audit_task,
-    audit_tasks,
-)
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.reports.probes import CONSTANTS, NEIGHBOUR, ORACLE, PERTURBED, ROLES, Role
+from reasoning_env.reports.probing import GENERATION_FAILURES, TASKS_AT_ONCE, Tally, TaskAudit, audit_task, audit_tasks
 
 ITEMS = 20
 ZERO, ONE = "0", "1"
@@ -167,12 +160,12 @@ async def test_task_that_keeps_failing_is_not_tried_to_the_end() -> None:
 async def test_problems_that_cannot_be_scored_are_told_and_left_out() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         if problem.spec.seed == 101:
-            raise ScoringError("the judge cannot score")
+            raise ScoringError("the verifier worker cannot score")
         return _exact(problem, answer)
 
     audit = await audit_task(FakeWorkers(verifier), "gcd", _specs())
     assert audit.items == 3
-    assert audit.failures == ("the judge cannot score",)
+    assert audit.failures == ("the verifier worker cannot score",)
 
 
 # ------------------------------------------------------------------ all tasks

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.prompts import SYSTEM_PROMPT, build_messages
+from reasoning_env.prompting import SYSTEM_PROMPT, build_messages
 
 
 def test_system_message_comes_before_the_question() -> None:

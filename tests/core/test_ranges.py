@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.ranges import BASE_RANGES, check_ranges
+from reasoning_env.atropos.config import BASE_RANGES, check_ranges
 
 ALLOWED: dict[str, list[Any]] = {
     "group_size": [1, 64],

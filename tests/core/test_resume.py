@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import ConfigError, ReasoningSettings
-from reasoning_env.plan import TaskPlan
+from reasoning_env.errors import ConfigError
 from reasoning_env.resume import StateKeeper
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks.plan import TaskPlan
 
 STATE = {
     "stream": {"next_index": 9, "owed": ["spec"]},

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers import PoolSettings
+from reasoning_env.workers.pool import PoolSettings
 
 REFUSED: dict[str, list[Any]] = {
     "tasks": [None, 7, [1]],
@@ -31,8 +31,8 @@ REFUSED: dict[str, list[Any]] = {
     "curriculum_target_accuracy": [0.0, 0.96],
     "eval_temperature": [-0.1, 2.1],
     "eval_top_p": [0.0, 1.1],
-    "num_makers": [0, 257],
-    "num_judges": [0, 257],
+    "num_generators": [0, 257],
+    "num_verifiers": [0, 257],
     "prefetch_problems": [0, 100_001],
     "generation_deadline_s": [0.0, 3601.0, math.nan, math.inf],
     "eval_generation_deadline_s": [0.0, 3601.0],
@@ -52,7 +52,7 @@ REFUSED: dict[str, list[Any]] = {
     "progress_interval_s": [0.0, 86_401.0],
     "debug_logging": ["perhaps"],
     "strict_rewards": ["perhaps"],
-    "fence_judges": ["perhaps"],
+    "sandbox_verifiers": ["perhaps"],
     "exclude_gameable": ["perhaps"],
     "suppress_base_env_logs": ["perhaps"],
 }
@@ -77,8 +77,8 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "eval_seed": ("1", 1),
     "eval_temperature": ("2.0", 2.0),
     "eval_top_p": ("1", 1.0),
-    "num_makers": ("256", 256),
-    "num_judges": ("1", 1),
+    "num_generators": ("256", 256),
+    "num_verifiers": ("1", 1),
     "prefetch_problems": ("1", 1),
     "generation_deadline_s": ("0.5", 0.5),
     "eval_generation_deadline_s": ("3600", 3600.0),
@@ -98,7 +98,7 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "progress_interval_s": ("0.1", 0.1),
     "debug_logging": ("1", True),
     "strict_rewards": ("off", False),
-    "fence_judges": ("off", False),
+    "sandbox_verifiers": ("off", False),
     "exclude_gameable": ("no", False),
     "suppress_base_env_logs": ("0", False),
 }
@@ -161,24 +161,24 @@ def test_defaults_that_users_rely_on() -> None:
 
 def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
     settings = ReasoningSettings(
-        num_makers=3,
-        num_judges=4,
+        num_generators=3,
+        num_verifiers=4,
         scoring_deadline_s=1.5,
         worker_memory_mb=600,
         worker_niceness=7,
         worker_start_timeout_s=8.0,
         strict_rewards=False,
-        fence_judges=False,
+        sandbox_verifiers=False,
     )
     assert settings.pool_settings(tmp_path) == PoolSettings(
-        makers=3,
-        judges=4,
+        generators=3,
+        verifiers=4,
         scoring_deadline_s=1.5,
         memory_mb=600,
         niceness=7,
         start_timeout_s=8.0,
         strict_rewards=False,
-        fence_judges=False,
+        sandbox_verifiers=False,
         checkout=tmp_path,
     )
 

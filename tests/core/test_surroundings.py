@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.surroundings import find_checkout, has_wandb_account
+from reasoning_env.atropos.wandb import has_wandb_account
+from reasoning_env.workers.checkout import find_checkout
 
 
 def test_checkout_beside_the_module_is_found(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.tables import LEAST_WIDTH, UNBROKEN_SPACE, format_table
+from reasoning_env.reports.tables import LEAST_WIDTH, UNBROKEN_SPACE, format_table
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 

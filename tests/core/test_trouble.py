@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from reasoning_env.trouble import NOTABLE_S, REPEAT_S, Trouble
+from reasoning_env.outage_log import NOTABLE_S, REPEAT_S, OutageLog
 
 logger = logging.getLogger("reasoning_env.test")
 
@@ -22,13 +22,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def trouble(clock: Clock, caplog: pytest.LogCaptureFixture) -> Trouble:
+def trouble(clock: Clock, caplog: pytest.LogCaptureFixture) -> OutageLog:
     caplog.set_level(logging.INFO)
-    return Trouble(logger, clock)
+    return OutageLog(logger, clock)
 
 
 def test_a_trouble_is_said_once_and_its_end_with_how_long_it_took(
-    trouble: Trouble, clock: Clock, caplog: pytest.LogCaptureFixture
+    trouble: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(100):
         trouble.note("the disk is full")
@@ -40,7 +40,7 @@ def test_a_trouble_is_said_once_and_its_end_with_how_long_it_took(
 
 
 def test_a_trouble_that_lasts_is_said_again_each_minute(
-    trouble: Trouble, clock: Clock, caplog: pytest.LogCaptureFixture
+    trouble: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(25):
         trouble.note("the disk is full")
@@ -52,13 +52,13 @@ def test_a_trouble_that_lasts_is_said_again_each_minute(
     ]
 
 
-def test_the_end_of_no_trouble_is_not_said(trouble: Trouble, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_no_trouble_is_not_said(trouble: OutageLog, caplog: pytest.LogCaptureFixture) -> None:
     trouble.over("there is space again")
     assert caplog.messages == []
 
 
 def test_a_trouble_that_comes_and_goes_is_said_once_a_minute(
-    trouble: Trouble, clock: Clock, caplog: pytest.LogCaptureFixture
+    trouble: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(100):
         trouble.note("the disk is full")
@@ -68,7 +68,7 @@ def test_a_trouble_that_comes_and_goes_is_said_once_a_minute(
 
 
 def test_a_second_trouble_is_said_when_it_lasts(
-    trouble: Trouble, clock: Clock, caplog: pytest.LogCaptureFixture
+    trouble: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     trouble.note("the disk is full")
     trouble.over("there is space again")

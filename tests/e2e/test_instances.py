@@ -23,8 +23,8 @@ SETTINGS = {
     **QUIET,
     "group_size": 2,
     "max_num_workers": 32,
-    "num_makers": 1,
-    "num_judges": 1,
+    "num_generators": 1,
+    "num_verifiers": 1,
     "tasks": "chain_sum,basic_arithmetic,products,count_bits",
     "include_messages": False,
 }

@@ -176,7 +176,7 @@ def test_a_signal_ends_it_with_the_usual_status_and_one_line(line: Line, kind: s
 @each_kind
 def test_no_process_is_left(line: Line, kind: str) -> None:
     workers = line.environments[kind].workers
-    assert len(workers) >= 5  # the template, two makers, two judges
+    assert len(workers) >= 5  # the fork server, two generators, two verifier workers
     assert not [worker for worker in workers if is_alive(worker)]
 
 

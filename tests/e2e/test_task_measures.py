@@ -26,7 +26,7 @@ def test_difficulty_counts_levels_and_names_their_parameters(cli: Cli, monkeypat
 
 
 def test_overlap_is_there_as_drawn_and_gone_as_served(cli: Cli) -> None:
-    result = cli("tasks", "--overlap", "tower_of_hanoi", "chain_sum", "--items", "300")
+    result = cli("tasks", "--contamination", "tower_of_hanoi", "chain_sum", "--items", "300")
     assert result.status == 0
     rows = _rows(result.stdout)
     hanoi = rows["tower_of_hanoi"]

@@ -15,7 +15,8 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from tenacity import wait_none
 
 import reasoning_env
-from reasoning_env import LibraryInfo, PoolSettings, WorkerPool
+from reasoning_env.records import LibraryInfo
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 from .fakes import TOKENIZER_FOLDER, TokenEnv
@@ -53,7 +54,7 @@ class LentPool:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def workers() -> AsyncIterator[LentPool]:
-    pool = WorkerPool(PoolSettings(makers=1, judges=1))
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
     yield LentPool(pool, await pool.start())
     await pool.close()
 
@@ -64,8 +65,8 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "tokenizer_name": str(TOKENIZER_FOLDER),
         "tasks": ["chain_sum"],
         "group_size": GROUP_SIZE,
-        "num_makers": 1,
-        "num_judges": 1,
+        "num_generators": 1,
+        "num_verifiers": 1,
         "prefetch_problems": 2,
         "use_wandb": False,
     }

@@ -95,8 +95,8 @@ class Switchboard:
 
     def make_app(self) -> web.Application:
         generator = Generator(Policy(skill=0.5, seed=3))
-        makers = {"sglang": lambda: make_sglang_app(generator), "trl": lambda: make_trl_app(generator)}
-        app = makers.get(self.kind, lambda: make_app(skill=0.5, seed=3))()
+        generators = {"sglang": lambda: make_sglang_app(generator), "trl": lambda: make_trl_app(generator)}
+        app = generators.get(self.kind, lambda: make_app(skill=0.5, seed=3))()
         app.middlewares.insert(0, self._route)
         return app
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp.test_utils import unused_port
 
-from reasoning_env import ServerError
+from reasoning_env.errors import ServerError
 
 from .conftest import MakeFor
 from .http_servers import (
@@ -101,7 +101,7 @@ async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
     metrics = await env.report()
     server.fault = None
     assert group is None
-    assert metrics["lost/inference_failed"] == 1
+    assert metrics["dropped/inference_failed"] == 1
     assert "train/mean_score" not in metrics
     assert await next_group(env)
 
@@ -117,7 +117,7 @@ async def test_a_reply_that_never_comes_costs_one_group_which_is_counted(
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
     server.fault = None
     assert group is None
-    assert (await env.report())["lost/inference_failed"] == 1
+    assert (await env.report())["dropped/inference_failed"] == 1
     assert await next_group(env)
 
 
@@ -129,7 +129,7 @@ async def test_process_does_not_wait_for_ever_for_a_reply(make_for: MakeFor, ser
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 20)
     server.released.set()
     assert group is None
-    assert (await env.report())["lost/inference_failed"] == 1
+    assert (await env.report())["dropped/inference_failed"] == 1
 
 
 @pytest.mark.parametrize("kind", ["openai"])
@@ -149,7 +149,7 @@ async def test_completions_without_a_token_are_no_rollouts(make_for: MakeFor, se
     server.fault, server.spared = empty_texts, is_small
     group, _ = await env.collect_trajectories(await env.get_next_item())
     assert group is None
-    assert (await env.report())["lost/inference_failed"] == 1
+    assert (await env.report())["dropped/inference_failed"] == 1
 
 
 @pytest.mark.parametrize("kind", ["vllm"])

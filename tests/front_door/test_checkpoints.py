@@ -12,7 +12,7 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from reasoning_env import ConfigError
+from reasoning_env.errors import ConfigError
 
 from .conftest import MakeEnv
 from .fakes import TokenEnv

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env import ConfigError
-from reasoning_env.tasks import gameable_tasks
+from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import gameable_tasks
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
 from .conftest import MakeEnv, make_config, make_env_object

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import ConfigError, ProblemSpec
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import ProblemSpec
 from tests.process_table import descendants, survivors
 
 from .conftest import MakeEnv, make_env_object

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import ConfigError, Problem, ServerError
+from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.records import Problem
 from reasoning_env.rollouts import read_groups
 
 from .conftest import MakeEnv
@@ -201,7 +202,7 @@ async def test_problems_whose_prompts_are_too_long_are_skipped_and_counted(
     items = [await env.get_next_item() for _ in range(10)]
     assert {item.problem.task for item in items} == {"chain_sum"}
     skipped = items[-1].problem.spec.index + 1 - len(items)
-    assert 0 < skipped == (await env.report())["lost/prompt_too_long"]
+    assert 0 < skipped == (await env.report())["dropped/prompt_too_long"]
     assert [record.getMessage() for record in caplog.records if "are skipped" in record.getMessage()] == [
         "problems of boxnet are skipped when their prompts leave too few of 600 tokens; "
         "raise max_token_length to train on them"
@@ -257,7 +258,7 @@ async def test_a_group_that_stays_incomplete_is_dropped_and_counted(make_env: Ma
     env = await make_env(group_size=4)
     env.log.say_in_turn([])
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
-    assert (await env.report())["lost/inference_failed"] == 1
+    assert (await env.report())["dropped/inference_failed"] == 1
 
 
 async def test_a_group_whose_request_fails_is_dropped_and_counted(
@@ -272,7 +273,7 @@ async def test_a_group_whose_request_fails_is_dropped_and_counted(
     item = await env.get_next_item()
     assert (await env.collect_trajectories(item))[0] is None
     metrics = await env.report()
-    assert metrics["lost/inference_failed"] == 1
+    assert metrics["dropped/inference_failed"] == 1
     assert "train/mean_score" not in metrics
     assert "nobody is there" in caplog.text
 
@@ -313,7 +314,7 @@ async def test_a_group_that_we_cannot_score_is_dropped_and_never_scored_zero(
     group, _ = await env.collect_trajectories(dataclasses.replace(item, problem=damage(item.problem)))
     metrics = await env.report()
     assert group is None
-    assert metrics["lost/scoring_failed"] == 1
+    assert metrics["dropped/scoring_failed"] == 1
     assert "train/mean_score" not in metrics
 
 
@@ -392,7 +393,7 @@ async def test_nothing_is_dumped_unless_it_is_asked_for(make_env: MakeEnv, tmp_p
 
 async def test_close_ends_the_workers_and_may_be_called_twice(make_env: MakeEnv) -> None:
     env = await make_env(own_workers=True)
-    await collect(env, "right", WRONG, WRONG, WRONG)  # after which the judge must be there, too
+    await collect(env, "right", WRONG, WRONG, WRONG)  # after which the verifier worker must be there, too
     workers = env.worker_pids
     await env.close()
     await env.close()

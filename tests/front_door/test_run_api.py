@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env import ConfigError, attendance
+from reasoning_env import attendance
+from reasoning_env.errors import ConfigError
 from tests.fake_run_api import FakeRunApi, fake_run_api
 
 from .conftest import MakeEnv
@@ -158,7 +159,7 @@ async def test_a_worker_cancelled_for_nothing_puts_its_problem_back(make: Make) 
     worker.cancel()
     await asyncio.wait([worker])
     assert env.backlog == [item]
-    assert sum(env._metrics.losses.values()) == 0
+    assert sum(env._metrics.dropped.values()) == 0
 
 
 async def test_a_problem_that_baseenv_puts_back_itself_is_there_once(make: Make) -> None:
@@ -181,7 +182,7 @@ async def test_a_group_that_takes_too_long_is_given_up_and_counted(make: Make) -
     await serve(env)
     await asyncio.wait([worker])
     assert env.backlog == []
-    assert (await env.report())["lost/timed_out"] == 1
+    assert (await env.report())["dropped/timed_out"] == 1
 
 
 @pytest.mark.parametrize("healthy", [True, False])
@@ -193,7 +194,7 @@ async def test_a_group_is_not_given_up_while_none_succeeds(make: Make, healthy: 
     env.server.servers[0].server_healthy = healthy
     await asyncio.wait([worker])
     assert env.backlog == [item]
-    assert (await env.report())["lost/timed_out"] == 0
+    assert (await env.report())["dropped/timed_out"] == 0
 
 
 async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: FakeRunApi) -> None:

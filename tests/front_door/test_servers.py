@@ -55,7 +55,7 @@ async def test_a_server_that_ignores_n_is_asked_n_times(make_for: MakeFor, serve
     await env.collect_trajectories(await env.get_next_item())
     metrics = await env.report()
     assert len(server.posts) == GROUP_SIZE
-    assert (metrics["train/groups/all_wrong"], metrics["lost/inference_failed"]) == (1.0, 0)
+    assert (metrics["train/groups/all_wrong"], metrics["dropped/inference_failed"]) == (1.0, 0)
 
 
 @BOTH
@@ -68,7 +68,7 @@ async def test_a_short_outage_loses_no_group(make_for: MakeFor, server: Switchbo
     await asyncio.sleep(0.2)
     server.fault = None
     assert len((await asyncio.wait_for(pending, 30))["scores"]) == GROUP_SIZE
-    assert (await env.report())["lost/inference_failed"] == 0
+    assert (await env.report())["dropped/inference_failed"] == 0
 
 
 @BOTH

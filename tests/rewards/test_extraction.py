@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.records import Reason
-from reasoning_env.rewards import Extraction, extract_answer
-from reasoning_env.rewards.extraction import remove_thinking
+from reasoning_env.rewards import Extraction, extract_answer, remove_thinking
 
 LIMIT = 20_000
 LINEAR_S = 10.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.rewards import apply_length_penalty, has_signal
+from reasoning_env.rewards import apply_length_penalty
 
 SCORES = st.floats(0.0, 1.0)
 
@@ -50,18 +50,3 @@ def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: in
     lengths.sort()
     rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
     assert list(rewards) == sorted(rewards, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("scores", "signal"),
-    [
-        ([], False),
-        ([0.0], False),
-        ([0.0, 0.0], False),
-        ([1.0, 1.0, 1.0], False),
-        ([0.0, 1.0], True),
-        ([0.5, 0.4], True),
-    ],
-)
-def test_signal_is_a_difference_of_scores(scores: list[float], signal: bool) -> None:
-    assert has_signal(scores) is signal

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.records import Group
-from reasoning_env.rollouts import DumpStats, parts, read_groups, writer
+from reasoning_env.records import DumpStats, Group
+from reasoning_env.rollouts import parts, read_groups, writer
 
 from .conftest import MakeDumper
 from .groups import FAILED, PASSED, failed, indices, make_group, names, passed, wait_until
@@ -173,7 +173,7 @@ def test_group_that_is_lost_has_a_future_that_is_done(make_dumper: MakeDumper) -
     dumper.close()
     late = dumper.offer(passed())
     assert late is not None and late.done()
-    assert dumper.stats().lost == 2
+    assert dumper.stats().dropped == 2
 
 
 def test_nobody_waits_for_a_disk_that_refuses(make_dumper: MakeDumper, dumps: Path) -> None:
@@ -185,7 +185,7 @@ def test_nobody_waits_for_a_disk_that_refuses(make_dumper: MakeDumper, dumps: Pa
         future.result(TIMEOUT_S)
     later = dumper.offer(passed(9))
     assert later is not None and later.done()
-    assert (dumper.stats().waiting, dumper.stats().lost) == (10, 0)
+    assert (dumper.stats().waiting, dumper.stats().dropped) == (10, 0)
     dumps.unlink()
     dumper.close()
     assert indices(read_groups(dumps)) == list(range(10))
@@ -230,7 +230,7 @@ def test_groups_of_a_sync_that_failed_are_written_again(
     wait_until(lambda: dumper.stats().waiting == 0)
     dumper.close()
     assert indices(read_groups(dumps)) == [*range(120), *range(120)]
-    assert (dumper.stats().passed_groups, dumper.stats().failed_groups, dumper.stats().lost) == (120, 120, 0)
+    assert (dumper.stats().passed_groups, dumper.stats().failed_groups, dumper.stats().dropped) == (120, 120, 0)
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
@@ -246,7 +246,7 @@ def test_file_system_without_sync_is_written_to(
     dumper.offer(passed(0))
     dumper.close()
     assert indices(read_groups(dumps)) == [0]
-    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=1, waiting=0, lost=0)
+    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=1, waiting=0, dropped=0)
 
 
 # Numbers that go on

@@ -55,7 +55,7 @@ def test_full_disk_that_gets_room_again_has_every_group_in_order(disk: Path, mak
     (disk / "filler").unlink()
     wait_until(lambda: dumper.stats().waiting == 0)
     assert indices(read_groups(disk / (PASSED.format(0) + ".part"))) == list(range(count + 5))
-    assert dumper.stats().lost == 0
+    assert dumper.stats().dropped == 0
 
 
 def test_groups_beyond_the_memory_limit_on_a_full_disk_are_counted(
@@ -66,11 +66,11 @@ def test_groups_beyond_the_memory_limit_on_a_full_disk_are_counted(
     monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 20_000)
     for index in range(count, count + 20):
         dumper.offer(make_group((1.0,), index, text=TEXT))
-    waiting, lost = dumper.stats().waiting, dumper.stats().lost
+    waiting, lost = dumper.stats().waiting, dumper.stats().dropped
     assert waiting + lost == 21 and lost > 0
     (disk / "filler").unlink()
     wait_until(lambda: dumper.stats().waiting == 0)
-    assert dumper.stats().lost == lost
+    assert dumper.stats().dropped == lost
     assert dumper.stats().passed_groups == count + 20 - lost
 
 
@@ -82,7 +82,7 @@ def test_what_fits_is_written_at_the_end_though_not_all_does(disk: Path, make_du
     dumper.close()
     stats = dumper.stats()
     assert 10 < stats.passed_groups < 30
-    assert stats.passed_groups + stats.lost == 40
+    assert stats.passed_groups + stats.dropped == 40
     assert indices(read_groups(disk / PASSED.format(0))) == list(range(stats.passed_groups))
 
 

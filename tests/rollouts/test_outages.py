@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.rollouts import DumpStats, RolloutDumper, read_groups, writer
+from reasoning_env.records import DumpStats
+from reasoning_env.rollouts import RolloutDumper, read_groups, writer
 
 from .conftest import MakeDumper
 from .groups import PASSED, REPOSITORY, failed, indices, make_group, names, passed, wait_until
@@ -73,7 +74,7 @@ def test_offer_returns_while_the_disk_hangs(hanging_disk: Gate, make_dumper: Mak
     asyncio.run(run())
     hanging_disk.open()
     dumper.close()
-    assert dumper.stats() == DumpStats(passed_groups=200, failed_groups=1, files_finished=3, waiting=0, lost=0)
+    assert dumper.stats() == DumpStats(passed_groups=200, failed_groups=1, files_finished=3, waiting=0, dropped=0)
 
 
 def test_close_gives_up_at_its_timeout(
@@ -86,7 +87,7 @@ def test_close_gives_up_at_its_timeout(
     assert "2 groups still wait" in caplog.messages[-1]
     hanging_disk.open()
     dumper.close()
-    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=1, files_finished=2, waiting=0, lost=0)
+    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=1, files_finished=2, waiting=0, dropped=0)
 
 
 def test_groups_beyond_the_memory_limit_are_counted_and_logged_once(
@@ -97,7 +98,7 @@ def test_groups_beyond_the_memory_limit_are_counted_and_logged_once(
     text = "x" * (writer.MAX_WAITING_BYTES // 4)
     for index in range(9):
         dumper.offer(make_group((1.0,), index, text=text))
-    assert (dumper.stats().waiting, dumper.stats().lost) == (5, 5)
+    assert (dumper.stats().waiting, dumper.stats().dropped) == (5, 5)
     assert [record.levelname for record in caplog.records if "being lost" in record.message] == ["ERROR"]
     hanging_disk.open()
     dumper.close()
@@ -134,7 +135,7 @@ def test_removed_folder_is_made_again_with_every_group(make_dumper: MakeDumper, 
         dumper.offer(passed(index))
     dumper.close()
     assert indices(read_groups(dumps)) == list(range(10))
-    assert dumper.stats().lost == 0
+    assert dumper.stats().dropped == 0
 
 
 def _replace_by_a_file(dumps: Path) -> None:
@@ -197,7 +198,7 @@ def test_what_cannot_be_written_at_the_end_is_counted_as_lost(
     dumper.offer(passed())
     dumper.offer(failed())
     dumper.close()
-    assert dumper.stats() == DumpStats(passed_groups=0, failed_groups=0, files_finished=0, waiting=0, lost=3)
+    assert dumper.stats() == DumpStats(passed_groups=0, failed_groups=0, files_finished=0, waiting=0, dropped=3)
     assert caplog.messages[-1] == "3 groups of rollouts were lost in this run"
 
 
@@ -211,7 +212,7 @@ def test_file_that_cannot_be_finished_at_the_end_keeps_its_groups(
     dumper.close()
     part = dumps / (PASSED.format(0) + ".part")
     assert indices(read_groups(part)) == [3]
-    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=0, waiting=0, lost=0)
+    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=0, waiting=0, dropped=0)
     assert caplog.messages == [
         f"{part} could not be finished ([Errno 28] No space left on device): its groups stay in it"
     ]
@@ -230,12 +231,12 @@ for index in range(30):
 part = folder / "reasoning_gym_environment_rollouts_run_0000.jsonl.part"
 wait_until(lambda: part.exists() and part.stat().st_size == 10_000 and dumper.stats().passed_groups > 0)
 stuck = dumper.stats()
-assert stuck.waiting > 0 and stuck.passed_groups > 0 and stuck.lost == 0, stuck
+assert stuck.waiting > 0 and stuck.passed_groups > 0 and stuck.dropped == 0, stuck
 if "recovers" in sys.argv:
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 dumper.close()
 stats = dumper.stats()
-print(stats.passed_groups, stats.lost)
+print(stats.passed_groups, stats.dropped)
 """
 
 

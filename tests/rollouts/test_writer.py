@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import Group
-from reasoning_env.rollouts import DumpStats, RolloutDumper, read_groups
+from reasoning_env.records import DumpStats, Group
+from reasoning_env.rollouts import RolloutDumper, read_groups
 
 from .conftest import MakeDumper
 from .groups import FAILED, PASSED, REPOSITORY, as_dumped, failed, indices, make_group, names, passed, wait_until
@@ -91,8 +91,8 @@ def test_each_stream_can_be_off(make_dumper: MakeDumper) -> None:
         dumper.offer(passed())
         dumper.offer(failed())
         dumper.close()
-    assert only_passed.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=1, waiting=0, lost=0)
-    assert only_failed.stats() == DumpStats(passed_groups=0, failed_groups=1, files_finished=1, waiting=0, lost=0)
+    assert only_passed.stats() == DumpStats(passed_groups=1, failed_groups=0, files_finished=1, waiting=0, dropped=0)
+    assert only_failed.stats() == DumpStats(passed_groups=0, failed_groups=1, files_finished=1, waiting=0, dropped=0)
 
 
 def test_both_streams_off_makes_no_folder_and_no_thread(make_dumper: MakeDumper, dumps: Path) -> None:
@@ -153,7 +153,7 @@ def test_group_that_is_no_json_is_lost_alone(make_dumper: MakeDumper, caplog: py
     dumper.offer(make_group(metadata_json="{"))
     dumper.offer(passed())
     dumper.close()
-    assert dumper.stats() == DumpStats(passed_groups=2, failed_groups=0, files_finished=1, waiting=0, lost=1)
+    assert dumper.stats() == DumpStats(passed_groups=2, failed_groups=0, files_finished=1, waiting=0, dropped=1)
     assert "a group of chain_sum cannot be written as JSON and is lost" in caplog.messages
 
 
@@ -214,7 +214,7 @@ def test_group_after_close_is_counted_as_lost(make_dumper: MakeDumper, caplog: p
     dumper.close()
     dumper.offer(passed())
     dumper.offer(passed())
-    assert dumper.stats().lost == 2
+    assert dumper.stats().dropped == 2
     assert caplog.messages == ["rollouts are being lost: the dumps are closed"]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from reasoning_env.errors import ConfigError, GenerationError
 from reasoning_env.records import ProblemSpec, Split
-from reasoning_env.tasks import task_params
-from reasoning_env.tasks.adaptive import Observation, SignalTracker, SteeredSampler, static_weights
-from reasoning_env.tasks.curriculum import Curriculum
+from reasoning_env.tasks.learning.adaptive import Observation, SignalTracker, SteeredSampler, static_weights
+from reasoning_env.tasks.learning.curriculum import Curriculum
+from reasoning_env.tasks.sampling import task_params
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 SIZE = 8

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.tasks.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
 
 TARGET = 0.7
 NEAR = 0.1

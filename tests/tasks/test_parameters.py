@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec, Split
-from reasoning_env.tasks import SpecRules, UniformSampler, check_ranges, extremes
-from reasoning_env.tasks.parameters import draw_from
+from reasoning_env.tasks.parameters import SpecRules, check_ranges, draw_from, extremes
+from reasoning_env.tasks.sampling import UniformSampler
 
 JUST_BELOW_1 = math.nextafter(1.0, 0.0)
 CHI_SQUARE_999_DF_19 = 43.82

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import reasoning_env
 from reasoning_env.errors import GenerationError
 from reasoning_env.records import Split
-from reasoning_env.tasks import UniformSampler, evaluation_spec, task_params
+from reasoning_env.tasks.sampling import UniformSampler, evaluation_spec, task_params
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 CHI_SQUARE_999 = {3: 16.27, 24: 51.18}
@@ -37,7 +37,7 @@ def test_draw_is_a_function_of_seed_instance_position_and_attempt(
 
 
 SCRIPT = """
-from reasoning_env.tasks import UniformSampler, evaluation_spec
+from reasoning_env.tasks.sampling import UniformSampler, evaluation_spec
 tasks = ("chain_sum", "composite", "maze", "sudoku")
 sampler = UniformSampler(tasks, tasks, run_seed=42, instance=3)
 print([sampler.draw(index, attempt) for index in range(50) for attempt in range(3)])

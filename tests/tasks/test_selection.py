@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import KNOWN_TASKS, gameable_tasks
 from reasoning_env.records import TaskInfo
-from reasoning_env.tasks import composite_members, gameable_tasks, resolve_patterns, select_tasks, without_gameable
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.tasks.selection import composite_members, resolve_patterns, select_tasks, without_gameable
 
 NAMES = ["sudoku", "composite", "chain_sum", "mini_sudoku"]
 AVAILABLE = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.workers import WorkerPool
+from reasoning_env.workers.pool import WorkerPool
 
 from .fake_library import write_fake_library
 from .support import running_pool
@@ -19,7 +19,7 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def pool(fake_library: Path) -> AsyncIterator[WorkerPool]:
-    """One maker and one judge over the fake library."""
+    """One generator and one verifier worker over the fake library."""
     async with running_pool(fake_library) as pool:
         yield pool
 

@@ -144,7 +144,7 @@ class Huge(Base):
 
 
 class Unbuildable(Base):
-    """Cannot be built in a process that does not generate: a judge fails before it reads an answer."""
+    """Cannot be built in a process that does not generate: a verifier worker fails before it reads an answer."""
 
     def __init__(self, config):
         if config.seed == 0:
@@ -274,7 +274,7 @@ def score(answer, entry):
             open(marker, "w").close()
             return score(act, entry)
         return 0.75
-    if verb == "forge":  # sends bytes of its own over the judge's socket
+    if verb == "forge":  # sends bytes of its own over the verifier worker's socket
         _send(bytes.fromhex(rest))
         time.sleep(60)
     if verb in ("noisy", "raise_untagged"):

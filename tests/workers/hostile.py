@@ -1,8 +1,8 @@
 """Hostile answers for every task, and traps that show whether one of them was executed.
 
-No answer may run anything, break or stall a judge, change what the next answer earns, or earn more than its `most`.
-Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables. Marks are
-made of letters, so that verifiers that look for numbers do not find a right one in a path.
+No answer may run anything, break or stall a verifier worker, change what the next answer earns, or earn more than its
+`most`. Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables.
+Marks are made of letters, so that verifiers that look for numbers do not find a right one in a path.
 
 Long because it is mostly tables, one for each way to attack; the functions below them put together what is tried on one
 problem and try it. Nothing here needs pytest, so that the benchmark of the same name can use it.
@@ -24,13 +24,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.probes import reference_answer
 from reasoning_env.records import Problem, ProblemSpec, Split, Verdict
-from reasoning_env.workers import WorkerPool
+from reasoning_env.reports.probes import reference_answer
+from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.protocol import encode_frame
 
 LONG = 20_000
@@ -39,10 +39,10 @@ BELOW_FULL_MARKS = 0.99
 GENERATION_DEADLINE_S = 30.0
 
 WITNESSES = ("decimal_arithmetic", "polynomial_multiplication", "pool_matrix", "power_function", "countdown")
-"""Tasks whose scores depend on what a judge's libraries keep: contexts, caches, error states."""
+"""Tasks whose scores depend on what a verifier worker's libraries keep: contexts, caches, error states."""
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     EXECUTION = "execution"
     WORK = "unbounded work"
     TEXT = "odd text"
@@ -65,7 +65,7 @@ class Hostile:
 
 
 class Traps:
-    """What executed text would touch, all of it outside the judges: files, a listening port, a process, variables."""
+    """What executed text would touch, outside the verifier workers: files, a listening port, a process, variables."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="trap"))
@@ -209,7 +209,7 @@ UNKNOWN: Mapping[str, str] = {
     "yaml": '!!python/object/apply:os.system ["touch MARK"]',
     "jsonpickle": '{"py/reduce": [{"py/function": "posix.system"}, {"py/tuple": ["touch MARK"]}]}',
     "json with a class": '{"__class__": "os.system", "args": ["touch MARK"]}',
-    "a template": "{{ cycler.__init__.__globals__.os.popen('touch MARK').read() }}",
+    "a fork server": "{{ cycler.__init__.__globals__.os.popen('touch MARK').read() }}",
     "a format chain": "{0.__class__.__init__.__globals__[os].system}",
     "a percent chain": "%(x)s%n%n%s%s%s",
     "a lookup": "${jndi:ldap://127.0.0.1:PORT/a}",
@@ -405,7 +405,7 @@ POISON: Mapping[str, str] = {
     "exit": "exit(0)",
     "hard exit": "__import__('os')._exit(0)",
     "exit for lack of memory": "__import__('os')._exit(77)",
-    "kill the template": "__import__('os').kill(__import__('os').getppid(), 9)",
+    "kill the fork server": "__import__('os').kill(__import__('os').getppid(), 9)",
     "crash": "__import__('ctypes').string_at(0)",
     "sleep": "__import__('time').sleep(99999)",
     "thread": "__import__('threading').Thread(target=lambda: exec('while 1: pass')).start()",
@@ -916,7 +916,7 @@ class Attack:
 
 
 async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
-    """A problem that may be served, and what its ordinary answer earns of a judge that has seen nothing else of it."""
+    """A problem that may be served, and what its ordinary answer earns in a verifier worker that saw nothing else."""
     for candidate in range(seed, seed + 20):
         problem = await pool.generate(ProblemSpec(task, candidate, Split.TRAIN, 0), GENERATION_DEADLINE_S)
         if problem.flaw is None:
@@ -929,7 +929,7 @@ async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
 async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:
     """Score a hostile answer, then the ordinary ones to another task and to the same.
 
-    One judge scores all three. Of two idle ones, the one that scored the hostile answer scores the last.
+    One verifier worker scores all three. Of two idle ones, the one that scored the hostile answer scores the last.
     """
     started = time.perf_counter()
     try:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.records import Problem, ProblemSpec, Split
-from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 PATIENCE_S = 20.0
 """Generous, for machines that do much else at the time; nothing here waits that long when all is well."""
 
-UNFENCED = {"fence_judges": False}
-"""The fake library's verifiers misbehave on purpose, in ways that walls around judges would not let them."""
+UNSANDBOXED = {"sandbox_verifiers": False}
+"""The fake library's verifiers misbehave on purpose, in ways that layers around verifier workers would not let them."""
 
 
 def spec(task: str = "ok", seed: int = 1, **params: Any) -> ProblemSpec:
@@ -26,14 +26,21 @@ def spec(task: str = "ok", seed: int = 1, **params: Any) -> ProblemSpec:
 
 @asynccontextmanager
 async def running_pool(checkout: Path, **settings: Any) -> AsyncIterator[WorkerPool]:
-    """A started pool with one maker and one judge unless told otherwise, all of whose workers are forked."""
+    """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked."""
     pool_settings = PoolSettings(
-        **{**UNFENCED, "makers": 1, "judges": 1, "scoring_deadline_s": PATIENCE_S, "checkout": checkout, **settings}
+        **{
+            **UNSANDBOXED,
+            "generators": 1,
+            "verifiers": 1,
+            "scoring_deadline_s": PATIENCE_S,
+            "checkout": checkout,
+            **settings,
+        }
     )
     pool = WorkerPool(pool_settings)
     await pool.start()
     try:
-        await until(lambda: len(pool.worker_pids) == pool_settings.makers + pool_settings.judges)
+        await until(lambda: len(pool.worker_pids) == pool_settings.generators + pool_settings.verifiers)
         yield pool
     finally:
         await pool.close()

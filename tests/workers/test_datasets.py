@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 
 import pytest
 
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.workers import datasets
 from reasoning_env.workers.datasets import (
     KEPT,
     KEPT_OF_A_TASK,
-    REBUILT_FOR_EACH_LEVEL,
-    REBUILT_FOR_EACH_SEED,
     DatasetCache,
 )
 from reasoning_env.workers.difficulty import STEPS
-from reasoning_env.workers.task_names import KNOWN_TASKS
+
+REBUILT_FOR_EACH_LEVEL = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_LEVEL}
+
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
 
 MOVABLE, PER_LEVEL, PER_SEED, UNKNOWN = "gcd", "word_ladder", "acre", "brand_new"
 TASKS = (MOVABLE, PER_LEVEL, PER_SEED, UNKNOWN, "codeio")

@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS
 from reasoning_env.records import Problem, ProblemSpec, Split, Verdict
-from reasoning_env.workers import PoolSettings, WorkerPool
 from reasoning_env.workers.difficulty import STEPS, Attribute, Difficulty, interpolate
-from reasoning_env.workers.levels import CORRECTIONS
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 LEVELS = [step / STEPS for step in range(STEPS + 1)]
 TRIED = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -278,9 +277,8 @@ def test_parameters_of_all_levels_are_few(library: Difficulty) -> None:
 
 
 def test_corrections_name_tasks_and_fields_that_there_are(library: Difficulty) -> None:
-    assert set(CORRECTIONS) <= set(TASKS)
-    for task, corrections in CORRECTIONS.items():
-        for correction in corrections:
+    for task, known in FACTS.items():
+        for correction in known.levels:
             assert set(correction.fields) <= set(library.parameters(task, 0.0).params)
 
 
@@ -303,7 +301,7 @@ Outcomes = dict[tuple[str, float], "tuple[Problem, Verdict | None] | GenerationE
 async def _outcomes(library: Difficulty) -> Outcomes:
     """One item of every task at every tried level, with the verdict on the library's own answer."""
     outcomes: Outcomes = {}
-    pool = WorkerPool(PoolSettings(makers=1, judges=1, niceness=0, scoring_deadline_s=60.0))
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0, scoring_deadline_s=60.0))
 
     async def run(task: str, level: float) -> None:
         spec = ProblemSpec(

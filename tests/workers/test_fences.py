@@ -1,4 +1,4 @@
-"""Every probe runs in a process of its own, forked from a fresh interpreter, behind some of the walls or none."""
+"""Every probe runs in a process of its own, forked from a fresh interpreter, behind some of the layers or none."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ALL = ("no_new_privs", "process limit", LANDLOCK, SECCOMP, HOOK)
 
 @dataclass(frozen=True)
 class Hostile:
-    """Source that is to be refused: by which walls of the operating system, each alone, and as which audit event."""
+    """Source that is to be refused: by which layers of the operating system, each alone, and as which audit event."""
 
     source: str
-    walls: tuple[str, ...]
+    layers: tuple[str, ...]
     event: str
 
 
@@ -101,7 +101,7 @@ HARMLESS: Mapping[str, str] = {
     "import a module that makes code": (
         "import sample\nassert sample.Point(1).x + sample.Pair(1, 2).b + sample.made == 7"
     ),
-    "import pure Python": "assert 'colorsys' not in sys.modules\nimport colorsys",
+    "import pure Python": "assert 'tabnanny' not in sys.modules\nimport tabnanny",
     "import an extension": (
         "import importlib.util\n"
         "names = [name for name in ('_lsprof', '_zoneinfo', 'cmath', '_elementtree') if name not in sys.modules]\n"
@@ -170,7 +170,7 @@ type(function)(function.__code__, {})
 
 DRIVER = """
 import ctypes, dataclasses, fcntl, json, os, pathlib, resource, socket, subprocess, sys
-from reasoning_env.workers import fences
+from reasoning_env.workers.sandbox import os_sandbox as sandbox
 
 plan = json.load(sys.stdin)
 OPEN, CLOSED = plan["open"], plan["closed"]
@@ -184,8 +184,9 @@ kept, null = os.open("kept", os.O_RDONLY), os.open(os.devnull, os.O_WRONLY)
 def function():
     pass
 
-prepared = fences.prepare([*fences.code_paths(), OPEN])
-standing = dataclasses.replace(prepared, walls=tuple(wall for wall in prepared.walls if wall.name in plan["walls"]))
+prepared = sandbox.prepare([*sandbox.code_paths(), OPEN])
+standing = dataclasses.replace(prepared, layers=tuple(layer for layer in prepared.layers if layer.name in
+plan["layers"]))
 
 probes = []
 for source in plan["sources"]:
@@ -197,8 +198,8 @@ sys.path_importer_cache.clear()  # as when a folder has changed since it was las
 
 def run(probe):
     outcome = "ran"
-    if standing.walls:
-        standing.raise_walls()
+    if standing.layers:
+        standing.enter()
     try:
         probe()
     except BaseException as error:
@@ -221,13 +222,14 @@ for probe in probes:
     became_another_program = not text and status == 0
     outcome = "ran" if became_another_program else "died"
     results.append(json.loads(text) if text else {"outcome": outcome, "refused": None})
-print(json.dumps({"standing": [wall.name for wall in prepared.walls], "missing": prepared.missing, "results": results}))
+names = [layer.name for layer in prepared.layers]
+print(json.dumps({"standing": names, "missing": prepared.missing, "results": results}))
 """
 
 
 @dataclass(frozen=True)
 class Run:
-    """Which walls hold on this machine, why the others do not, and what became of each probe."""
+    """Which layers hold on this machine, why the others do not, and what became of each probe."""
 
     standing: list[str]
     missing: dict[str, str]
@@ -240,21 +242,21 @@ Runner = Callable[..., Run]
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    """All probes behind the named walls, run once for each set of them and skipped where one does not hold."""
+    """All probes behind the named layers, run once for each set of them and skipped where one does not hold."""
     runs: dict[tuple[str, ...], Run] = {}
 
-    def behind(*walls: str) -> Run:
-        if walls not in runs:
-            runs[walls] = _run_probes(walls, tmp_path_factory.mktemp("fences"))
-        for wall in walls:
-            if wall in runs[walls].missing:
-                pytest.skip(f"{wall}: {runs[walls].missing[wall]}")
-        return runs[walls]
+    def behind(*layers: str) -> Run:
+        if layers not in runs:
+            runs[layers] = _run_probes(layers, tmp_path_factory.mktemp("sandbox"))
+        for layer in layers:
+            if layer in runs[layers].missing:
+                pytest.skip(f"{layer}: {runs[layers].missing[layer]}")
+        return runs[layers]
 
     return behind
 
 
-def _run_probes(walls: tuple[str, ...], folder: Path) -> Run:
+def _run_probes(layers: tuple[str, ...], folder: Path) -> Run:
     readable, closed = folder / "open", folder / "closed"
     readable.mkdir()
     (readable / "text").write_text("text")
@@ -264,7 +266,7 @@ def _run_probes(walls: tuple[str, ...], folder: Path) -> Run:
         (closed / name).write_text("kept")
     hostile = {name: probe.source for name, probe in {**HOSTILE, **HOSTILE_CODE}.items()}
     sources = {**hostile, **HARMLESS, **OTHERS}
-    plan = {"walls": walls, "open": str(readable), "closed": str(closed), "sources": list(sources.values())}
+    plan = {"layers": layers, "open": str(readable), "closed": str(closed), "sources": list(sources.values())}
     report = json.loads(_python(DRIVER, json.dumps(plan)))
     results = dict(zip(sources, report["results"], strict=True))
     return Run(
@@ -292,9 +294,10 @@ def _python(script: str, text: str = "") -> str:
 def _prepared(changes: str) -> dict[str, Any]:
     """What a fresh interpreter prepares after the changes were made to it."""
     script = (
-        f"import json, os, signal, sys, time\nfrom reasoning_env.workers import fences\n{changes}\n"
-        "made = fences.prepare(fences.code_paths())\n"
-        "print(json.dumps([[wall.name for wall in made.walls], made.missing, made.describe()]))"
+        "import json, os, signal, sys, time\nfrom reasoning_env.workers.sandbox import os_sandbox as sandbox\n"
+        f"{changes}\n"
+        "made = sandbox.prepare(sandbox.code_paths())\n"
+        "print(json.dumps([[layer.name for layer in made.layers], made.missing, made.describe()]))"
     )
     standing, missing, line = json.loads(_python(script))
     return {"standing": standing, "missing": missing, "line": line}
@@ -310,9 +313,11 @@ def test_without_walls_every_hostile_probe_gets_through(behind: Runner, name: st
 
 
 @on_linux
-@pytest.mark.parametrize(("name", "wall"), [(name, wall) for name, probe in HOSTILE.items() for wall in probe.walls])
-def test_each_wall_of_the_operating_system_refuses_alone(behind: Runner, name: str, wall: str) -> None:
-    run = behind("no_new_privs", wall)
+@pytest.mark.parametrize(
+    ("name", "layer"), [(name, layer) for name, probe in HOSTILE.items() for layer in probe.layers]
+)
+def test_each_wall_of_the_operating_system_refuses_alone(behind: Runner, name: str, layer: str) -> None:
+    run = behind("no_new_privs", layer)
     assert run.outcomes[name].startswith(("PermissionError", "ValueError: not allowed to raise"))
     assert run.refused[name] is None
 
@@ -325,13 +330,13 @@ def test_no_thread_starts_behind_seccomp(behind: Runner) -> None:
 def test_audit_hook_refuses_alone_and_remembers_the_event(behind: Runner, name: str) -> None:
     run = behind(HOOK)
     event = {**HOSTILE, **HOSTILE_CODE}[name].event
-    assert run.outcomes[name] == f"Refused: a judge may not do this: {event}"
+    assert run.outcomes[name] == f"Refused: a verifier worker may not do this: {event}"
     assert run.refused[name] == event
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_judges_need_works_behind_all_walls(behind: Runner, name: str) -> None:
-    run = behind(*(wall for wall in ALL if wall in behind().standing))
+    run = behind(*(layer for layer in ALL if layer in behind().standing))
     assert run.outcomes[name] == "ran"
     assert run.refused[name] is None
 
@@ -365,12 +370,12 @@ def test_every_wall_either_holds_or_has_its_reason() -> None:
     assert sorted([*prepared["standing"], *prepared["missing"]]) == sorted(ALL)
     assert HOOK in prepared["standing"]
     assert all(prepared["missing"].values())
-    assert prepared["line"].startswith(f"judges are fenced by {', '.join(prepared['standing'])}")
+    assert prepared["line"].startswith(f"verifier workers are sandboxed by {', '.join(prepared['standing'])}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_ordinary_user_has_the_walls_of_root_and_the_process_limit() -> None:
-    become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); fences.code_paths = lambda: []"
+    become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
     pytest.importorskip("landlock")
     try:
         import pyseccomp  # noqa: F401
@@ -381,7 +386,7 @@ def test_ordinary_user_has_the_walls_of_root_and_the_process_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wall", "changes", "reason"),
+    ("layer", "changes", "reason"),
     [
         (LANDLOCK, "sys.modules['landlock'] = None", "the package landlock is not installed"),
         (SECCOMP, "sys.modules['pyseccomp'] = None", "the package pyseccomp is not installed"),
@@ -393,13 +398,13 @@ def test_ordinary_user_has_the_walls_of_root_and_the_process_limit() -> None:
         ),
     ],
 )
-def test_missing_package_costs_its_wall_alone(wall: str, changes: str, reason: str) -> None:
-    if wall == SECCOMP and "Unable" in reason:
+def test_missing_package_costs_its_wall_alone(layer: str, changes: str, reason: str) -> None:
+    if layer == SECCOMP and "Unable" in reason:
         pytest.importorskip("pyseccomp", exc_type=(ImportError, RuntimeError))
     usual, prepared = _prepared(""), _prepared(changes)
-    assert prepared["missing"][wall] == reason
-    assert set(prepared["standing"]) == {*usual["standing"]} - {wall}
-    assert f"{wall} ({reason})" in prepared["line"]
+    assert prepared["missing"][layer] == reason
+    assert set(prepared["standing"]) == {*usual["standing"]} - {layer}
+    assert f"{layer} ({reason})" in prepared["line"]
 
 
 def test_system_other_than_linux_keeps_the_audit_hook() -> None:
@@ -413,7 +418,7 @@ def test_system_other_than_linux_keeps_the_audit_hook() -> None:
 
 
 @pytest.mark.parametrize(
-    ("put_up", "reason"),
+    ("apply", "reason"),
     [
         ("None", "it refuses this user nothing"),
         ("time.sleep(60)", "its trial did not end"),
@@ -421,10 +426,10 @@ def test_system_other_than_linux_keeps_the_audit_hook() -> None:
         ("open('/no/such/file')", "No such file or directory"),
     ],
 )
-def test_wall_that_fails_its_trial_is_left_out(put_up: str, reason: str) -> None:
+def test_wall_that_fails_its_trial_is_left_out(apply: str, reason: str) -> None:
     prepared = _prepared(
-        "fences.TRIAL_DEADLINE_S = 0.5\n"
-        f"fences._seccomp = lambda: fences.Wall('seccomp', lambda: {put_up}, lambda: None)"
+        "sandbox.TRIAL_DEADLINE_S = 0.5\n"
+        f"sandbox._seccomp = lambda: sandbox.Layer('seccomp', lambda: {apply}, lambda: None)"
     )
     assert prepared["missing"][SECCOMP] == reason
     assert SECCOMP not in prepared["standing"]

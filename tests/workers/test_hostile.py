@@ -1,4 +1,4 @@
-"""The hostile corpus against real judges: nothing runs, escapes, stalls, spoils what comes next or is paid for.
+"""The hostile corpus against real workers: nothing runs, escapes, stalls, spoils what comes next or is paid for.
 
 Everything goes through the pool and the rewards, as in training. The attacks are made once for the module; each test
 looks at one property of what came of them, and names the answers that break it.
@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from reasoning_env.records import Reason, Rollout, Verdict
-from reasoning_env.rewards import judge_texts, score_rollouts
-from reasoning_env.workers import PoolSettings, PoolStats, WorkerPool
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.records import PoolStats, Reason, Rollout, Verdict
+from reasoning_env.rewards import score_rollouts, score_texts
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .hostile import (
     ADDRESS,
@@ -69,13 +69,13 @@ SLOW_EACH = 1
 
 
 @asynccontextmanager
-async def running(judges: int) -> AsyncIterator[WorkerPool]:
-    """One maker and some judges over the real library."""
+async def running(verifiers: int) -> AsyncIterator[WorkerPool]:
+    """One generator and some verifier workers over the real library."""
     # No niceness: an honest answer must not miss the short deadline because the machine does something else.
-    pool = WorkerPool(PoolSettings(makers=1, judges=judges, scoring_deadline_s=DEADLINE_S, niceness=0))
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=verifiers, scoring_deadline_s=DEADLINE_S, niceness=0))
     await pool.start()
     try:
-        await until(lambda: len(pool.worker_pids) == 1 + judges)
+        await until(lambda: len(pool.worker_pids) == 1 + verifiers)
         yield pool
     finally:
         await pool.close()
@@ -95,12 +95,12 @@ class Campaign:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def campaign() -> AsyncIterator[Campaign]:
-    """Every answer that is not known to be slow, against one judge, so that each comes after all the others."""
+    """Every answer that is not known to be slow, against one worker, so that each comes after all the others."""
     traps = Traps()
     attacks: list[Attack] = []
     events: list[str] = []
     try:
-        async with running(judges=1) as pool:
+        async with running(verifiers=1) as pool:
             targets = [await make_target(pool, task) for task in TASKS]
             by_task = {target.problem.task: target for target in targets}
             witnesses = itertools.cycle(by_task[task] for task in WITNESSES)
@@ -204,7 +204,7 @@ async def test_no_worker_is_lost_and_none_held_up(campaign: Campaign) -> None:
     offenders = [one for one in campaign.attacks if one.verdict is not None and one.verdict.reason in killed]
     assert not offenders, _listed(offenders)
     assert (campaign.stats.workers_replaced, campaign.stats.protocol_faults) == (0, 0)
-    assert (campaign.stats.templates_started, campaign.workers) == (1, 2)
+    assert (campaign.stats.fork_servers_started, campaign.workers) == (1, 2)
 
 
 # ------------------------------------------------------------------ the traps themselves
@@ -274,10 +274,10 @@ def _springs(traps: Traps) -> bool:
 
 
 async def test_slow_answers_cost_nobody_but_themselves() -> None:
-    """Answers that keep all judges but one busy, with ordinary ones in their groups, and other groups meanwhile."""
+    """Answers that keep all workers but one busy, with ordinary ones in their groups, and other groups meanwhile."""
     traps = Traps()
     try:
-        async with running(judges=len(SLOW_TASKS) + 1) as pool:
+        async with running(verifiers=len(SLOW_TASKS) + 1) as pool:
             others = [await make_target(pool, task) for task in WITNESSES]
             targets = [await make_target(pool, task) for task in SLOW_TASKS]
             groups = [[*_slow_answers(target, traps)[:SLOW_EACH], target.ordinary] for target in targets]
@@ -292,7 +292,7 @@ async def test_slow_answers_cost_nobody_but_themselves() -> None:
                 assert ordinary.score == target.score
                 assert all(verdict.score < 1.0 and not _unfounded(verdict) for verdict in slow)
             await until(lambda: len(pool.worker_pids) == len(SLOW_TASKS) + 2)
-            assert pool.stats.templates_started == 1
+            assert pool.stats.fork_servers_started == 1
             assert traps.sprung() == []
     finally:
         traps.close()
@@ -310,7 +310,7 @@ COMPLETIONS = completions(RIGHT, WRONG)
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def sum_target() -> AsyncIterator[tuple[WorkerPool, Target]]:
-    async with running(judges=1) as pool:
+    async with running(verifiers=1) as pool:
         yield pool, await make_target(pool, "chain_sum")
 
 
@@ -325,7 +325,7 @@ async def test_completion_is_paid_by_the_answer_rule_alone(
 ) -> None:
     pool, target = sum_target
     text = _with_answer(completion, target.ordinary)
-    (verdict,) = await judge_texts(pool, target.problem, [text], LONG)
+    (verdict,) = await score_texts(pool, target.problem, [text], LONG)
     assert (verdict.score == 1.0) is completion.paid
     assert isinstance(verdict.reason, Reason)
 
@@ -353,11 +353,11 @@ SECRETS = ("OPENAI_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY
 async def test_no_secret_of_the_parent_is_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SECRETS:
         monkeypatch.setenv(name, f"secret-of-{name}")
-    async with running(judges=1) as pool:
+    async with running(verifiers=1) as pool:
         workers = {f"{pid}" for pid in pool.worker_pids}
-        template = {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] for pid in workers}
-        assert len(template) == 1 and str(os.getpid()) not in template
-        for pid in workers | template:
+        fork_server = {Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] for pid in workers}
+        assert len(fork_server) == 1 and str(os.getpid()) not in fork_server
+        for pid in workers | fork_server:
             seen = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
             assert b"secret-of-" not in seen
             assert not any(name.encode() in seen for name in SECRETS)

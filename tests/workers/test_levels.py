@@ -1,6 +1,7 @@
 """Problems at levels of difficulty through real workers, beside a direct call of the library in a process of its own.
 
-One maker and one judge serve everything, level after level, so that whatever a level leaves behind meets the next one.
+One generator and one verifier worker serve everything, level after level, so that whatever a level leaves behind meets
+the next one.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
-from reasoning_env.workers import PoolSettings, WorkerPool
-from reasoning_env.workers.datasets import REBUILT_FOR_EACH_LEVEL, REBUILT_FOR_EACH_SEED
 from reasoning_env.workers.difficulty import Difficulty
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .support import running_pool, spec, until
 
@@ -33,6 +33,8 @@ on_one_loop = pytest.mark.asyncio(loop_scope="module")
 """For tests that share the worker processes."""
 DEADLINE_S = 60.0
 ALL_TASKS = sorted(KNOWN_TASKS - {"composite"})
+REBUILT_FOR_EACH_LEVEL = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_LEVEL}
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
 JUDGED_BY_CONFIG = ("decimal_arithmetic", "puzzle24", "time_intervals", "word_ladder")
 ALTERNATING = sorted(
     {"arc_1d", "chain_sum", "countdown", "gcd", "knights_knaves", "maze", "number_sorting", "pool_matrix"}
@@ -58,6 +60,10 @@ import decimal, pickle, random, sys
 import numpy
 import reasoning_gym
 from reasoning_gym.composite import DatasetSpec
+
+REBUILT_FOR_EACH_LEVEL = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_LEVEL}
+
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
 
 def call(task, seed, params):
     # As the workers do, for what draws from the global generators: list_functions and some programs of codeio.
@@ -122,8 +128,8 @@ def _library() -> Difficulty:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def real_pool() -> AsyncIterator[WorkerPool]:
-    """One maker and one judge over the installed library, for all tests."""
-    pool = WorkerPool(PoolSettings(makers=1, judges=1, niceness=0, scoring_deadline_s=DEADLINE_S))
+    """One generator and one verifier worker over the installed library, for all tests."""
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0, scoring_deadline_s=DEADLINE_S))
     try:
         await pool.start()
         yield pool
@@ -359,7 +365,7 @@ async def test_what_cannot_be_sent_to_a_worker_is_an_error_that_says_so(real_poo
 
 
 async def test_library_without_curricula_has_nothing_to_adjust(fake_library: Path) -> None:
-    pool = WorkerPool(PoolSettings(makers=1, judges=1, checkout=fake_library, fence_judges=False))
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=fake_library, sandbox_verifiers=False))
     try:
         info = await pool.start()
     finally:

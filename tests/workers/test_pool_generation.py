@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import Frame, ProtocolFault
 from reasoning_env.workers.replies import read_problem
 
@@ -93,9 +93,9 @@ async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(
 
 
 async def test_maker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> None:
-    maker = pool.worker_pids[0]
-    os.kill(maker, signal.SIGKILL)
-    await until(lambda: is_gone(maker))
+    generator = pool.worker_pids[0]
+    os.kill(generator, signal.SIGKILL)
+    await until(lambda: is_gone(generator))
     assert (await make(pool, "ok", seed=7)).answer == "7"
     assert pool.stats.generation_failures == 0
 
@@ -107,15 +107,15 @@ async def test_hanging_task_fails_at_its_deadline(pool: WorkerPool) -> None:
 
 
 async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
-    maker = pool.worker_pids[0]
+    generator = pool.worker_pids[0]
     with pytest.raises(GenerationError):
         await pool.generate(spec("hang"), 0.2)
-    await until(lambda: is_gone(maker))
+    await until(lambda: is_gone(generator))
 
 
 async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_path: Path) -> None:
     marker = tmp_path / "began"
-    async with running_pool(fake_library, makers=2) as pool:
+    async with running_pool(fake_library, generators=2) as pool:
         hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
         await until(marker.exists)
         made = [await make(pool, "ok", seed) for seed in range(10)]
@@ -127,7 +127,7 @@ async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_
 async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: WorkerPool) -> None:
     hanging = asyncio.create_task(pool.generate(spec("hang"), 2.0))
     await asyncio.sleep(0)
-    # Waits about two seconds for the only maker: longer than its deadline, which is not counted from here.
+    # Waits about two seconds for the only generator: longer than its deadline, which is not counted from here.
     assert (await pool.generate(spec("ok", seed=3), 1.9)).answer == "3"
     with pytest.raises(GenerationError):
         await hanging
@@ -137,13 +137,13 @@ async def test_maker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool
     marker = tmp_path / "began"
     generating = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
     queued = asyncio.create_task(make(pool, "ok", seed=9))
-    judge = pool.worker_pids[1]
+    verifier = pool.worker_pids[1]
     for _ in range(2):
         await until(marker.exists)
         marker.unlink()
-        [maker] = set(pool.worker_pids) - {judge}
-        os.kill(maker, signal.SIGKILL)
-        await until(lambda maker=maker: maker not in pool.worker_pids)
+        [generator] = set(pool.worker_pids) - {verifier}
+        os.kill(generator, signal.SIGKILL)
+        await until(lambda generator=generator: generator not in pool.worker_pids)
     with pytest.raises(GenerationError, match="generation ended its worker twice"):
         await generating
     assert (await queued).answer == "9"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.workers import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import FRAME, ProtocolFault, encode_frame
 from reasoning_env.workers.replies import read_verdict
 
@@ -115,7 +115,7 @@ async def test_two_deadly_answers_each_get_their_second_try(pool: WorkerPool) ->
 async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(
     fake_library: Path, tmp_path: Path, act: str
 ) -> None:
-    async with running_pool(fake_library, fence_judges=True) as pool:
+    async with running_pool(fake_library, sandbox_verifiers=True) as pool:
         problem = await make(pool, seed=3)
         answer = act.format(pid=tmp_path / "pid", marker=tmp_path / "marker")
         assert _shape(await pool.score(problem, ["3", answer, "3 "])) == [RIGHT, (0.0, Reason.BLOCKED), WRONG]
@@ -124,10 +124,13 @@ async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(
 
 
 async def test_library_info_tells_of_the_walls(fake_library: Path) -> None:
-    for fenced, told in ((True, "fenced by .*audit hook"), (False, "fenced by nothing; .*fence_judges is off")):
-        pool = WorkerPool(PoolSettings(makers=1, judges=1, checkout=fake_library, fence_judges=fenced))
+    for sandboxed, told in (
+        (True, "sandboxed by .*audit hook"),
+        (False, "sandboxed by nothing; .*sandbox_verifiers is off"),
+    ):
+        pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=fake_library, sandbox_verifiers=sandboxed))
         try:
-            assert re.search(told, (await pool.start()).fences)
+            assert re.search(told, (await pool.start()).sandbox)
         finally:
             await pool.close()
 
@@ -142,9 +145,9 @@ async def test_hanging_verifier_times_out_for_its_answer_only(fake_library: Path
 
 async def test_hanging_verifier_is_killed(fake_library: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
-        judge = pool.worker_pids[1]
+        verifier = pool.worker_pids[1]
         await pool.score(await make(pool), ["hang"])
-        await until(lambda: is_gone(judge))
+        await until(lambda: is_gone(verifier))
 
 
 async def test_processes_that_a_verifier_starts_end_with_its_judge(fake_library: Path, tmp_path: Path) -> None:
@@ -168,7 +171,7 @@ async def test_time_that_building_the_task_takes_is_not_the_answers(fake_library
 
 
 async def test_hanging_verifier_does_not_hold_up_other_requests(fake_library: Path, tmp_path: Path) -> None:
-    async with running_pool(fake_library, judges=2, scoring_deadline_s=PATIENCE_S) as pool:
+    async with running_pool(fake_library, verifiers=2, scoring_deadline_s=PATIENCE_S) as pool:
         problem = await make(pool, seed=3)
         marker = tmp_path / "marker"
         hanging = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
@@ -190,9 +193,9 @@ async def test_judge_killed_mid_answer_is_replaced_and_the_scores_are_right(pool
 
 async def test_judge_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    judge = pool.worker_pids[1]
-    os.kill(judge, signal.SIGKILL)
-    await until(lambda: is_gone(judge))
+    verifier = pool.worker_pids[1]
+    os.kill(verifier, signal.SIGKILL)
+    await until(lambda: is_gone(verifier))
     assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
 
 
@@ -200,7 +203,7 @@ async def test_judge_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
 async def test_judge_that_cannot_build_the_task_is_no_verdict(pool: WorkerPool, task: str) -> None:
     problem = await make(pool, "unbuildable")
     problem = type(problem)(spec(task), problem.question, problem.answer, problem.metadata_json, problem.entry)
-    with pytest.raises(ScoringError, match=f"^{task}, seed 1: the judge cannot score"):
+    with pytest.raises(ScoringError, match=f"^{task}, seed 1: the verifier worker cannot score"):
         await pool.score(problem, ["1", "2"])
     assert _shape(await pool.score(await make(pool, "ok", 3), ["3"])) == [RIGHT]
 
@@ -301,11 +304,11 @@ FORGED_REPLIES = {
 @pytest.mark.parametrize("reply", FORGED_REPLIES.values(), ids=FORGED_REPLIES.keys())
 async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: WorkerPool, reply: bytes) -> None:
     problem = await make(pool, seed=3)
-    judge = pool.worker_pids[1]
+    verifier = pool.worker_pids[1]
     verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
     assert _shape(verdicts) == [(0.0, Reason.CRASH), RIGHT, WRONG]
     assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2, 2)
-    await until(lambda: is_gone(judge))
+    await until(lambda: is_gone(verifier))
 
 
 async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: WorkerPool, tmp_path: Path) -> None:

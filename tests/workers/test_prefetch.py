@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.problems import ProblemStream
 from reasoning_env.records import Problem, ProblemSpec, Split
-from reasoning_env.workers.prefetch import ProblemStream
 
 DEADLINE_S = 5.0
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoning_env.workers.fork_server import DeadlineExceeded, FrameStream, WorkerDied
 from reasoning_env.workers.protocol import (
     FRAME,
     Frame,
@@ -20,7 +21,6 @@ from reasoning_env.workers.protocol import (
     encode_frame,
     read_frame,
 )
-from reasoning_env.workers.template import DeadlineExceeded, FrameStream, WorkerDied
 
 LIMITS = FrameLimits(header=1000, blob=1000)
 FLOOD_BYTES = 8 << 20

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
-from reasoning_env.tasks import task_params
-from reasoning_env.workers import LibraryInfo, PoolSettings, WorkerPool
-from reasoning_env.workers.datasets import REBUILT_FOR_EACH_SEED
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
+from reasoning_env.records import LibraryInfo, Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.tasks.sampling import task_params
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
 
 pytestmark = pytest.mark.slow
 
@@ -78,9 +79,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 async def _through_workers(
     wanted: dict[tuple[str, int], dict[str, Any]],
 ) -> tuple[LibraryInfo, dict[tuple[str, int], tuple[Problem, Verdict | None, Verdict, Verdict | None]]]:
-    # One maker and one judge, so that the same process serves both seeds of a task.
-    pool = WorkerPool(PoolSettings(makers=1, judges=1, scoring_deadline_s=60.0, strict_rewards=False))
-    strict_pool = WorkerPool(PoolSettings(makers=1, judges=1, scoring_deadline_s=60.0))
+    # One generator and one verifier worker, so that the same process serves both seeds of a task.
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, scoring_deadline_s=60.0, strict_rewards=False))
+    strict_pool = WorkerPool(PoolSettings(generators=1, verifiers=1, scoring_deadline_s=60.0))
     try:
         info = await pool.start()
         await strict_pool.start()

@@ -17,10 +17,10 @@ import pytest
 
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import Reason
-from reasoning_env.workers import PoolSettings, WorkerPool
-from reasoning_env.workers import template as template_module
-from reasoning_env.workers.task_names import KNOWN_TASKS
+from reasoning_env.workers import fork_server as fork_server_module
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .support import PATIENCE_S, is_gone, make, running_pool, spec, until, wait_until
 
@@ -39,7 +39,7 @@ def _package(folder: Path, **files: str) -> Path:
 
 
 async def _info(checkout: Path | None, **settings: Any) -> reasoning_env.LibraryInfo:
-    pool = WorkerPool(PoolSettings(makers=1, judges=1, checkout=checkout, **settings))
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=checkout, **settings))
     try:
         return await pool.start()
     finally:
@@ -115,7 +115,7 @@ async def test_library_that_ends_the_process_is_reported_with_its_last_words(tmp
 async def test_library_that_hangs_at_import_is_given_up(
     tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_module, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(fork_server_module, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     with pytest.raises(WorkerError, match=r"no worker process was ready after 0\.5 s; raise worker_start_timeout_s"):
         await _info(package, start_timeout_s=0.5)
@@ -127,7 +127,7 @@ async def test_library_that_hangs_at_import_is_given_up(
 
 @pytest.fixture(scope="module")
 def report(fake_library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a maker says of itself; the parent has a secret in its environment."""
+    """What a generator says of itself; the parent has a secret in its environment."""
 
     async def ask() -> dict[str, Any]:
         async with running_pool(fake_library, memory_mb=700, file_mb=3, niceness=4) as pool:
@@ -191,8 +191,8 @@ def test_worker_cannot_write_larger_files_than_allowed(report: dict[str, Any]) -
 
 
 async def test_closing_leaves_no_process_and_no_folder(fake_library: Path, temp_folder: Path) -> None:
-    async with running_pool(fake_library, makers=2, judges=2) as pool:
-        pids = [*pool.worker_pids, _template_pid(pool)]
+    async with running_pool(fake_library, generators=2, verifiers=2) as pool:
+        pids = [*pool.worker_pids, _fork_server_pid(pool)]
         assert len(set(pids)) == 5
         assert list(temp_folder.iterdir()) != []
     assert [pid for pid in pids if not is_gone(pid)] == []
@@ -236,12 +236,12 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
 
 async def test_killed_template_is_started_again(pool: WorkerPool) -> None:
     old = pool.worker_pids
-    os.kill(_template_pid(pool), signal.SIGKILL)
+    os.kill(_fork_server_pid(pool), signal.SIGKILL)
     await until(lambda: all(map(is_gone, old)))
     problem = await _make_sooner_or_later(pool, seed=5)
     assert problem.answer == "5"
     assert [verdict.score for verdict in await pool.score(problem, ["5", "6"])] == [1.0, 0.0]
-    assert pool.stats.templates_started == 2
+    assert pool.stats.fork_servers_started == 2
     assert not set(pool.worker_pids) & set(old)
 
 
@@ -250,7 +250,7 @@ async def test_template_killed_during_scoring_costs_no_score(pool: WorkerPool, t
     marker = tmp_path / "marker"
     scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
     await until(marker.exists)
-    os.kill(_template_pid(pool), signal.SIGKILL)
+    os.kill(_fork_server_pid(pool), signal.SIGKILL)
     verdicts = await scoring
     assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
         (1.0, Reason.SCORED),
@@ -261,18 +261,18 @@ async def test_template_killed_during_scoring_costs_no_score(pool: WorkerPool, t
 
 async def test_killed_template_leaves_no_folder_in_the_end(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
-        os.kill(_template_pid(pool), signal.SIGKILL)
+        os.kill(_fork_server_pid(pool), signal.SIGKILL)
         await _make_sooner_or_later(pool, seed=5)
     assert list(temp_folder.iterdir()) == []
 
 
 async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -> None:
-    """The library breaks while the pool runs, then the template is killed."""
+    """The library breaks while the pool runs, then the fork server is killed."""
     checkout = _package(tmp_path, __init__="", factory="DATASETS = {}")
     async with running_pool(checkout) as pool:
         (checkout / "reasoning_gym" / "__init__.py").write_text("raise ValueError('removed')")
         workers = pool.worker_pids
-        os.kill(_template_pid(pool), signal.SIGKILL)
+        os.kill(_fork_server_pid(pool), signal.SIGKILL)
         await until(lambda: all(map(is_gone, workers)))
         with pytest.raises(WorkerError, match="ValueError: removed"):
             await make(pool)
@@ -284,15 +284,15 @@ def _problem_of_nobody() -> reasoning_env.Problem:
     return reasoning_env.Problem(spec(), "question", "answer", "{}", b"")
 
 
-def _template_pid(pool: WorkerPool) -> int:
-    template = pool._template
-    assert template is not None
-    assert template._process is not None
-    return template._process.pid
+def _fork_server_pid(pool: WorkerPool) -> int:
+    fork_server = pool._fork_server
+    assert fork_server is not None
+    assert fork_server._process is not None
+    return fork_server._process.pid
 
 
 async def _make_sooner_or_later(pool: WorkerPool, seed: int) -> reasoning_env.Problem:
-    """A maker that died idle may take one job with it."""
+    """A generator that died idle may take one job with it."""
     for _ in range(3):
         try:
             return await make(pool, seed=seed)
@@ -304,19 +304,20 @@ async def _make_sooner_or_later(pool: WorkerPool, seed: int) -> reasoning_env.Pr
 MAIN_PROCESS = """
 import asyncio, json, signal, sys
 from pathlib import Path
-from reasoning_env import PoolSettings, ProblemSpec, Split, WorkerPool
+from reasoning_env import PoolSettings, ProblemSpec, WorkerPool
+from reasoning_env.records import Split
 
 # A shell has the programs that it runs in the background ignore it, and their children too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main(checkout, marker):
-    pool = WorkerPool(PoolSettings(makers=2, judges=2, checkout=Path(checkout)))
+    pool = WorkerPool(PoolSettings(generators=2, verifiers=2, checkout=Path(checkout)))
     await pool.start()
     spec = ProblemSpec("hang", 1, Split.TRAIN, 0, params={"marker": marker})
     hanging = asyncio.create_task(pool.generate(spec, 600.0))
     while len(pool.worker_pids) < 4 or not Path(marker).exists():
         await asyncio.sleep(0.01)
-    print(json.dumps([pool._template._process.pid, *pool.worker_pids]), flush=True)
+    print(json.dumps([pool._fork_server._process.pid, *pool.worker_pids]), flush=True)
     await hanging
 
 asyncio.run(main(*sys.argv[1:]))
@@ -324,7 +325,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def _start_main_process(fake_library: Path, folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
-    """A process with a pool, one of whose makers is busy for ever, and the pids of its template and workers."""
+    """A process with a pool, one of whose generators is busy for ever, and the pids of its template and workers."""
     (folder / "temp").mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN_PROCESS, str(fake_library), str(folder / "marker")],

@@ -11,14 +11,14 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.workers.verifiers.algebra import (
+from reasoning_env.verifiers.grammars.algebra import (
     MAX_EXPONENT,
     MAX_NAME,
     build,
     is_antiderivative,
     is_same_polynomial,
 )
-from reasoning_env.workers.verifiers.expressions import ExpressionError, parse
+from reasoning_env.verifiers.grammars.expressions import ExpressionError, parse
 
 X = sympy.Symbol("x")
 FUNCTIONS = (

@@ -20,7 +20,7 @@ import pytest
 import reasoning_gym
 from reasoning_gym.logic.propositional_logic import Expression
 
-from reasoning_env.workers.verifiers import CORRECTIONS, verify
+from reasoning_env.verifiers import CORRECTIONS, verify
 
 Answers = Callable[[Any], list[str]]
 TIMES = "\N{MULTIPLICATION SIGN}"

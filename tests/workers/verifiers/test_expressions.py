@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.workers.verifiers.expressions import (
+from reasoning_env.verifiers.grammars.expressions import (
     MAX_BITS,
     MAX_DECIMAL_EXPONENT,
     MAX_DEPTH,

@@ -15,12 +15,12 @@ from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.evaluation import EVAL_DRAWS, EvaluationSet
+from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.problems import ProblemStream
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.tasks.sampling import UniformSampler
-from reasoning_env.workers import WorkerPool
-from reasoning_env.workers.prefetch import ProblemStream
-from reasoning_env.workers.task_names import KNOWN_TASKS
-from reasoning_env.workers.verifiers import find_flaw
+from reasoning_env.verifiers import find_flaw
+from reasoning_env.workers.pool import WorkerPool
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items take long to make, cannot be made from defaults, or run code of their own to be made."""
@@ -96,7 +96,7 @@ def test_other_tasks_have_no_flawed_entries(task: str) -> None:
 # ------------------------------------------------------------------ the stream
 
 
-class Maker:
+class Generator:
     """Makes every problem at once; those that `is_flawed` picks out have a flaw."""
 
     def __init__(self, is_flawed: Callable[[ProblemSpec], bool]) -> None:
@@ -114,10 +114,10 @@ def _odd_seed(spec: ProblemSpec) -> bool:
     return spec.seed % 2 == 1
 
 
-async def _serve(maker: Maker, count: int, tasks: Sequence[str] = ("a", "b", "c")) -> tuple[list[Problem], Any]:
+async def _serve(generator: Generator, count: int, tasks: Sequence[str] = ("a", "b", "c")) -> tuple[list[Problem], Any]:
     """The first problems of a stream, and its counts when they were served."""
     sampler = UniformSampler(tasks, tasks, run_seed=5)
-    stream = ProblemStream(maker, sampler, depth=4, deadline_s=5.0, quarantine_after=3)
+    stream = ProblemStream(generator, sampler, depth=4, deadline_s=5.0, quarantine_after=3)
     try:
         return [await stream.next() for _ in range(count)], stream.stats
     finally:
@@ -125,40 +125,40 @@ async def _serve(maker: Maker, count: int, tasks: Sequence[str] = ("a", "b", "c"
 
 
 async def test_stream_serves_no_flawed_problem() -> None:
-    problems, _ = await _serve(Maker(_odd_seed), 200)
+    problems, _ = await _serve(Generator(_odd_seed), 200)
     assert [problem.flaw for problem in problems] == [None] * 200
 
 
 async def test_every_position_of_the_stream_is_served_in_order_in_spite_of_flaws() -> None:
-    problems, _ = await _serve(Maker(_odd_seed), 200)
+    problems, _ = await _serve(Generator(_odd_seed), 200)
     assert [problem.spec.index for problem in problems] == list(range(200))
 
 
 async def test_flawed_problem_is_replaced_by_another_of_its_task() -> None:
-    flawless, _ = await _serve(Maker(lambda spec: False), 200)
-    problems, _ = await _serve(Maker(_odd_seed), 200)
+    flawless, _ = await _serve(Generator(lambda spec: False), 200)
+    problems, _ = await _serve(Generator(_odd_seed), 200)
     assert [problem.task for problem in problems] == [problem.task for problem in flawless]
 
 
 async def test_problems_without_flaw_are_what_they_would_have_been() -> None:
-    flawless, _ = await _serve(Maker(lambda spec: False), 200)
-    problems, _ = await _serve(Maker(_odd_seed), 200)
+    flawless, _ = await _serve(Generator(lambda spec: False), 200)
+    problems, _ = await _serve(Generator(_odd_seed), 200)
     pairs = [pair for pair in zip(problems, flawless, strict=True) if pair[1].spec.seed % 2 == 0]
     assert len(pairs) > 50
     assert all(problem == undisturbed for problem, undisturbed in pairs)
 
 
 async def test_flaws_are_counted_apart_from_failures() -> None:
-    maker = Maker(_odd_seed)
-    problems, stats = await _serve(maker, 200)
-    before = [spec for spec in maker.specs if spec.index < len(problems)]
-    assert len(before) - len(problems) <= stats.flawed <= sum(map(_odd_seed, maker.specs))
+    generator = Generator(_odd_seed)
+    problems, stats = await _serve(generator, 200)
+    before = [spec for spec in generator.specs if spec.index < len(problems)]
+    assert len(before) - len(problems) <= stats.flawed <= sum(map(_odd_seed, generator.specs))
     assert stats.failures == 0
 
 
 async def test_position_that_stays_flawed_goes_to_another_draw() -> None:
-    maker = Maker(lambda spec: spec.task == "b")
-    problems, stats = await _serve(maker, 30)
+    generator = Generator(lambda spec: spec.task == "b")
+    problems, stats = await _serve(generator, 30)
     assert {problem.task for problem in problems} == {"a", "c"}
     assert stats.failures > 0
 
@@ -166,37 +166,37 @@ async def test_position_that_stays_flawed_goes_to_another_draw() -> None:
 # ------------------------------------------------------------------ the evaluation set
 
 
-async def _evaluate(maker: Maker, samples: int = 40) -> list[Problem]:
+async def _evaluate(generator: Generator, samples: int = 40) -> list[Problem]:
     return await EvaluationSet(
-        cast(WorkerPool, maker), ["a", "b"], {}, samples_per_task=samples, eval_seed=3, deadline_s=5.0
+        cast(WorkerPool, generator), ["a", "b"], {}, samples_per_task=samples, eval_seed=3, deadline_s=5.0
     ).problems()
 
 
 async def test_evaluation_set_holds_no_flawed_problem() -> None:
-    assert [problem.flaw for problem in await _evaluate(Maker(_odd_seed))] == [None] * 80
+    assert [problem.flaw for problem in await _evaluate(Generator(_odd_seed))] == [None] * 80
 
 
 async def test_evaluation_set_is_whole_in_spite_of_flaws() -> None:
     wanted = [(task, number) for task in ("a", "b") for number in range(40)]
-    assert [(problem.task, problem.spec.index) for problem in await _evaluate(Maker(_odd_seed))] == wanted
+    assert [(problem.task, problem.spec.index) for problem in await _evaluate(Generator(_odd_seed))] == wanted
 
 
 async def test_samples_without_flaw_are_what_they_would_have_been() -> None:
-    flawless, problems = await _evaluate(Maker(lambda spec: False)), await _evaluate(Maker(_odd_seed))
+    flawless, problems = await _evaluate(Generator(lambda spec: False)), await _evaluate(Generator(_odd_seed))
     pairs = [pair for pair in zip(problems, flawless, strict=True) if pair[1].spec.seed % 2 == 0]
     assert len(pairs) > 20
     assert all(problem == undisturbed for problem, undisturbed in pairs)
 
 
 async def test_sample_that_stays_flawed_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    maker = Maker(lambda spec: spec.task == "b")
-    assert {problem.task for problem in await _evaluate(maker, samples=1)} == {"a"}
-    assert sum(spec.task == "b" for spec in maker.specs) == EVAL_DRAWS
+    generator = Generator(lambda spec: spec.task == "b")
+    assert {problem.task for problem in await _evaluate(generator, samples=1)} == {"a"}
+    assert sum(spec.task == "b" for spec in generator.specs) == EVAL_DRAWS
     assert caplog.messages == [f"evaluation sample 0 of b is left out after {EVAL_DRAWS} draws"]
 
 
 async def test_flaws_of_a_sample_do_not_count_as_its_failures() -> None:
-    class Unlucky(Maker):
+    class Unlucky(Generator):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
             if spec.attempt in (20, 30):
                 raise GenerationError("no luck")

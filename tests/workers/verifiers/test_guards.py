@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.guard_fuzz import MOST_COSTLY, Bench, compare, is_from_library, load
-from reasoning_env.workers.verifiers import GUARDS, verify
+from reasoning_env.verifiers import GUARDS, verify
 
 ROOT = Path(__file__).resolve().parents[3]
 SEED = 4242

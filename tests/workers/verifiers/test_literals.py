@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.workers.verifiers.literals import MAX_DEPTH, MAX_TOKENS, LiteralError, parse_literal
+from reasoning_env.verifiers.grammars.literals import MAX_DEPTH, MAX_TOKENS, LiteralError, parse_literal
 
 PLAIN_TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
 SCALARS = (

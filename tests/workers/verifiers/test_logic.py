@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reasoning_gym.logic.propositional_logic import Expression
 
-from reasoning_env.workers.verifiers.logic import (
+from reasoning_env.verifiers.grammars.logic import (
     AND,
     IFF,
     IMPLIES,

@@ -1,0 +1,1 @@
+"""The adapter to Atropos: the only folder that knows its servers, its run-api and its environment class."""

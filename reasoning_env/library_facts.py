@@ -1,0 +1,274 @@
+"""What was measured of each task of reasoning-gym 0.1.25; one table, read by all who treat tasks differently.
+
+Difficulty levels were found with `python -m benchmarks.difficulty`: at the levels that an entry replaces, items cannot
+be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer library's, a
+user's own) is treated in the slower way that is right for any task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+COMPOSITE = "composite"
+"""The task that is made of other tasks, and cannot be built from its defaults."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Levels of a field or of a range (its lower and upper field), easiest first, and why they replace the library's.
+
+    A level of a range may be a pair of bounds instead of one number.
+    """
+
+    fields: tuple[str, ...]
+    levels: Sequence[Any]
+    reason: str
+
+
+class Rebuild(StrEnum):
+    """When a cached dataset object must be built anew."""
+
+    NEVER = "never"
+    FOR_EACH_LEVEL = "level"
+    """Its constructor computes from its parameters what it generates from later."""
+    FOR_EACH_SEED = "seed"
+    """Its constructor consumes the seed."""
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """What one task needs.
+
+    `few_questions`: the same question came twice among up to 3,000 random seeds at default parameters, which means
+    fewer than some five million questions. `pays_for`: what the library's plain verifier pays for although it knows
+    nothing of the problem; strict rewards correct it. `still_pays_for`: the same where strict rewards do not. `levels`
+    replace parts of the library's curriculum. `algebraic`: its guard needs sympy.
+    """
+
+    few_questions: bool = False
+    pays_for: str | None = None
+    still_pays_for: str | None = None
+    rebuild: Rebuild = Rebuild.NEVER
+    levels: tuple[Levels, ...] = ()
+    algebraic: bool = False
+
+
+TOO_LONG = "questions grow beyond 20,000 characters"
+
+FACTS: Mapping[str, TaskFacts] = {
+    "ab": TaskFacts(few_questions=True),
+    "acre": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "advanced_geometry": TaskFacts(),
+    "aiw": TaskFacts(few_questions=True),
+    "arc_1d": TaskFacts(),
+    "arc_agi": TaskFacts(),
+    "base_conversion": TaskFacts(few_questions=True),
+    "basic_arithmetic": TaskFacts(few_questions=True),
+    "bf": TaskFacts(few_questions=True),
+    "binary_alternation": TaskFacts(few_questions=True),
+    "binary_matrix": TaskFacts(few_questions=True),
+    "bitwise_arithmetic": TaskFacts(),
+    "boxnet": TaskFacts(few_questions=True),
+    "caesar_cipher": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(Levels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
+    ),
+    "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "chain_sum": TaskFacts(few_questions=True),
+    "circuit_logic": TaskFacts(
+        levels=(
+            Levels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
+            Levels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
+        )
+    ),
+    "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "coin_flip": TaskFacts(few_questions=True, pays_for="0 is a prefix of every probability"),
+    "color_cube_rotation": TaskFacts(),
+    "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
+    "composite": TaskFacts(),
+    "count_bits": TaskFacts(),
+    "count_primes": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "countdown": TaskFacts(
+        levels=(
+            Levels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
+            Levels(
+                ("min_target", "max_target"),
+                ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
+                "few expressions hit a narrow range",
+            ),
+            Levels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
+        )
+    ),
+    "course_schedule": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "cryptarithm": TaskFacts(),
+    "decimal_arithmetic": TaskFacts(),
+    "decimal_chain_sum": TaskFacts(),
+    "dice": TaskFacts(few_questions=True),
+    "emoji_mystery": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "family_relationships": TaskFacts(),
+    "figlet_font": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "fraction_simplification": TaskFacts(),
+    "futoshiki": TaskFacts(
+        levels=(Levels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),)
+    ),
+    "game_of_life": TaskFacts(
+        pays_for="an empty board has most cells right",
+        levels=(
+            Levels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+            Levels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+        ),
+    ),
+    "game_of_life_halting": TaskFacts(few_questions=True, pays_for="any text counts as True"),
+    "gcd": TaskFacts(few_questions=True),
+    "graph_color": TaskFacts(few_questions=True),
+    "group_anagrams": TaskFacts(),
+    "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
+    "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
+    "isomorphic_strings": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "jugs": TaskFacts(
+        few_questions=True,
+        levels=(
+            Levels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
+        ),
+    ),
+    "kakurasu": TaskFacts(few_questions=True),
+    "knight_swap": TaskFacts(
+        levels=(
+            Levels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
+            Levels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
+            Levels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "what so many pieces need"),
+            Levels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
+        )
+    ),
+    "knights_knaves": TaskFacts(),
+    "largest_island": TaskFacts(few_questions=True),
+    "lcm": TaskFacts(few_questions=True),
+    "leg_counting": TaskFacts(),
+    "letter_counting": TaskFacts(few_questions=True),
+    "letter_jumble": TaskFacts(
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            Levels(
+                ("min_word_len", "max_word_len"),
+                ((1, 5), (3, 8), (5, 12), (7, 64)),
+                "the text has too few longer words",
+            ),
+        ),
+    ),
+    "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "mahjong_puzzle": TaskFacts(levels=(Levels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)),
+    "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "maze": TaskFacts(),
+    "mini_sudoku": TaskFacts(few_questions=True),
+    "modulo_grid": TaskFacts(
+        few_questions=True, levels=(Levels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),)
+    ),
+    "n_queens": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            Levels(("n",), (4, 6, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"),
+            Levels(("min_remove", "max_remove"), (2, 4, 6, 7, 8), "no more than the queens on the board"),
+        ),
+    ),
+    "needle_haystack": TaskFacts(
+        levels=(Levels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
+    ),
+    "number_filtering": TaskFacts(),
+    "number_format": TaskFacts(),
+    "number_sequence": TaskFacts(
+        few_questions=True,
+        levels=(
+            Levels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares in more terms take for ever"),
+            Levels(("max_complexity",), (1, 2, 3), "repeated squares in more operations take for ever"),
+        ),
+    ),
+    "number_sorting": TaskFacts(pays_for="nan is in order with everything"),
+    "palindrome_generation": TaskFacts(few_questions=True),
+    "palindrome_partitioning": TaskFacts(),
+    "path_star": TaskFacts(),
+    "polynomial_equations": TaskFacts(few_questions=True),
+    "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
+    "pool_matrix": TaskFacts(),
+    "power_function": TaskFacts(),
+    "prime_factorization": TaskFacts(few_questions=True),
+    "products": TaskFacts(few_questions=True),
+    "propositional_logic": TaskFacts(few_questions=True, pays_for="a premise follows from itself"),
+    "puzzle24": TaskFacts(
+        few_questions=True,
+        pays_for="the numbers need not be those of the question",
+        levels=(
+            Levels(("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "nothing makes 24 of large numbers alone"),
+        ),
+    ),
+    "quantum_lock": TaskFacts(few_questions=True),
+    "ransom_note": TaskFacts(pays_for="naming both options contains the right one"),
+    "rearc": TaskFacts(),
+    "rectangle_count": TaskFacts(few_questions=True),
+    "rotate_matrix": TaskFacts(few_questions=True),
+    "rotten_oranges": TaskFacts(),
+    "rubiks_cube": TaskFacts(
+        few_questions=True, levels=(Levels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
+    ),
+    "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "self_reference": TaskFacts(few_questions=True),
+    "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "shortest_path": TaskFacts(),
+    "simple_equations": TaskFacts(),
+    "simple_geometry": TaskFacts(few_questions=True),
+    "simple_integration": TaskFacts(few_questions=True, algebraic=True),
+    "sokoban": TaskFacts(
+        levels=(
+            Levels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"),
+            Levels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
+        )
+    ),
+    "spell_backward": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "spiral_matrix": TaskFacts(few_questions=True),
+    "string_insertion": TaskFacts(few_questions=True),
+    "string_manipulation": TaskFacts(),
+    "string_splitting": TaskFacts(few_questions=True),
+    "string_synthesis": TaskFacts(few_questions=True),
+    "sudoku": TaskFacts(
+        levels=(Levels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 empty cells take up to 1 s"),)
+    ),
+    "survo": TaskFacts(
+        levels=(
+            Levels(("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 have several solutions"),
+        )
+    ),
+    "syllogism": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
+    "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "tsumego": TaskFacts(),
+    "word_ladder": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "word_sequence_reversal": TaskFacts(),
+    "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "zebra_puzzles": TaskFacts(
+        levels=(
+            Levels(("num_people",), (2, 3, 4, 5), "6 people take 3 s and 7 over 10 s"),
+            Levels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
+        )
+    ),
+}
+
+KNOWN_TASKS = frozenset(FACTS)
+
+
+def facts(task: str) -> TaskFacts | None:
+    """What is known of a task; None for one that was never measured."""
+    return FACTS.get(task)
+
+
+def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
+    """The tasks that pay for nonsense, with the reasons, under strict rewards or the library's plain ones."""
+    gameable = {}
+    for task, known in FACTS.items():
+        reason = known.still_pays_for or (None if strict_rewards else known.pays_for)
+        if reason is not None:
+            gameable[task] = reason
+    return gameable

@@ -1,0 +1,45 @@
+"""Says once that something is wrong, from time to time that it still is, and once that it is over."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+
+REPEAT_S = 60.0
+"""How long a trouble goes on in silence before it is said again."""
+NOTABLE_S = 5.0
+"""How long a trouble must last to be said when another was said less than REPEAT_S ago: it may come and go quickly."""
+
+
+class OutageLog:
+    """One thing that can go wrong for a while, however many notice it: a server that is gone, a disk that is full."""
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._since: float | None = None
+        self._announced = False
+        self._said = -math.inf
+
+    @property
+    def lasting_s(self) -> float:
+        """How long it has lasted; 0 when there is none."""
+        return 0.0 if self._since is None else self._clock() - self._since
+
+    def note(self, message: str) -> None:
+        """It was met (again): a warning when it begins, and another after each minute that it lasts."""
+        now = self._clock()
+        if self._since is None:
+            self._since, self._announced = now, False
+        lasted = now - self._since
+        if now - self._said >= REPEAT_S or (not self._announced and lasted >= NOTABLE_S):
+            self._logger.warning("%s%s", message, f" (for {lasted:.0f} s now)" if self._announced else "")
+            self._announced, self._said = True, now
+
+    def over(self, message: str) -> None:
+        """It is over; nothing happens when there was none, or none that was said."""
+        if self._since is not None and self._announced:
+            self._logger.info("%s after %.1f s", message, self._clock() - self._since)
+        self._since = None

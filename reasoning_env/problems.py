@@ -1,0 +1,205 @@
+"""A stream of ready problems, generated ahead of demand and handed out in order.
+
+The order never depends on how long a problem takes, so that a resumed run goes on with the sequence of one that was
+never stopped: a position that is late is waited for, which its depth of prefetched positions makes rare. A position
+whose generation fails is drawn again, a task that keeps failing is quarantined, and a flawed problem is replaced by
+another of its task. Draws are made in order too, one for every problem that is handed out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from .errors import GenerationError, WorkerError
+from .records import Problem, ProblemSpec, Split, StreamStats
+
+logger = logging.getLogger(__name__)
+
+MAX_FLAWED = 100
+"""Flawed problems of one position after which its task counts as failing, and another is drawn."""
+
+
+class Generator(Protocol):
+    """The part of the worker pool that a stream uses."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+
+
+class Sampler(Protocol):
+    """Chooses what to generate; pure but for the quarantine, which `quarantine` extends.
+
+    `redraw` gives another problem of the same task.
+    """
+
+    def draw(self, index: int, attempt: int) -> ProblemSpec: ...
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
+
+    def quarantine(self, task: str) -> None: ...
+
+
+class _Position:
+    """A place in the stream: what was drawn for it, which a redraw replaces, and the generation under way."""
+
+    def __init__(self, index: int, spec: ProblemSpec | None) -> None:
+        self.index = index
+        self.spec = spec
+        self.problem: asyncio.Task[Problem]
+
+
+class ProblemStream:
+    """Keeps `depth` positions of the stream generated or under way; `next` hands them out in order.
+
+    A task is quarantined after `quarantine_after` failures in a row, each a raised error or a missed `deadline_s`.
+    Problems that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        sampler: Sampler,
+        *,
+        depth: int,
+        deadline_s: float,
+        quarantine_after: int,
+        avoid: Callable[[Problem], Awaitable[bool]] | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._generator = generator
+        self._sampler = sampler
+        self._depth = depth
+        self._deadline_s = deadline_s
+        self._quarantine_after = quarantine_after
+        self._avoid = avoid
+        saved = state or {}
+        self._next_index: int = saved.get("next_index", 0)
+        self._owed = deque(_unpacked(spec) for spec in saved.get("owed", ()))
+        self._pending: deque[_Position] = deque()
+        self._turn = asyncio.Lock()
+        self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
+        self._quarantined: list[str] = list(saved.get("quarantined", ()))
+        for task in self._quarantined:
+            sampler.quarantine(task)
+        self._counts: Counter[str] = Counter(saved.get("counts", {}))
+
+    def start(self) -> None:
+        """Begin to generate; called by `next` where it was not called before."""
+        while len(self._pending) < self._depth:
+            position = self._draw_next()
+            position.problem = asyncio.create_task(self._fill(position))
+            position.problem.add_done_callback(_retrieve)
+            self._pending.append(position)
+
+    async def next(self) -> Problem:
+        """The next problem. Raises GenerationError when every task is quarantined, WorkerError without workers."""
+        async with self._turn:
+            self.start()
+            head = self._pending[0]
+            await asyncio.wait([head.problem])
+            problem = head.problem.result()
+            self._pending.popleft()
+            self.start()
+        self._counts["served"] += 1
+        return problem
+
+    async def close(self) -> None:
+        """Stop generating; what was drawn and not handed out goes on to be part of `state()`."""
+        for position in self._pending:
+            position.problem.cancel()
+        await asyncio.gather(*(position.problem for position in self._pending), return_exceptions=True)
+        self._owed.extendleft(reversed(self._drawn()))
+        self._pending.clear()
+
+    def state(self, handed_out: Iterable[ProblemSpec] = ()) -> dict[str, Any]:
+        """What a later stream needs to go on from here, as JSON: it serves `handed_out` first, then what is drawn."""
+        undrawn = [position.index for position in self._pending if position.spec is None]
+        return {
+            "next_index": min(undrawn, default=self._next_index),
+            "owed": [_packed(spec) for spec in (*handed_out, *self._drawn(), *self._owed)],
+            "failures_in_a_row": dict(self._failures_in_a_row),
+            "quarantined": list(self._quarantined),
+            "counts": dict(self._counts),
+        }
+
+    @property
+    def stats(self) -> StreamStats:
+        return StreamStats(
+            ready=sum(position.problem.done() for position in self._pending),
+            served=self._counts["served"],
+            failures=self._counts["failures"],
+            flawed=self._counts["flawed"],
+            quarantined=tuple(self._quarantined),
+        )
+
+    def _drawn(self) -> list[ProblemSpec]:
+        return [position.spec for position in self._pending if position.spec is not None]
+
+    def _draw_next(self) -> _Position:
+        if self._owed:
+            spec = self._owed.popleft()
+            return _Position(spec.index, spec)
+        index, self._next_index = self._next_index, self._next_index + 1
+        try:
+            return _Position(index, self._sampler.draw(index, 0))
+        except GenerationError:  # raised again where somebody waits for it
+            return _Position(index, None)
+
+    async def _fill(self, position: _Position) -> Problem:
+        flaws = 0
+        while True:
+            if position.spec is None:
+                position.spec = self._sampler.draw(position.index, 0)
+            spec = position.spec
+            try:
+                problem = await self._generator.generate(spec, self._deadline_s)
+            except GenerationError as error:
+                self._record_failure(spec, error)
+                position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
+                continue
+            flaw = problem.flaw
+            if flaw is None and self._avoid is not None and await self._avoid(problem):
+                flaw = "the evaluation set asks the same"
+            if flaw is None:
+                self._failures_in_a_row.pop(spec.task, None)
+                return problem
+            self._counts["flawed"] += 1
+            logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
+            flaws += 1
+            if flaws % MAX_FLAWED:
+                position.spec = self._sampler.redraw(spec)
+            else:
+                self._record_failure(spec, GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}"))
+                position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
+
+    def _record_failure(self, spec: ProblemSpec, error: GenerationError | WorkerError) -> None:
+        self._counts["failures"] += 1
+        self._failures_in_a_row[spec.task] += 1
+        logger.debug("position %d is drawn again: %s", spec.index, error)
+        if self._failures_in_a_row[spec.task] == self._quarantine_after and spec.task not in self._quarantined:
+            self._quarantined.append(spec.task)
+            self._sampler.quarantine(spec.task)
+            logger.warning(
+                "task %s is quarantined after %d failures in a row; the last: %s",
+                spec.task,
+                self._quarantine_after,
+                error,
+            )
+
+
+def _packed(spec: ProblemSpec) -> dict[str, Any]:
+    # By hand, because a copy of all parameters would take longer than the event loop may stand still.
+    return {**vars(spec), "split": spec.split.value, "params": dict(spec.params)}
+
+
+def _unpacked(packed: Mapping[str, Any]) -> ProblemSpec:
+    return ProblemSpec(**{**packed, "split": Split(packed["split"])})
+
+
+def _retrieve(task: asyncio.Task[Problem]) -> None:
+    """Mark a failure as seen: when the workers are gone every position fails, and only the next one is asked for."""
+    if not task.cancelled():
+        task.exception()

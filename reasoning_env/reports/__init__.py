@@ -1,0 +1,1 @@
+"""Measure tasks and verifiers: the audit, difficulty, contamination."""

@@ -1,0 +1,136 @@
+"""What a completion earns: the strict answer rule, scores by the verifier workers, the length penalty.
+
+Reading a completion is linear in its length: it is hostile text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .records import Problem, Reason, Rollout, Verdict
+
+# ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
+THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
+ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
+
+OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
+
+LONG_TEXTS = 100_000
+"""Characters of a group's completions from which they are searched in a thread; below, that would only cost time."""
+PENALTY_FLOOR_SCORE = 0.5
+"""The penalty applies when every rollout of the group scores at least this."""
+PENALTY_FREE_SHARE = 0.75
+"""The share of the token limit up to which length costs nothing."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """Either the `answer`, or None and the `reason` for which the rollout scores 0."""
+
+    answer: str | None
+    reason: Reason | None = None
+
+
+def extract_answer(text: str, max_bytes: int) -> Extraction:
+    """Find the one answer of a completion.
+
+    Thinking is removed first; what remains must hold exactly one pair of answer tags, no further answer tag, and
+    something other than blanks between them. The answer comes back stripped of surrounding whitespace, and is refused
+    above `max_bytes` of UTF-8.
+    """
+    rest = remove_thinking(text)
+    # The third tag decides; a text may hold a hundred thousand.
+    tags = list(itertools.islice(ANSWER_TAG.finditer(rest), 3))
+    opening = [tag for tag in tags if not tag[1]]
+    if not opening and not (len(tags) == 3 and OPENING_TAG.search(rest)):
+        return Extraction(None, Reason.NO_ANSWER)
+    if len(opening) > 1 or len(tags) > 2:
+        return Extraction(None, Reason.SEVERAL_ANSWERS)
+    if tags[-1] is opening[0]:
+        return Extraction(None, Reason.UNCLOSED_ANSWER)
+    answer = rest[opening[0].end() : tags[-1].start()].strip()
+    if not answer:
+        return Extraction(None, Reason.EMPTY_ANSWER)
+    if len(answer) > max_bytes or len(answer.encode("utf-8", "surrogatepass")) > max_bytes:
+        return Extraction(None, Reason.TOO_LONG)
+    return Extraction(answer)
+
+
+def remove_thinking(text: str) -> str:
+    """Drop closed think blocks, everything up to a stray closing tag, and everything after an unclosed opening tag.
+
+    Templates that open the block in the prompt produce completions with only the closing tag.
+    """
+    kept: list[str] = []
+    kept_to = 0
+    thinking = False
+    for tag in THINK_TAG.finditer(text):
+        if not tag[1]:
+            if not thinking:
+                kept.append(text[kept_to : tag.start()])
+            thinking = True
+        else:
+            if not thinking:
+                kept.clear()
+            thinking = False
+            kept_to = tag.end()
+    if not thinking:
+        kept.append(text[kept_to:])
+    return "".join(kept)
+
+
+class AnswerScorer(Protocol):
+    """The part of the worker pool that scoring uses."""
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
+
+
+async def score_texts(
+    verifier: AnswerScorer, problem: Problem, texts: Sequence[str], max_answer_bytes: int
+) -> list[Verdict]:
+    """One verdict for each completion, in order. Raises ScoringError and WorkerError as the verifier worker does."""
+    if sum(map(len, texts)) > LONG_TEXTS:
+        extractions = await asyncio.to_thread(_extract_all, texts, max_answer_bytes)
+    else:
+        extractions = _extract_all(texts, max_answer_bytes)
+    answers = [extraction.answer for extraction in extractions if extraction.answer is not None]
+    scored = iter(await verifier.score(problem, answers))
+    return [
+        next(scored) if extraction.answer is not None else Verdict(0.0, extraction.reason or Reason.NO_ANSWER)
+        for extraction in extractions
+    ]
+
+
+def _extract_all(texts: Sequence[str], max_answer_bytes: int) -> list[Extraction]:
+    return [extract_answer(text, max_answer_bytes) for text in texts]
+
+
+async def score_rollouts(
+    verifier: AnswerScorer, problem: Problem, rollouts: Sequence[Rollout], *, max_answer_bytes: int, max_tokens: int
+) -> tuple[Rollout, ...]:
+    """The rollouts with verdict and reward; `max_tokens` is the limit that the length penalty counts toward."""
+    verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
+    lengths = [len(rollout.tokens) for rollout in rollouts]
+    rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
+    return tuple(
+        replace(rollout, verdict=verdict, score=reward)
+        for rollout, verdict, reward in zip(rollouts, verdicts, rewards, strict=True)
+    )
+
+
+def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
+    """Scores after the length penalty.
+
+    `lengths` are tokens of prompt and completion together. When all scores are at least 0.5, a score is multiplied by
+    1 up to 75 % of `max_tokens`, then by a factor that falls linearly to 0 at `max_tokens`; otherwise all are kept.
+    """
+    if not scores or min(scores) < PENALTY_FLOOR_SCORE:
+        return tuple(scores)
+    free = PENALTY_FREE_SHARE * max_tokens
+    factors = (min(1.0, max(0.0, (max_tokens - length) / (max_tokens - free))) for length in lengths)
+    return tuple(score * factor for score, factor in zip(scores, factors, strict=True))

@@ -1,0 +1,1 @@
+"""Learn from scored groups which tasks and levels to draw."""

@@ -1,0 +1,275 @@
+"""Draws that follow what was observed: tasks by static weights or by their chance of a signal, levels by curriculum.
+
+A group teaches only if its scores are not all equal. `SignalTracker` estimates, for each task, how likely that is in
+the next group, from two sources with exponential forgetting. The pass rate p of its recent rollouts has a beta
+posterior, under which a group of n has unequal scores with probability
+
+    E[1 - p^n - (1 - p)^n] = 1 - B(a + n, b) / B(a, b) - B(a, b + n) / B(a, b)
+
+(the ends of the beta-binomial distribution). That presumes right or wrong answers and problems of one difficulty, so it
+only counts as much as a few groups against the share of the groups that were seen to have a signal.
+
+`SteeredSampler` draws each task in proportion to its share: every draw adds the shares to the tasks' credits, takes the
+task with the largest sum of credit and a hashed number in [0, 1), and charges it 1. What a task was given thus never
+lags far behind its shares, whatever the chance, which makes the floor hold in any longer stretch of draws and not only
+in the mean (deficit round robin, with weights that change; Shreedhar and Varghese 1996, IEEE/ACM ToN 4(3)). The hashed
+numbers keep the order from repeating itself (multiply-shift; Dietzfelbinger et al. 1997, Journal of Algorithms 25(1)).
+
+Draws happen ahead of demand, before what is observed later. A draw is therefore a function of the state that it was
+made in, and is kept, task and level, until its position is released; `state()` holds the kept draws, so that a resumed
+run makes the same problems of them. No random generator has a state in here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from typing import Any
+
+from ...errors import ConfigError, GenerationError
+from ...records import ProblemSpec, Split, TaskReport
+from ..parameters import SpecRules
+from ..sampling import task_params
+from ..seeds import hash_int, train_seed
+from .curriculum import Curriculum
+
+MEMORY_GROUPS = 12.0
+"""How many recent groups of a task its estimates rest on."""
+RATE_GROUPS = 4.0
+"""How many observed groups the chance computed from the pass rate is worth."""
+SHARPNESS = 2.0
+"""Free shares grow with this power of the chance of a signal."""
+FLOOR = 0.3
+"""The part of the draws that is spread evenly; above the quarter that no task may fall below, by what credits lag."""
+MIN_CHANCE = 1e-3
+"""What the chance of a signal counts at least, so that shares are there even where no task has any chance."""
+HASH_RANGE = 1 << 64
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a scored group tells of its task.
+
+    `level` is the one that the problem really had, None at the library's default difficulty. `successes` is in
+    [0, size] and need not be whole. `signal` says whether the scores were unequal.
+    """
+
+    task: str
+    level: float | None
+    successes: float
+    size: int
+    signal: bool
+
+
+@dataclass(frozen=True)
+class _Record:
+    """Discounted counts of rollouts and groups, and the chance of a signal that they give."""
+
+    right: float
+    wrong: float
+    with_signal: float
+    without_signal: float
+    chance: float
+
+
+class SignalTracker:
+    """Estimates each task's pass rate and its chance of a signal in a group of `group_size` rollouts.
+
+    An unobserved task counts as likely to give a signal, so that all are tried. `state` is what `state()` returned.
+    """
+
+    def __init__(self, group_size: int, state: Mapping[str, Any] | None = None) -> None:
+        self._group_size = group_size
+        self._new = _Record(0.0, 0.0, 0.0, 0.0, self._chance_from_rate(0.0, 0.0))
+        self._records = {task: _Record(**record) for task, record in (state or {}).items()}
+
+    def observe(self, seen: Observation) -> None:
+        old = self._records.get(seen.task, self._new)
+        kept = 1.0 - 1.0 / MEMORY_GROUPS
+        right = kept * old.right + seen.successes
+        wrong = kept * old.wrong + seen.size - seen.successes
+        with_signal = kept * old.with_signal + seen.signal
+        without_signal = kept * old.without_signal + (not seen.signal)
+        groups = RATE_GROUPS + with_signal + without_signal
+        chance = (RATE_GROUPS * self._chance_from_rate(right, wrong) + with_signal) / groups
+        self._records[seen.task] = _Record(right, wrong, with_signal, without_signal, chance)
+
+    def signal_chance(self, task: str) -> float:
+        return self._records.get(task, self._new).chance
+
+    def pass_rate(self, task: str) -> float:
+        """The mean of the posterior under a uniform prior: a half where nothing was observed."""
+        record = self._records.get(task, self._new)
+        return (record.right + 1.0) / (record.right + record.wrong + 2.0)
+
+    def state(self) -> dict[str, Any]:
+        return {task: asdict(record) for task, record in self._records.items()}
+
+    def _chance_from_rate(self, right: float, wrong: float) -> float:
+        all_right = all_wrong = 1.0
+        for number in range(self._group_size):
+            all_right *= (right + 1.0 + number) / (right + wrong + 2.0 + number)
+            all_wrong *= (wrong + 1.0 + number) / (right + wrong + 2.0 + number)
+        return max(0.0, 1.0 - all_right - all_wrong)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    task: str
+    level: float | None
+
+
+class SteeredSampler:
+    """A sampler whose tasks, levels or both depend on what `observe` was told.
+
+    `tasks` are the selected names and `available` all names of the library, of which a composite may be made. `weights`
+    fixes the tasks' shares (see `static_weights`); None lets them follow the chance of a signal. With a `curriculum`,
+    the tasks in `adjustable` get its level; `rules` set parameters and the other levels. `state` is what `state()`
+    returned.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[str],
+        available: Sequence[str],
+        *,
+        run_seed: int,
+        instance: int = 0,
+        group_size: int,
+        weights: Mapping[str, float] | None = None,
+        curriculum: Curriculum | None = None,
+        adjustable: Collection[str] = (),
+        rules: SpecRules | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        saved = state or {"credits": {}, "draws": [], "signals": {}}
+        self._tasks = tuple(tasks)
+        self._stream = (run_seed, instance)
+        self._weights = weights
+        self._curriculum = curriculum
+        self._adjustable = frozenset(adjustable) if curriculum is not None else frozenset()
+        self._rules = rules or SpecRules(run_seed, instance)
+        self._params = task_params(tasks, available)
+        # A task's number times a draw's gives each pair one of its own, for one hash a draw instead of one a task.
+        self._dice = {task: hash_int("dice", task) | 1 for task in self._tasks}
+        self._quarantined: set[str] = set()
+        self._tracker = SignalTracker(group_size, saved["signals"])
+        self._credits = dict.fromkeys(self._tasks, 0.0) | saved["credits"]
+        self._draws: dict[int, dict[int, _Draw]] = {}
+        for index, attempt, task, level in saved["draws"]:
+            self._draws.setdefault(index, {})[attempt] = _Draw(task, level)
+
+    def draw(self, index: int, attempt: int) -> ProblemSpec:
+        """The draw of a position, kept until `release`; a kept draw of a task quarantined since is passed over.
+
+        Raises GenerationError when no task is left.
+        """
+        kept = self._draws.setdefault(index, {})
+        for number in count(attempt):
+            if number not in kept:
+                task = self._choose(index, number)
+                kept[number] = _Draw(task, self._level(task))
+            drawn = kept[number]
+            if drawn.task not in self._quarantined:
+                break
+        params = self._params.get(drawn.task, {})
+        spec = ProblemSpec(drawn.task, train_seed(*self._stream, index, number), Split.TRAIN, index, number, params)
+        return self._rules.complete(spec, drawn.level)
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
+        """The next attempt at the same position with the same task and level."""
+        return replace(spec, seed=train_seed(*self._stream, spec.index, spec.attempt + 1), attempt=spec.attempt + 1)
+
+    def quarantine(self, task: str) -> None:
+        """Never draw this task again."""
+        self._quarantined.add(task)
+
+    def release(self, index: int) -> None:
+        """Forget the draws of a position that will not be asked for again: its group is done or was given up.
+
+        Every position must be released in the end: the others count as under way.
+        """
+        self._draws.pop(index, None)
+
+    def observe(self, seen: Observation) -> None:
+        """Learn from a scored group; groups may come late and in any order."""
+        self._tracker.observe(seen)
+        if self._curriculum is not None and seen.level is not None:
+            under_way = sum(drawn.task == seen.task for kept in self._draws.values() for drawn in kept.values())
+            self._curriculum.observe(seen.task, seen.level, seen.successes, seen.size, under_way)
+
+    def report(self) -> dict[str, TaskReport]:
+        """What is known of each task; a quarantined task has no share."""
+        shares = self._shares()
+        return {
+            task: TaskReport(
+                shares.get(task, 0.0),
+                self._tracker.pass_rate(task),
+                self._tracker.signal_chance(task),
+                self._level(task),
+            )
+            for task in self._tasks
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What a later sampler needs to go on from here, as JSON; the curriculum has a state of its own."""
+        return {
+            "credits": dict(self._credits),
+            "draws": [
+                [index, attempt, drawn.task, drawn.level]
+                for index, kept in self._draws.items()
+                for attempt, drawn in kept.items()
+            ],
+            "signals": self._tracker.state(),
+        }
+
+    def _level(self, task: str) -> float | None:
+        if self._curriculum is None or task not in self._adjustable:
+            return None
+        return self._curriculum.level(task)
+
+    def _choose(self, index: int, number: int) -> str:
+        shares = self._shares()
+        if not shares:
+            raise GenerationError(
+                "every selected task is quarantined or has the weight 0; see the warnings above for the reasons"
+            )
+        for task, share in shares.items():
+            self._credits[task] += share
+        roll = hash_int("steered", *self._stream, index, number)
+        chosen = max(shares, key=lambda task: self._credits[task] + self._dice[task] * roll % HASH_RANGE / HASH_RANGE)
+        self._credits[chosen] -= 1.0
+        return chosen
+
+    def _shares(self) -> dict[str, float]:
+        """The shares of the tasks that may be drawn, which sum to 1."""
+        open_tasks = [task for task in self._tasks if task not in self._quarantined]
+        if self._weights is not None:
+            return _normalise({task: self._weights[task] for task in open_tasks if self._weights[task] > 0.0})
+        chances = {task: max(MIN_CHANCE, self._tracker.signal_chance(task)) for task in open_tasks}
+        free = _normalise({task: chance**SHARPNESS for task, chance in chances.items()})
+        return {task: FLOOR / len(open_tasks) + (1.0 - FLOOR) * share for task, share in free.items()}
+
+
+def static_weights(tasks: Iterable[str], wanted: Mapping[str, float]) -> dict[str, float]:
+    """The weight of each task, 1 where none is wanted; 0 leaves a task out.
+
+    Raises ConfigError for a task that is not selected, a weight that is negative or not finite, and all 0.
+    """
+    weights = dict.fromkeys(tasks, 1.0)
+    for task, weight in wanted.items():
+        if task not in weights:
+            raise ConfigError(f"task_weights: {task!r} is not among the selected tasks; select it or take it out")
+        if not 0.0 <= weight < float("inf"):
+            raise ConfigError(f"task_weights: the weight of {task!r} must be a number from 0 upwards; got {weight!r}")
+        weights[task] = float(weight)
+    if not any(weights.values()):
+        raise ConfigError("task_weights: every selected task has the weight 0; give at least one a positive weight")
+    return weights
+
+
+def _normalise(values: Mapping[str, float]) -> dict[str, float]:
+    total = math.fsum(values.values())  # exact, where `sum` depends on the version of Python
+    return {name: value / total for name, value in values.items()}

@@ -1,0 +1,223 @@
+"""Difficulty that follows the learner: for each task, the level in [0, 1] at which a target share of answers is right.
+
+The model of a task is the two-parameter logistic curve of item response theory (Birnbaum 1968, in Lord and Novick,
+Statistical Theories of Mental Test Scores):
+
+    P(success | level d) = sigmoid(a - b (d - d0))
+
+with d0 the level that training starts at. Ability a and slope b have a normal prior, under which the predicted share at
+d0 is the target. What follows a group of n rollouts with k successes, served at level d, is one step of a filter:
+
+1. Forget: the posterior's natural parameters are mixed with the prior's, weight 1 - 1/memory to 1/memory (stabilised
+   forgetting; Kulhavy and Zarrop 1993, International Journal of Control 58(4)). What is not observed any more returns
+   to the prior instead of growing without bound, so that nothing winds up at an unreachable target.
+2. Watch: two one-sided sums of the standardised surprise (Page 1954, Biometrika 41) tell a jump of the learner from
+   noise; when one passes its limit, most of what was learnt is forgotten at once.
+3. Learn: the posterior's mode along the one direction that the group tells of, x = a - b (d - d0), found exactly, with
+   the curvature there as new precision (the sequential Laplace update of Spiegelhalter and Lauritzen 1990, Networks
+   20). Rollouts of one problem are alike, so that n of them count as n / (1 + (n - 1) r) independent ones, with r the
+   correlation within a group (design effect; Kish 1965, Survey Sampling).
+
+The next level solves P = target, clamped to [0, 1]. Because an observation says which level it was made at, it may come
+late, out of order, or from another level than the one asked for. There is no randomness in here, and the same
+observations in the same order give the same levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...errors import ConfigError
+
+PRIOR_ABILITY_SD = 2.5
+PRIOR_SLOPE = 8.0
+PRIOR_SLOPE_SD = 4.0
+MIN_SLOPE = 1.5
+"""A task that hardly reacts to its level, or gets easier with it, counts as reacting this much, so that its level ends
+at a bound instead of being thrown about."""
+CORRELATION = 0.1
+SURPRISE_SLACK = 0.5
+"""Standard deviations of a group's surprise that count as noise."""
+SURPRISE_LIMIT = 5.0
+KEPT_AFTER_JUMP = 0.1
+"""The share of what was learnt that outlasts a jump."""
+HALVINGS = 50
+"""Bisection steps, more than a float's precision can tell apart."""
+LEVEL_DIGITS = 3
+MEMORY_OVER_DELAY = 1.5
+"""The memory is at least this many times the groups under way: a fit that has forgotten the level before the last when
+it sees what the last one did knows no slope, and swings about the target."""
+
+
+@dataclass(frozen=True)
+class CurriculumSettings:
+    """What the controller aims at.
+
+    `target` is the wanted share of successes, `start` the level before anything was observed, and `memory_groups` how
+    many groups of a task the fit rests on: more are steadier, fewer follow a changing learner sooner. Raises
+    ConfigError for values out of range.
+    """
+
+    target: float = 0.7
+    start: float = 0.3
+    memory_groups: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("target", 0.05, 0.95), ("start", 0.0, 1.0), ("memory_groups", 2.0, 10_000.0)):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(f"curriculum {name} must be between {low} and {high}; got {value!r}")
+
+    @property
+    def target_logit(self) -> float:
+        return math.log(self.target / (1.0 - self.target))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is believed of one task: means of ability and slope and the three numbers of their precision matrix.
+
+    `rise` and `fall` are the running sums of surprise, upwards and downwards.
+    """
+
+    ability: float
+    slope: float
+    ability_precision: float = PRIOR_ABILITY_SD**-2
+    cross_precision: float = 0.0
+    slope_precision: float = PRIOR_SLOPE_SD**-2
+    rise: float = 0.0
+    fall: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Pair:
+    ability: float
+    slope: float
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Covariances of ability and slope with x = ability - slope * reach, and the variance of x."""
+
+    ability: float
+    slope: float
+    variance: float
+
+
+class Curriculum:
+    """One fit for each task that was observed; `state` is what `state()` returned in an earlier run."""
+
+    def __init__(self, settings: CurriculumSettings | None = None, state: Mapping[str, Any] | None = None) -> None:
+        self._settings = settings or CurriculumSettings()
+        self._prior = Fit(self._settings.target_logit, PRIOR_SLOPE)
+        self._fits = {task: Fit(**fit) for task, fit in (state or {}).items()}
+
+    def level(self, task: str) -> float:
+        """The level in [0, 1] at which the next problem of the task should be."""
+        fit = self._fits.get(task, self._prior)
+        level = self._settings.start + (fit.ability - self._settings.target_logit) / fit.slope
+        return round(min(1.0, max(0.0, level)), LEVEL_DIGITS)
+
+    def predicted_share(self, task: str, level: float) -> float:
+        """The share of successes, in [0, 1], that the fit expects at a level."""
+        fit = self._fits.get(task, self._prior)
+        return _sigmoid(fit.ability - fit.slope * (level - self._settings.start))
+
+    def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
+        """Learn from a group of `size` rollouts that was served at `level`.
+
+        `successes` is in [0, size]; it need not be whole, so that scores between 0 and 1 can be summed. The level is
+        the one that the problem really had, which may differ from the one that `level()` gave. `under_way` is how many
+        groups of the task were drawn and not observed yet.
+        """
+        fit = self._fits.get(task, self._prior)
+        effective = size / (1.0 + (size - 1) * CORRELATION)
+        reach = level - self._settings.start
+        memory = max(self._settings.memory_groups, MEMORY_OVER_DELAY * under_way)
+        fit = _forget(fit, self._prior, 1.0 - 1.0 / memory)
+        fit = _watch(fit, self._prior, reach, successes / size, effective)
+        self._fits[task] = _learn(fit, reach, successes / size * effective, effective)
+
+    def state(self) -> dict[str, Any]:
+        """What a later curriculum needs to go on from here, as JSON."""
+        return {task: asdict(fit) for task, fit in self._fits.items()}
+
+
+def _forget(fit: Fit, prior: Fit, kept: float) -> Fit:
+    """Mix precision, and precision times mean, with those of the prior."""
+    dropped = 1.0 - kept
+    mixed = replace(
+        fit,
+        ability_precision=kept * fit.ability_precision + dropped * prior.ability_precision,
+        cross_precision=kept * fit.cross_precision,
+        slope_precision=kept * fit.slope_precision + dropped * prior.slope_precision,
+    )
+    ability = kept * (fit.ability_precision * fit.ability + fit.cross_precision * fit.slope)
+    slope = kept * (fit.cross_precision * fit.ability + fit.slope_precision * fit.slope)
+    mean = _solve(
+        mixed,
+        ability + dropped * prior.ability_precision * prior.ability,
+        slope + dropped * prior.slope_precision * prior.slope,
+    )
+    return replace(mixed, ability=mean.ability, slope=max(MIN_SLOPE, mean.slope))
+
+
+def _watch(fit: Fit, prior: Fit, reach: float, share: float, size: float) -> Fit:
+    """Add the group's surprise to the running sums; where they tell of a jump, start almost anew."""
+    expected = _sigmoid(fit.ability - fit.slope * reach)
+    unit = expected * (1.0 - expected)
+    # The last term is half a rollout's: it keeps a share that was all but certain from being an infinite surprise.
+    variance = unit / size + unit * unit * _spread(fit, reach).variance + (0.5 / size) ** 2
+    surprise = (share - expected) / math.sqrt(variance)
+    rise = max(0.0, fit.rise + surprise - SURPRISE_SLACK)
+    fall = max(0.0, fit.fall - surprise - SURPRISE_SLACK)
+    if max(rise, fall) > SURPRISE_LIMIT:
+        return replace(_forget(fit, prior, KEPT_AFTER_JUMP), rise=0.0, fall=0.0)
+    return replace(fit, rise=rise, fall=fall)
+
+
+def _learn(fit: Fit, reach: float, successes: float, size: float) -> Fit:
+    """The Laplace update for `successes` of `size` at a distance of `reach` from the level of the start."""
+    spread = _spread(fit, reach)
+    expected = fit.ability - fit.slope * reach
+    # The likelihood's slope lies between successes - size and successes, and so does the mode between these two.
+    low, high = expected + spread.variance * (successes - size), expected + spread.variance * successes
+    for _ in range(HALVINGS):
+        mode = (low + high) / 2
+        if successes - size * _sigmoid(mode) > (mode - expected) / spread.variance:
+            low = mode
+        else:
+            high = mode
+    step = (mode - expected) / spread.variance
+    information = size * _sigmoid(mode) * (1.0 - _sigmoid(mode))
+    return replace(
+        fit,
+        ability=fit.ability + spread.ability * step,
+        slope=max(MIN_SLOPE, fit.slope + spread.slope * step),
+        ability_precision=fit.ability_precision + information,
+        cross_precision=fit.cross_precision - information * reach,
+        slope_precision=fit.slope_precision + information * reach * reach,
+    )
+
+
+def _spread(fit: Fit, reach: float) -> _Spread:
+    covariance = _solve(fit, 1.0, -reach)
+    return _Spread(covariance.ability, covariance.slope, covariance.ability - reach * covariance.slope)
+
+
+def _solve(fit: Fit, ability: float, slope: float) -> _Pair:
+    """What the precision matrix maps onto the given pair."""
+    determinant = fit.ability_precision * fit.slope_precision - fit.cross_precision**2
+    return _Pair(
+        (fit.slope_precision * ability - fit.cross_precision * slope) / determinant,
+        (fit.ability_precision * slope - fit.cross_precision * ability) / determinant,
+    )
+
+
+def _sigmoid(x: float) -> float:
+    if x >= 0:
+        return 1.0 / (1.0 + math.exp(-x))
+    return 1.0 - 1.0 / (1.0 + math.exp(x))

@@ -1,0 +1,33 @@
+"""Verifiers that hostile text cannot break or cheat: the library's own, with guards before and corrections after them.
+
+Runs inside workers only. Nothing here imports reasoning_gym; the library's datasets are handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..library_facts import facts
+from .corrections import CORRECTIONS
+from .guards import GUARDS, Dataset, Entry
+from .invalid_problems import find_flaw
+
+__all__ = ["CORRECTIONS", "GUARDS", "Dataset", "Entry", "find_flaw", "preload", "verify"]
+
+
+def preload(tasks: Iterable[str]) -> None:
+    """Import what the guards of some tasks import late, so that forked workers share it."""
+    if any(known.algebraic for known in map(facts, tasks) if known is not None):
+        from .grammars import algebra
+
+        algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
+
+
+def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
+    """The score of one answer. Raises whatever the library's verifier raises."""
+    guard = GUARDS.get(task)
+    score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
+    correction = CORRECTIONS.get(task)
+    if not strict or correction is None:
+        return score
+    return correction.apply(answer, entry, dataset, score)

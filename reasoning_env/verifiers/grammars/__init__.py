@@ -1,0 +1,1 @@
+"""Read model text with grammars in place of evaluators."""

@@ -1,0 +1,270 @@
+"""What stands in front of the verifiers that cannot be handed model text as it is.
+
+Each guard takes the place of `score_answer` for one task and gives the library's own score for every answer that its
+question could be honestly answered with. Where the verifier evaluates text, the guard reads it with a small grammar
+instead; where it would work for as long as the text tells it to, the guard bounds the text without changing its value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from .grammars import logic
+from .grammars.expressions import ExpressionError, Item, evaluate_exactly, parse
+from .grammars.literals import LiteralError, parse_literal
+
+Entry = Mapping[str, Any]
+
+
+class Dataset(Protocol):
+    """The part of a library's dataset that guards use."""
+
+    config: Any
+
+    def score_answer(self, answer: str, entry: Entry) -> float: ...
+
+
+Guard = Callable[[str, Entry, Dataset], float]
+
+MAX_ARITHMETIC_ITEMS = 200
+MAX_RUSH_STEPS = 6
+"""The width of a Rush Hour board: further steps in one direction are no moves any more."""
+MAX_CUBE_MOVES = 2000
+CUBE_PERIOD = 4
+"""Turning a layer of a cube four times leaves it as it was."""
+MAX_BOXNET_STEPS = 1000
+MAX_BOXNET_TEXT = 100
+MAX_NUMBER_CHARACTERS = 100
+MAX_EXPONENT = 99
+MAX_COUNT_DIGITS = 9
+MAX_LOGIC_NAMES = 10
+MAX_TREE_WORK = 150_000
+MIN_ANSWER, MAX_ANSWER_RATIO = 300, 20
+"""Characters of an answer that are always read, and times those of the oracle beyond which similarity is nil."""
+MAX_EDIT_COST = 10_000_000
+"""Characters of the answer times characters of the oracle, which is what the edit distance between them costs."""
+PARSED_JSON_SCORE = 0.01
+"""What codeio's verifier gives at least for valid JSON."""
+
+
+def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if not answer.strip():
+        return 0.01
+    try:
+        value = float(evaluate_exactly(parse_arithmetic(answer)))
+    except (ExpressionError, OverflowError):
+        return 0.01
+    used = [int(number) for number in re.findall(r"\b\d+\b", answer)]
+    if sorted(used) != sorted(entry["metadata"]["numbers"]):
+        return 0.05
+    target = entry["metadata"]["target"]
+    return 1.0 if abs(value - target) <= 1e-6 + 1e-5 * abs(target) else 0.05  # numpy's isclose, as the verifier asks
+
+
+def parse_arithmetic(answer: str) -> tuple[Item, ...]:
+    """The program of an answer; a full stop after its last number is none of it. Raises ExpressionError."""
+    return parse(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
+
+
+def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
+    try:
+        value = int(evaluate_exactly(parse_arithmetic(answer)))
+    except ExpressionError:
+        return 0.01
+    used = [int(number) for number in re.findall(r"\b\d+\b", answer)]
+    lowest, highest = dataset.config.min_value, dataset.config.max_value
+    if value != 24 or len(used) != 4 or not all(lowest <= number <= highest for number in used):
+        return 0.01
+    return 1.0
+
+
+def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:
+    from .grammars import algebra
+
+    metadata = entry["metadata"]
+    try:
+        return float(algebra.is_antiderivative(answer, metadata["integrand"], metadata["variable"]))
+    except ExpressionError:
+        return 0.0
+
+
+def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset) -> float:
+    from .grammars import algebra
+
+    try:
+        return float(algebra.is_same_polynomial(answer, entry["answer"]))
+    except ExpressionError:
+        return 0.0
+
+
+def score_n_queens(answer: str, entry: Entry, dataset: Dataset) -> float:
+    valid = entry["metadata"]["valid_answers"]
+    if answer in valid:
+        return 1.0
+    return 0.5 if _as_text(answer, _lines) in valid else 0.0
+
+
+def score_binary_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if answer == entry["answer"]:
+        return 1.0
+    return 0.1 if _as_text(answer, lambda value: _lines(map(str, row) for row in value)) == entry["answer"] else 0.0
+
+
+def score_spiral_matrix(answer: str, entry: Entry, dataset: Dataset) -> float:
+    oracle = entry["answer"].strip()
+    if answer.strip() == oracle:
+        return 1.0
+    return 0.1 if _as_text(answer, lambda value: " ".join(map(str, value))) == oracle else 0.0
+
+
+def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float:
+    if answer == entry["answer"]:
+        return 1.0
+    return 0.1 if _as_text(answer, "".join) == entry["answer"] else 0.0
+
+
+def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
+    """The answer read as a literal and written in the form of the oracle's, or None where it is not of that shape."""
+    try:
+        return write(parse_literal(answer))
+    except (LiteralError, TypeError, ValueError):
+        return None
+
+
+def _lines(rows: Any) -> str:
+    return "\n".join(" ".join(row) for row in rows)
+
+
+def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """The library evaluates the problem's own text to compare with, which is what the oracle's answer holds."""
+    try:
+        return float(int(answer, 0) == int(entry["answer"], 0))
+    except ValueError:
+        return 0.0
+
+
+def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """The library evaluates its own answer, which holds quoted numbers."""
+    oracle = json.dumps(parse_literal(entry["answer"]))
+    return dataset.score_answer(answer, {**entry, "answer": oracle})
+
+
+def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(move: re.Match[str]) -> str:
+        return move[1] + str(MAX_RUSH_STEPS if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), MAX_RUSH_STEPS))
+
+    return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
+
+
+def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(word: str) -> str:
+        match = re.fullmatch(r"(\D*)(\d+)", word)
+        if match is None:
+            return word
+        if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
+            return ""  # no such move, or none at all
+        count = int(match[2])
+        return match[1] + str(count % CUBE_PERIOD or min(count, CUBE_PERIOD))
+
+    words = answer.split()
+    if len(words) > MAX_CUBE_MOVES:
+        return 0.01
+    return dataset.score_answer(" ".join(map(bounded, words)), entry)
+
+
+def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """The verifier tries every assignment of whatever stands between operators, so that there must not be much."""
+    known = frozenset(entry["metadata"]["variables"])
+    if len(answer) > logic.MAX_CHARACTERS or not known.issuperset(re.findall("[A-Z]", answer)):
+        return 0.0
+    try:
+        bounded = known.issuperset(logic.variables(answer))
+    except ValueError:
+        bounded = False
+    if bounded or len(known) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
+        return dataset.score_answer(answer, entry)
+    return 0.05
+
+
+def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """The edit distance between trees of JSON costs nodes times nodes, times how deep they are."""
+    oracle = entry["answer"].strip()
+    first, last = answer.find("{"), answer.rfind("}")
+    said = answer[first : last + 1] if first >= 0 else ""
+    work = _tree_work(said) * _tree_work(oracle)
+    bounded = work <= MAX_TREE_WORK and len(said) * len(oracle) <= MAX_EDIT_COST
+    if answer.strip() == oracle or (bounded and len(said) <= max(MIN_ANSWER, MAX_ANSWER_RATIO * len(oracle))):
+        return dataset.score_answer(answer, entry)
+    if not said:
+        return 0.0
+    try:
+        if json.loads(said) != json.loads(oracle):
+            return PARSED_JSON_SCORE
+    except (ValueError, RecursionError):
+        return len(oracle) / len(answer) if oracle in answer else 0.0
+    around = len(answer) - len(said)
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for what stands around it
+
+
+def _tree_work(text: str) -> int:
+    """Nodes of a JSON text times its depth, at most."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return (1 + sum(map(text.count, ",:[{"))) * max(1, deepest)
+
+
+def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
+    try:
+        steps = json.loads(answer)
+    except (ValueError, RecursionError):
+        return 0.0
+    if steps in ({}, ""):  # no plan is one without moves, for the verifier
+        return dataset.score_answer(answer, entry)
+    if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
+        return 0.0
+    return dataset.score_answer(json.dumps(steps[:MAX_BOXNET_STEPS]), entry)
+
+
+def _is_boxnet_step(step: Any) -> bool:
+    return isinstance(step, dict) and all(
+        isinstance(move, str) and len(agent) + len(move) <= MAX_BOXNET_TEXT for agent, move in step.items()
+    )
+
+
+def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
+    # The verifier drops commas, and Python's numbers may have underscores.
+    exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_EXPONENT):
+        return 0.0
+    return dataset.score_answer(answer, entry)
+
+
+def score_short_number(answer: str, entry: Entry, dataset: Dataset) -> float:
+    return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0
+
+
+GUARDS: Mapping[str, Guard] = {
+    "binary_matrix": score_binary_matrix,
+    "bitwise_arithmetic": score_bitwise_arithmetic,
+    "boxnet": score_boxnet,
+    "codeio": score_codeio,
+    "coin_flip": score_coin_flip,
+    "complex_arithmetic": score_short_number,
+    "countdown": score_countdown,
+    "intermediate_integration": score_integration,
+    "n_queens": score_n_queens,
+    "number_sorting": score_number_sorting,
+    "polynomial_multiplication": score_polynomial_multiplication,
+    "propositional_logic": score_propositional_logic,
+    "puzzle24": score_puzzle24,
+    "rubiks_cube": score_rubiks_cube,
+    "rush_hour": score_rush_hour,
+    "simple_integration": score_integration,
+    "spiral_matrix": score_spiral_matrix,
+    "string_insertion": score_string_insertion,
+}

@@ -1,0 +1,1 @@
+"""Limit what a worker process can do."""
