@@ -9,7 +9,7 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
   `taken_back` counts apart what an environment delivered to a run-api that had just been emptied, threw away by
   emptying it again, and sent once more to the next trainer, who got it once.
-- torn: dumps that do not parse, or were still unfinished after `recover`; checkpoints that do not parse.
+- torn: dumps and checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
   the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
   measures end with the servers away for a moment, so that connections in use do not count, and those that leak do.
@@ -37,7 +37,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.rollouts import DumpFormatError, read_groups
+from reasoning_env.dumps import DumpFormatError, read_groups
 
 from ._faults import Scene, inject, run_of_dump, schedule
 from ._line import key_of_messages, line_under, wait_until
@@ -96,13 +96,10 @@ def balance(delivered: Iterable[str], dumped: Sequence[DumpedGroup], killed_runs
 
 
 def read_dumps(folders: Iterable[Path], torn: list[str]) -> Iterator[DumpedGroup]:
-    """The groups of all finished files; what is unfinished or does not parse is named in `torn`."""
+    """The groups of all files; what does not parse, but for the torn last line of a killed run, is named in `torn`."""
     for path in sorted(path for folder in folders for path in folder.iterdir()):
         run = run_of_dump(path)
         if run is None:
-            continue
-        if path.suffix == ".part":
-            torn.append(str(path))
             continue
         try:
             for group in read_groups(path):

@@ -18,10 +18,9 @@ from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
 from .library_facts import COMPOSITE, facts
 from .metrics import is_correct
 from .records import DropReason, Problem, ProblemSpec, Prompt, Rollout, Sampling, Timeouts, Verdict
-from .rewards import score_texts
+from .rewards import AnswerScorer, score_texts
 from .settings import ReasoningSettings
 from .tasks.sampling import evaluation_spec
-from .workers.pool import WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +39,7 @@ class Generator(Protocol):
 class Completer(Protocol):
     """Gives completions; raises whatever its client raises."""
 
-    async def complete_in_time(
-        self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts
-    ) -> list[Rollout]: ...
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]: ...
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,7 @@ class Evaluator:
     problem that could not be evaluated.
     """
 
-    pool: WorkerPool
+    scorer: AnswerScorer
     completer: Completer
     make_prompt: Callable[[Problem], Awaitable[Prompt]]
     sampling: Sampling
@@ -207,13 +204,13 @@ class Evaluator:
             )
             return EvalResult(problem, "", None, DropReason.PROMPT_TOO_LONG)
         try:
-            completions = await self.completer.complete_in_time(prompt, 1, self.sampling, self.timeouts)
+            completions = await self.completer.complete(prompt, 1, self.sampling, self.timeouts)
         except Exception as error:  # whatever a server's client may raise
             self.note_dropped(DropReason.INFERENCE, problem, error)
             return EvalResult(problem, "", None, DropReason.INFERENCE)
         text = completions[0].text
         try:
-            verdicts = await score_texts(self.pool, problem, [text], self.settings.max_answer_bytes)
+            verdicts = await score_texts(self.scorer, problem, [text], self.settings.max_answer_bytes)
         except ReasoningEnvError as error:
             self.note_dropped(DropReason.SCORING, problem, error)
             return EvalResult(problem, text, None, DropReason.SCORING)

@@ -107,13 +107,13 @@ class _Interval:
 
 
 class MetricsRecorder:
-    """Observes groups and losses; not thread-safe, used on the event loop only.
+    """Counts groups and dropped problems; used on the event loop only."""
 
-    `state` is what `state()` returned in an earlier run; the recorder goes on as that run's would have.
-    """
+    def __init__(self) -> None:
+        self.restore({})
 
-    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
-        state = state or {}
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state()` returned, as that run's recorder would have."""
         self._interval = _Interval(state.get("interval", {}))
         self.outcomes = _counter(Outcome, state.get("outcomes", {}))
         self.dropped = _counter(DropReason, state.get("dropped", {}))
@@ -188,6 +188,7 @@ class MetricsRecorder:
         if delivery is not None:
             metrics["delivery/delivered"] = delivery.delivered
             metrics["delivery/waiting"] = delivery.waiting
+            metrics["delivery/repeated"] = delivery.repeated
         return metrics
 
     def progress_line(

@@ -1,9 +1,10 @@
-"""A stream of ready problems, generated ahead of demand and handed out in order.
+"""The ordered, resumable stream of problems, and the one ledger of those in flight.
 
-The order never depends on how long a problem takes, so that a resumed run goes on with the sequence of one that was
-never stopped: a position that is late is waited for, which its depth of prefetched positions makes rare. A position
-whose generation fails is drawn again, a task that keeps failing is quarantined, and a flawed problem is replaced by
-another of its task. Draws are made in order too, one for every problem that is handed out.
+A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
+order never depends on how long a problem takes, so that a resumed run goes on with the sequence of one that was never
+stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
+quarantined, and an invalid problem is replaced by another of its task. `state()` holds all that was drawn and is not
+done.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from .errors import GenerationError, WorkerError
@@ -30,9 +31,9 @@ class Generator(Protocol):
 
 
 class Sampler(Protocol):
-    """Chooses what to generate; pure but for the quarantine, which `quarantine` extends.
+    """Chooses what to generate.
 
-    `redraw` gives another problem of the same task.
+    `redraw` gives another problem of the same task, `quarantine` takes a task out, `release` forgets a position.
     """
 
     def draw(self, index: int, attempt: int) -> ProblemSpec: ...
@@ -40,6 +41,8 @@ class Sampler(Protocol):
     def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
 
     def quarantine(self, task: str) -> None: ...
+
+    def release(self, index: int) -> None: ...
 
 
 class _Position:
@@ -52,10 +55,11 @@ class _Position:
 
 
 class ProblemStream:
-    """Keeps `depth` positions of the stream generated or under way; `next` hands them out in order.
+    """Keep `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each a raised error or a missed `deadline_s`.
-    Problems that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run.
+    Problems that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run; what was in
+    flight then is served first.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class ProblemStream:
         self._next_index: int = saved.get("next_index", 0)
         self._owed = deque(_unpacked(spec) for spec in saved.get("owed", ()))
         self._pending: deque[_Position] = deque()
+        self._in_flight: dict[int, ProblemSpec] = {}
         self._turn = asyncio.Lock()
         self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
         self._quarantined: list[str] = list(saved.get("quarantined", ()))
@@ -95,16 +100,30 @@ class ProblemStream:
             self._pending.append(position)
 
     async def next(self) -> Problem:
-        """The next problem. Raises GenerationError when every task is quarantined, WorkerError without workers."""
+        """Hand out the next problem, which is in flight from now on.
+
+        Raises GenerationError when every task is quarantined, WorkerError without workers.
+        """
         async with self._turn:
             self.start()
             head = self._pending[0]
             await asyncio.wait([head.problem])
             problem = head.problem.result()
             self._pending.popleft()
+            self._in_flight[problem.spec.index] = problem.spec
             self.start()
         self._counts["served"] += 1
         return problem
+
+    def done(self, problem: Problem) -> None:
+        """End a problem: its group is scored, or it was given up. Safe to call twice."""
+        self._in_flight.pop(problem.spec.index, None)
+        self._sampler.release(problem.spec.index)
+
+    @property
+    def in_flight(self) -> int:
+        """How many problems were handed out and are not done."""
+        return len(self._in_flight)
 
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out goes on to be part of `state()`."""
@@ -114,12 +133,13 @@ class ProblemStream:
         self._owed.extendleft(reversed(self._drawn()))
         self._pending.clear()
 
-    def state(self, handed_out: Iterable[ProblemSpec] = ()) -> dict[str, Any]:
-        """What a later stream needs to go on from here, as JSON: it serves `handed_out` first, then what is drawn."""
+    def state(self) -> dict[str, Any]:
+        """Return what a later stream needs to go on from here, as JSON: what is in flight first, then what is drawn."""
         undrawn = [position.index for position in self._pending if position.spec is None]
+        in_flight = [self._in_flight[index] for index in sorted(self._in_flight)]
         return {
             "next_index": min(undrawn, default=self._next_index),
-            "owed": [_packed(spec) for spec in (*handed_out, *self._drawn(), *self._owed)],
+            "owed": [_packed(spec) for spec in (*in_flight, *self._drawn(), *self._owed)],
             "failures_in_a_row": dict(self._failures_in_a_row),
             "quarantined": list(self._quarantined),
             "counts": dict(self._counts),

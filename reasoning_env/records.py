@@ -51,7 +51,7 @@ class DropReason(StrEnum):
     TIMED_OUT = "timed_out"
     """The worker that collected the group ran over `worker_timeout`."""
     UNDELIVERED = "undelivered"
-    """A scored group that run-api refused, or for which no room was left while it waited for run-api."""
+    """A scored group that was refused, or for which no room was left while it waited for its delivery."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,11 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long to wait for a reply in all (None: as long as it takes), and while no server is healthy, in seconds."""
+    """Limits of a request for completions, in seconds.
+
+    `reply_s` is for one try, None for as long as it takes; `outage_s` is how long requests may fail, or no server be
+    healthy, before that is an error, infinite for ever.
+    """
 
     reply_s: float | None
     outage_s: float
@@ -251,27 +255,23 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class DeliveryStats:
-    """Groups that run-api has confirmed, that wait, and that it never got."""
+    """Groups whose arrival was confirmed, that wait, and that never arrived."""
 
     delivered: int
     waiting: int
     dropped: int
     repeated: int = 0
-    """Groups that were sent again after a broken connection, and that run-api may have twice."""
+    """Groups that were sent again after a broken connection, and that may have arrived twice."""
 
 
 @dataclass(frozen=True)
 class DumpStats:
-    """What became of the groups that were chosen for dumping: each is written, waiting or dropped.
+    """What became of the groups that were chosen for dumping.
 
-    `passed_groups` and `failed_groups` are written, `files_finished` counts files under their final name. What killed
-    runs left in the folder, and was completed at the start, is counted apart: `recovered_files`, `recovered_groups`.
+    `passed_groups` and `failed_groups` are on the disk, `waiting` ones are in memory, `dropped` ones are gone.
     """
 
     passed_groups: int
     failed_groups: int
-    files_finished: int
     waiting: int
     dropped: int
-    recovered_files: int = 0
-    recovered_groups: int = 0

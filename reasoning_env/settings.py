@@ -5,14 +5,12 @@ Values may arrive as text (from the command line), so each field parses the text
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from .prompting import SYSTEM_PROMPT
-from .workers.pool import PoolSettings
 
 
 def _split_names(value: object) -> object:
@@ -219,17 +217,3 @@ class ReasoningSettings(BaseModel):
     def params_by_pattern(self) -> dict[str, dict[str, Any]]:
         assert isinstance(self.task_params, dict)
         return self.task_params
-
-    def pool_settings(self, checkout: Path | None) -> PoolSettings:
-        """The part that concerns worker processes; `checkout` is a folder with a library to prefer, or None."""
-        return PoolSettings(
-            generators=self.num_generators,
-            verifiers=self.num_verifiers,
-            scoring_deadline_s=self.scoring_deadline_s,
-            memory_mb=self.worker_memory_mb,
-            niceness=self.worker_niceness,
-            start_timeout_s=self.worker_start_timeout_s,
-            strict_rewards=self.strict_rewards,
-            sandbox_verifiers=self.sandbox_verifiers,
-            checkout=checkout,
-        )

@@ -1,1 +1,38 @@
-"""The adapter to Atropos: the only folder that knows its servers, its run-api and its environment class."""
+"""The adapter to Atropos: the only folder that knows its servers, its run-api and its environment class.
+
+What is exported here is what the front door is made of.
+"""
+
+from ..signals import run_until_signal
+from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
+from .evaluate import Evaluation
+from .group_writer import write_in_background
+from .packing import pack
+from .problem_source import RolloutItem
+from .run import Run
+from .run_api import Registration
+from .serve import serve
+from .shutdown import close
+from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
+
+__all__ = [
+    "Evaluation",
+    "Registration",
+    "RolloutItem",
+    "Run",
+    "RunMode",
+    "check_base_settings",
+    "close",
+    "complete_servers",
+    "explain_construction",
+    "go_offline_without_account",
+    "pack",
+    "rollout_table",
+    "run_until_signal",
+    "serve",
+    "set_log_levels",
+    "start_run",
+    "table_rows",
+    "trim_timings",
+    "write_in_background",
+]

@@ -1,10 +1,32 @@
-"""Ranges of Atropos' own settings, which its config class does not check."""
+"""What the environment does about Atropos' own configs: ranges, defaults of servers, loggers, explanations."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import Any
+
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+
+from ..errors import ConfigError
+from ..workers.pool import PoolSettings
+
+CORE_LOGGER = __package__.rpartition(".")[0]
+ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}
+"""Atropos' own loggers, with the levels that they have when nobody suppresses them."""
+
+
+class RunMode(StrEnum):
+    """Who drives the environment."""
+
+    IMPORTED = "imported"
+    """Somebody's own code, which calls the hooks."""
+    SERVE = "serve"
+    PROCESS = "process"
+    EVALUATE = "evaluate"
 
 
 @dataclass(frozen=True)
@@ -51,9 +73,86 @@ BASE_RANGES = {
 }
 
 
-def check_ranges(values: object) -> None:
-    """Raises ValueError naming the first field that is out of its range, what is allowed and what came."""
+def check_base_settings(values: object) -> None:
+    """Raise ValueError naming the first field that is out of its range, what is allowed and what came."""
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
             raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
+
+
+def set_log_levels(config: Any, own: logging.Logger) -> None:
+    """Set our loggers' levels, and Atropos' own: the one place where another package's logger is touched."""
+    for ours in (own, logging.getLogger(CORE_LOGGER)):
+        ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
+    for name, level in ATROPOS_LOGGERS.items():
+        logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
+
+
+def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
+    """Return the settings of the workers; `checkout` is a folder with a library to prefer, or None."""
+    return PoolSettings(
+        generators=config.num_generators,
+        verifiers=config.num_verifiers,
+        scoring_deadline_s=config.scoring_deadline_s,
+        memory_mb=config.worker_memory_mb,
+        niceness=config.worker_niceness,
+        start_timeout_s=config.worker_start_timeout_s,
+        strict_rewards=config.strict_rewards,
+        sandbox_verifiers=config.sandbox_verifiers,
+        checkout=checkout,
+    )
+
+
+def run_api_entry(config: Any) -> dict[str, Any]:
+    """Return what run-api is told of the environment when it registers."""
+    return {
+        "max_token_length": config.max_token_length,
+        "desired_name": config.wandb_name,
+        "weight": config.inference_weight,
+        "min_batch_allocation": config.min_batch_allocation,
+        "group_size": config.group_size,
+    }
+
+
+def complete_servers(
+    configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
+) -> ServerBaseline | list[APIServerConfig]:
+    """Return server configs with the environment's tokenizer and some API key where they name none.
+
+    Raises ConfigError for servers of different types: Atropos would treat all of them as the first.
+    """
+    several = configs if isinstance(configs, list) else [configs]
+    types = {config.server_type for config in several}
+    if len(types) != 1:
+        raise ConfigError(
+            f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
+        )
+    completed = []
+    for config in several:
+        missing = {}
+        if config.tokenizer_name == "none":
+            missing["tokenizer_name"] = tokenizer_name
+        if isinstance(config, APIServerConfig) and not config.api_key:
+            # The client refuses to be made without a key, also for servers that want none.
+            missing["api_key"] = "x"
+        completed.append(config.model_copy(update=missing))
+    # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
+    return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def explain_construction(
+    error: Exception, config: Any, servers: ServerBaseline | list[APIServerConfig], slurm: bool
+) -> str:
+    """Return in a line why Atropos could not build the environment, and what to do."""
+    if slurm and isinstance(error, TypeError):
+        return "with slurm, Atropos needs NUM_TRAINING_NODES to be set, and cannot do with INFER_TP being set"
+    if isinstance(error, OSError) and error.errno is not None:
+        return str(error)
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
+    return (
+        f"the environment cannot be built, most likely for a tokenizer that cannot be read ({reason}); "
+        f"env.tokenizer_name (now {config.tokenizer_name!r}), openai.tokenizer_name and, for a trl server, "
+        f"openai.model_name (now {models}) take a folder, or a name on the Hugging Face hub"
+    )

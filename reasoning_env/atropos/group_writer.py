@@ -1,13 +1,14 @@
-"""Work of Atropos' own that takes too long for the event loop, in forms that a thread can do."""
+"""Write groups to the file that Atropos' `data_path_to_save_groups` names, in a thread."""
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
+
+import jsonlines
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +19,14 @@ class LineWriter(Protocol):
     def write(self, obj: Any) -> Any: ...
 
     def close(self) -> Any: ...
+
+
+def write_in_background(writer: LineWriter | None, path: str | None) -> BackgroundWriter | None:
+    """Return a writer to `path` in place of Atropos' own, which keeps lines in a buffer that a kill would tear."""
+    if writer is None:
+        return None
+    writer.close()
+    return BackgroundWriter(jsonlines.open(str(path), "w", flush=True))
 
 
 class BackgroundWriter:
@@ -55,19 +64,4 @@ class BackgroundWriter:
 def _report(written: Future[Any]) -> None:
     error = written.exception()
     if error is not None:
-        logger.error("a group could not be written and is lost: %s: %s", type(error).__name__, error)
-
-
-def encode_group(group: Mapping[str, Any]) -> bytes:
-    """JSON of a group of rollouts, made one sequence at a time.
-
-    One call for the whole of it would keep other threads out for tens of milliseconds when completions are long.
-    """
-    parts = []
-    for key, value in group.items():
-        if isinstance(value, list):
-            text = "[" + ",".join(json.dumps(item) for item in value) + "]"
-        else:
-            text = json.dumps(value)
-        parts.append(f"{json.dumps(key)}:{text}")
-    return ("{" + ",".join(parts) + "}").encode()
+        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)

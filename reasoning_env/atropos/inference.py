@@ -1,7 +1,7 @@
-"""Completions from Atropos' server objects, as rollouts whose tokens and masks have been checked.
+"""Ask Atropos' server objects for completions, through their outages.
 
 Servers of type vllm and sglang give the tokens they sampled, with log-probabilities; openai and trl give text, which is
-tokenized here. This module knows those objects by the methods it calls; it does not import Atropos.
+tokenized here. Atropos' own clients wait without end while no server is healthy; the limits here end that.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
+
 from ..errors import ServerError
 from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
+from .packing import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
 
 FRUITLESS_REQUESTS = 3
 """How many requests in a row may bring no usable completion; as long as some come, the rest is asked for again."""
 POLL_S = 1.0
-PROBE_PATIENCE_S = 30.0
-"""How long a server may take for its first token, where nothing else limits it."""
-OTHERS_S = 2.0
-"""How much longer the other servers are waited for at startup once one has answered."""
 MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
@@ -38,8 +38,6 @@ UNHEALTHY_S = 3.0
 """How long no server may be healthy before it is said."""
 AVOID_S = 5.0
 """How long after a failed request other servers are preferred."""
-NO_REPLY = "it accepts requests and does not reply"
-UNREACHABLE_STATUS = (429, 500, 502, 503, 504)
 
 
 class Mode(StrEnum):
@@ -54,13 +52,14 @@ class IncompleteReply(Exception):
 
 
 class InferenceClient:
-    """Asks a ServerManager for completions."""
+    """Gives completions of a ServerManager's servers; `mode` is what their replies hold."""
 
-    def __init__(self, servers: Any, chat: ChatFormat, tokenizer: Any, mode: Mode) -> None:
-        self._servers = servers
+    def __init__(self, manager: Any, chat: ChatFormat, tokenizer: Any) -> None:
+        text_only = any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in manager.servers)
+        self.mode = Mode.TEXT if text_only else Mode.TOKENS
+        self._manager = manager
         self._chat = chat
         self._tokenizer = tokenizer
-        self._mode = mode
         self._successes = 0
         self._failed_at: dict[int, float] = {}
         self._under_way: Counter[int] = Counter()
@@ -70,7 +69,12 @@ class InferenceClient:
     @property
     def healthy(self) -> bool:
         """Whether any server passed its last health check, as far as Atropos knows."""
-        return any(map(_is_healthy, self._servers.servers))
+        return any(map(_is_healthy, self._manager.servers))
+
+    @property
+    def outage_s(self) -> float:
+        """How long requests have been failing, or waiting for a healthy server; 0 when the last one succeeded."""
+        return self._outage.lasting_s
 
     async def watch(self) -> None:
         """Say when no server has been healthy for some seconds, since requests then wait in silence; never returns."""
@@ -80,45 +84,56 @@ class InferenceClient:
             if self.healthy:
                 healthy_at = time.monotonic()
             elif time.monotonic() - healthy_at > UNHEALTHY_S:
-                addresses = ", ".join(map(_address, self._servers.servers))
+                addresses = ", ".join(map(address, self._manager.servers))
                 self._outage.note(f"no inference server is healthy; requests wait for {addresses}")
 
-    @property
-    def outage_s(self) -> float:
-        """How long requests have been failing, or waiting for a healthy server."""
-        return self._outage.lasting_s
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+        """Return exactly `n` rollouts; failed requests are tried again, with pauses, through an outage.
 
-    @property
-    def successes(self) -> int:
-        """How many groups got all their completions."""
-        return self._successes
-
-    async def complete_through_outages(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """`complete`, tried again after failures, with pauses, as long as it takes.
-
-        Raises ServerError after several failures while other requests succeeded: it is this prompt, then.
+        Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError
+        after several failures while others succeed, or when requests have failed, or no server was healthy, for
+        `timeouts.outage_s`.
         """
-        failures, pause_s = 0, FIRST_PAUSE_S
-        successes = self._successes
+        failures, pause_s, successes = 0, FIRST_PAUSE_S, self._successes
         while True:
             try:
-                return await self.complete(prompt, n, sampling)
+                return await self._complete_once(prompt, n, sampling, timeouts)
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
-                failures += self._successes > successes
+                others_succeed = self._successes > successes
+                if others_succeed and isinstance(error, TimeoutError):
+                    raise
+                failures += others_succeed
                 successes = self._successes
+                description = describe_failure(error)
                 if failures >= MAX_FAILURES:
-                    raise ServerError(
-                        f"{failures} failures while others succeeded: {describe_failure(error)}"
-                    ) from error
-                self._outage.note(f"requests for completions fail, and are tried again ({describe_failure(error)})")
+                    raise ServerError(f"{failures} failures while others succeeded: {description}") from error
+                self._outage.note(f"requests for completions fail, and are tried again ({description})")
+                if self._outage.lasting_s + pause_s > timeouts.outage_s:
+                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {description}") from error
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    async def complete(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Exactly `n` rollouts, by one request of `n` unless the server leaves some out.
+    async def _complete_once(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+        """Ask until there are `n` rollouts or requests become fruitless; ends a wait for servers that are gone."""
+        started = healthy_at = time.monotonic()
+        work = asyncio.ensure_future(self._collect(prompt, n, sampling))
+        try:
+            while True:
+                limit_s = POLL_S if timeouts.reply_s is None else started + timeouts.reply_s - time.monotonic()
+                if (await asyncio.wait([work], timeout=max(0.0, min(POLL_S, limit_s))))[0]:
+                    return work.result()
+                now = time.monotonic()
+                if self.healthy:
+                    healthy_at = now
+                if now - healthy_at > timeouts.outage_s:
+                    raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
+                if timeouts.reply_s is not None and now - started >= timeouts.reply_s:
+                    raise TimeoutError(f"no reply within {timeouts.reply_s:g} s")
+        finally:
+            work.cancel()
+            await asyncio.wait([work])
 
-        Raises IncompleteReply, and whatever the server's client raises after its own retries.
-        """
+    async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         rollouts: list[Rollout] = []
         fruitless = 0
         while fruitless < FRUITLESS_REQUESTS:
@@ -132,36 +147,15 @@ class InferenceClient:
             fruitless = 0 if usable else fruitless + 1
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
 
-    async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
-        """`complete`, but raising ServerError instead of waiting without end for a server that is gone or stuck.
-
-        Atropos' own clients wait for ever while no server is healthy, which a training run wants and others do not.
-        """
-        started = last_healthy = time.monotonic()
-        work = asyncio.ensure_future(self.complete(prompt, n, sampling))
-        try:
-            while not (await asyncio.wait([work], timeout=POLL_S))[0]:
-                now = time.monotonic()
-                if self.healthy:
-                    last_healthy = now
-                if now - last_healthy > timeouts.outage_s:
-                    raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
-                if timeouts.reply_s is not None and now - started > timeouts.reply_s:
-                    raise ServerError(f"no reply within {timeouts.reply_s:g} s")
-            return work.result()
-        finally:
-            work.cancel()
-            await asyncio.wait([work])
-
     async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """One request; where there are several servers, it leaves one that falls ill for one that is well."""
-        servers = self._servers.servers
+        """Send one request; where there are several servers, it leaves one that falls ill for one that is well."""
+        servers = self._manager.servers
         if len(servers) == 1:
-            return await self._ask(self._servers, prompt, n, sampling)
+            return await self._ask(self._manager, prompt, n, sampling)
         while True:
             server = self._choose(servers, sampling.split)
             self._under_way[id(server)] += 1
-            manager = copy.copy(self._servers)
+            manager = copy.copy(self._manager)
             manager.servers = [server]
             work = asyncio.ensure_future(self._ask(manager, prompt, n, sampling))
             try:
@@ -175,10 +169,10 @@ class InferenceClient:
                 self._under_way[id(server)] -= 1
                 work.cancel()
                 await asyncio.wait([work])
-            logger.debug("a request leaves %s, which is not healthy", _address(server))
+            logger.debug("a request leaves %s, which is not healthy", address(server))
 
     def _choose(self, servers: Sequence[Any], split: str) -> Any:
-        """The healthy server with the most room, as Atropos chooses, but one that has just failed comes last."""
+        """Return the healthy server with the most room, as Atropos does, but one that has just failed comes last."""
         now = time.monotonic()
 
         def rank(server: Any) -> tuple[bool, bool, float]:
@@ -198,45 +192,27 @@ class InferenceClient:
             "top_p": sampling.top_p,
             "split": sampling.split,
         }
-        if self._mode is Mode.TEXT:
+        if self.mode is Mode.TEXT:
             reply = await manager.completion(**arguments)
             # Tokenizing long completions takes longer than the loop may stand still.
-            return self._usable(await asyncio.to_thread(self._rollouts_from_texts, prompt, reply.choices, sampling))
+            return self._usable(await asyncio.to_thread(self._from_texts, prompt, reply.choices, sampling))
         async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
-        return self._usable([_rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired])
+        return self._usable([rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired])
+
+    def _from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout | str]:
+        return [rollout_from_text(self._chat, prompt, choice, sampling) for choice in choices]
 
     def _usable(self, rollouts: Sequence[Rollout | str]) -> list[Rollout]:
-        """The rollouts among these; the others say why there is none."""
+        """Return the rollouts among these; the others say why there is none."""
         unusable = [rollout for rollout in rollouts if isinstance(rollout, str)]
         if unusable:
             self._unusable.note(f"completions are left out: the server returned {unusable[0]}")
         else:
             self._unusable.over("all completions can be used again")
         return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
-
-    def _rollouts_from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout | str]:
-        return [self._rollout_from_text(prompt, choice, sampling) for choice in choices]
-
-    def _rollout_from_text(self, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | str:
-        text = self._chat.strip_end_of_turn(choice.text or "")
-        finish_reason = choice.finish_reason or "stop"
-        completion = self._chat.completion_tokens(text, finished=finish_reason == "stop")
-        if not completion:
-            return "no text, and says that it was cut short"
-        room = sampling.token_limit - 1 - len(prompt.tokens)
-        if len(completion) > room:
-            # Tokenized here, the text can be longer than what the server counted.
-            completion, finish_reason = completion[:room], "length"
-        return Rollout(
-            text=text,
-            tokens=(*prompt.tokens, *completion),
-            masks=(*(-100 for _ in prompt.tokens), *completion),
-            logprobs=None,
-            finish_reason=finish_reason,
-        )
 
 
 class _PromptTokenizer:
@@ -261,115 +237,6 @@ class _PromptTokenizer:
         return getattr(self._tokenizer, name)
 
 
-def _rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
-    """A rollout from the server's tokens, or what is wrong with them where they cannot be trained on."""
-    tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
-    prompt_length = masks.count(-100)
-    problem = None
-    if not len(tokens) == len(masks) == len(logprobs):
-        problem = f"{len(tokens)} tokens, {len(masks)} masks and {len(logprobs)} log-probabilities"
-    elif prompt_length == len(masks):
-        problem = "no completion tokens"
-    elif masks[prompt_length:] != tokens[prompt_length:]:
-        problem = "masks that differ from the tokens"
-    elif len(tokens) >= token_limit:
-        problem = f"{len(tokens)} tokens, at or over the limit of {token_limit}"
-    elif not math.isfinite(sum(logprobs)):
-        problem = "log-probabilities that are not finite"
-    if problem is not None:
-        return problem
-    return Rollout(
-        text=choice.text or "",
-        tokens=tokens,
-        masks=masks,
-        logprobs=logprobs,
-        finish_reason=choice.finish_reason or "stop",
-    )
-
-
-async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) -> None:
-    """Ask every server for one token the way training will; return when one of them answers.
-
-    Raises ServerError when a server answers but cannot do what its type promises, or when none is there in time;
-    `timeout_s` may be infinite.
-    """
-    deadline = time.monotonic() + timeout_s
-    absent = OutageLog(logger)
-    problems: list[str | None] = [None] * len(servers)
-    while True:
-        patience_s = min(PROBE_PATIENCE_S, max(POLL_S, deadline - time.monotonic()))
-        replies = await _probe_all(servers, mode, patience_s)
-        # A probe cut short tells less than the one before it.
-        problems = [
-            known if reply == NO_REPLY and known else reply for reply, known in zip(replies, problems, strict=True)
-        ]
-        silent = [(server, problem) for server, problem in zip(servers, problems, strict=True) if problem]
-        if len(silent) < len(servers):
-            absent.over("an inference server answers")
-            for server, problem in silent:
-                logger.warning("the inference server at %s does not answer yet: %s", _address(server), problem)
-            return
-        summary = "; ".join(f"{_address(server)}: {problem}" for server, problem in silent)
-        if time.monotonic() >= deadline:
-            raise ServerError(
-                f"no inference server answered within {timeout_s:g} s ({summary}); "
-                "start one, or correct openai.base_url"
-            )
-        absent.note(f"waiting for an inference server ({summary})")
-        await asyncio.sleep(min(POLL_S, timeout_s))
-
-
-async def _probe_all(servers: Sequence[Any], mode: Mode, patience_s: float) -> list[str | None]:
-    """What is wrong with each server, None where nothing is; one that is well does not wait long for the others."""
-    probes = [asyncio.ensure_future(_probe(server, mode)) for server in servers]
-    left, deadline = set(probes), time.monotonic() + patience_s
-    try:
-        while left and (wait_s := deadline - time.monotonic()) > 0:
-            done, left = await asyncio.wait(left, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            if any(probe.result() is None for probe in done):
-                deadline = min(deadline, time.monotonic() + OTHERS_S)
-        return [probe.result() if probe.done() else NO_REPLY for probe in probes]
-    finally:
-        for probe in probes:
-            probe.cancel()
-        await asyncio.gather(*probes, return_exceptions=True)
-
-
-async def _probe(server: Any, mode: Mode) -> str | None:
-    """None when the server works, a word on why when it is not there; raises ServerError when it never will."""
-    arguments = {"model": server.config.model_name, "prompt": "1 + 1 =", "n": 1, "max_tokens": 1, "temperature": 1.0}
-    try:
-        if mode is Mode.TEXT:
-            reply = await server._completion_wrapper(**arguments)
-            usable = bool(reply.choices)
-        else:
-            _, outputs, _, _ = await server._tokens_and_logprobs_completion_wrapper(**arguments)
-            usable = bool(outputs) and bool(outputs[0])
-    except Exception as error:
-        return _judge_failure(server, mode, error)
-    if usable:
-        return None
-    raise ServerError(f"the inference server at {_address(server)} answered a request for one token with none")
-
-
-def _judge_failure(server: Any, mode: Mode, error: Exception) -> str:
-    status = getattr(error, "status_code", None) or getattr(error, "status", None)
-    description = describe_failure(error)
-    unreachable = isinstance(error, (OSError, asyncio.TimeoutError)) or type(error).__name__ in (
-        "APIConnectionError",
-        "APITimeoutError",
-        "ServerDisconnectedError",
-    )
-    if status in UNREACHABLE_STATUS or (status is None and unreachable):
-        return description
-    wanted = "POST /generate with tokens and log-probabilities" if mode is Mode.TOKENS else "POST /v1/completions"
-    raise ServerError(
-        f"the inference server at {_address(server)} cannot be used: it does not answer {wanted} ({description}); "
-        f"check openai.server_type (now {getattr(server.config, 'server_type', 'unknown')!r}; 'openai' works with any "
-        "OpenAI-compatible server), openai.model_name and openai.api_key"
-    ) from error
-
-
 def describe_failure(error: BaseException) -> str:
     """One line; what tenacity gave up on is named rather than the giving up."""
     last_attempt = getattr(error, "last_attempt", None)
@@ -381,5 +248,6 @@ def _is_healthy(server: Any) -> bool:
     return bool(getattr(server, "server_healthy", True))
 
 
-def _address(server: Any) -> str:
+def address(server: Any) -> str:
+    """Return what a server is called in messages."""
     return str(getattr(server.config, "base_url", None) or type(server).__name__)

@@ -1,82 +1,76 @@
-"""Ends: turns Ctrl-C and SIGTERM into an orderly stop of the running coroutine."""
+"""End an environment in order; whatever one part does, the others end too."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import Any
 
-from ..errors import ReasoningEnvError
+from .config import RunMode
+from .run import Run
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-
-class Interrupted(ReasoningEnvError):
-    """The run was stopped by a signal, after everything that it had accepted was written."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.exit_code = 128 + number
+HOPELESS_S = 1.0
+"""How long inference may have failed for groups in flight to be waited for at the end."""
 
 
-async def finish_within(work: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
-    """The result of `work`; raises TimeoutError, and cancels it, when that takes too long.
+async def close(env: Any, run: Run) -> None:
+    """End an environment: groups in flight, delivery, state, registration, workers, files. Safe to call twice."""
+    deadline = time.monotonic() + env.config.shutdown_grace_s
 
-    A cancellation is always passed on; `asyncio.wait_for` before Python 3.12 loses one that comes with the result.
-    """
-    task = asyncio.ensure_future(work)
-    try:
-        if not (await asyncio.wait([task], timeout=timeout_s))[0]:
-            raise TimeoutError
-        return task.result()
-    finally:
+    async def finish() -> None:
+        for task in filter(None, [env.eval_runner, *env.eval_workers]):
+            task.cancel()
+        await _finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
+
+    async def stop_working() -> None:
+        checks = [getattr(server, "check_task", None) for server in env.server.servers]
+        await _cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
+        await run.stop_background()
+
+    async def close_clients() -> None:
+        # Atropos never closes its clients, whose connections outlive the environment.
+        for client in filter(None, [getattr(server, "openai", None) for server in env.server.servers]):
+            await client.close()
+
+    steps = [stop_working, close_clients, lambda: run.stop_sending(deadline), lambda: run.save_last(env.curr_step)]
+    steps += [run.session.leave, run.stop_generating]
+    steps += [partial(asyncio.to_thread, writer.close) for writer in (run.dumper, env.jsonl_writer) if writer]
+    if run.mode is RunMode.SERVE:
+        steps.insert(0, finish)
+    await _run_all(steps)
+
+
+async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Run steps in order; one that raises is logged and does not keep the others from running."""
+    for step in steps:
+        try:
+            await step()
+        except Exception:  # whatever one part does, the others must end
+            logger.exception("an error at the end")
+
+
+async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their ends."""
+    running = list(tasks)
+    for task in running:
         task.cancel()
-        await asyncio.wait([task])
+    await asyncio.gather(*running, return_exceptions=True)
 
 
-async def run_until_signal(
-    work: Callable[[], Awaitable[T]],
-    close: Callable[[], Awaitable[None]],
-    before_exit: Callable[[], None] = lambda: None,
-) -> T:
-    """Run `work`, and `close` after it however it ended; raises Interrupted when a signal ended it.
-
-    A second signal ends the process at once, after `before_exit`, which must be quick.
-
-    Where signals cannot be handled (no main thread, no POSIX) the caller's own handling stays as it is.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work())
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        if received:
-            try:
-                before_exit()
-            finally:
-                os._exit(128 + number)
-        received.append(number)
-        task.cancel()
-
-    handled = []
-    for number in SIGNALS:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop, number)
-            handled.append(number)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if received:
-            raise Interrupted(received[0]) from None
-        raise
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        await close()
-        for number in handled:
-            loop.remove_signal_handler(number)
+async def _finish_in_flight(
+    workers: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
+) -> None:
+    """Give groups in flight `grace_s` to finish, but not in an outage of inference, in which waiting is in vain."""
+    await asyncio.sleep(0)  # those that were cancelled already end in this turn of the loop and the next
+    await asyncio.sleep(0)
+    if not workers:
+        return
+    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(workers), grace_s)
+    deadline = time.monotonic() + grace_s
+    while workers and time.monotonic() < deadline and outage_s() < HOPELESS_S:
+        await asyncio.wait(workers, timeout=min(HOPELESS_S, deadline - time.monotonic()))

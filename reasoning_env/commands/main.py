@@ -18,11 +18,11 @@ from pydantic_cli import run_and_exit
 from pydantic_cli.argparse import FailedExecutionException
 
 from ..atropos.inference import describe_failure
-from ..atropos.shutdown import Interrupted
 from ..errors import ConfigError, ReasoningEnvError
-from ..recover import recover_command
 from ..reports.audit import audit_command
+from ..signals import Interrupted
 from .arguments import check_config_file, describe_validation, join_options, nearest, option_value
+from .recover import recover_command
 from .settings_table import settings_table
 from .tasks import tasks_command
 

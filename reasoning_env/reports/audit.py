@@ -16,10 +16,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..atropos.shutdown import run_until_signal
 from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..records import LibraryInfo
+from ..signals import run_until_signal
 from ..tasks.sampling import task_params
 from ..tasks.selection import select_tasks
 from ..workers.checkout import find_checkout

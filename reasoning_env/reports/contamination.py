@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from ..atropos.shutdown import run_until_signal
 from ..errors import GenerationError
 from ..evaluation import EvaluationSet, question_key
 from ..problems import MAX_FLAWED
 from ..records import Problem, ProblemSpec
 from ..settings import ReasoningSettings
+from ..signals import run_until_signal
 from ..tasks.sampling import UniformSampler, task_params
 from ..tasks.selection import select_tasks
 from ..workers.pool import PoolSettings, WorkerPool

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from ..atropos.shutdown import run_until_signal
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS, TaskFacts
 from ..records import LibraryInfo, Problem, ProblemSpec
+from ..signals import run_until_signal
 from ..tasks.sampling import evaluation_spec
 from ..tasks.selection import select_tasks
 from ..workers.difficulty import STEPS

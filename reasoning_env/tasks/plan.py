@@ -155,11 +155,6 @@ class TaskStream:
             problem, signal = group.problem, group.has_signal
             self.sampler.observe(Observation(problem.task, problem.level, successes, len(verdicts), signal))
 
-    def release(self, index: int) -> None:
-        """Forget a position whose group is done or was given up."""
-        if isinstance(self.sampler, SteeredSampler):
-            self.sampler.release(index)
-
     def report(self) -> dict[str, TaskReport]:
         """What is known of each task; nothing where tasks and levels are drawn without regard to it."""
         return self.sampler.report() if isinstance(self.sampler, SteeredSampler) else {}
@@ -170,3 +165,17 @@ class TaskStream:
             "sampler": self.sampler.state() if isinstance(self.sampler, SteeredSampler) else None,
             "curriculum": None if self._curriculum is None else self._curriculum.state(),
         }
+
+
+def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
+    """What decides which problems a run draws, as JSON reads it back."""
+    made_with = {
+        "seed": settings.seed,
+        "tasks": plan.training_tasks,
+        "complexity_mode": settings.complexity_mode,
+        "complexity_level": settings.complexity_level,
+        "task_sampling": settings.task_sampling,
+        "task_params": {task: dict(params) for task, params in plan.params.items()},
+        "task_weights": dict(plan.weights),
+    }
+    return dict(json.loads(json.dumps(made_with)))

@@ -64,6 +64,9 @@ class UniformSampler:
         """Never draw this task again."""
         self._quarantined.add(task)
 
+    def release(self, index: int) -> None:
+        """Nothing is kept of a position: every draw is computed anew."""
+
 
 def task_params(tasks: Sequence[str], available: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Parameters of the tasks that cannot be built from defaults alone: only the composite."""

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model
 from pydantic_cli import Cmd
 from pydantic_cli.argparse import FailedExecutionException
 
-from reasoning_env.atropos.shutdown import Interrupted
 from reasoning_env.commands import main as cli
 from reasoning_env.commands.main import COMMANDS, describe_error, main
 from reasoning_env.errors import ConfigError, ServerError, WorkerError
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.signals import Interrupted
 
 
 class EnvConfig(ReasoningSettings):

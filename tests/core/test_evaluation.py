@@ -172,7 +172,7 @@ class Run:
         self.dropped: list[tuple[DropReason, Problem, Exception]] = []
         self.inference = Inference()
         self.evaluator = Evaluator(
-            pool=cast(WorkerPool, Pool()),
+            scorer=cast(WorkerPool, Pool()),
             completer=cast(InferenceClient, self.inference),
             make_prompt=_make_prompt,
             sampling=Sampling(0.6, 0.95, token_limit=500, split="eval"),

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import reasoning_env
-from reasoning_env.atropos.shutdown import Interrupted, finish_within, run_until_signal
+from reasoning_env.signals import Interrupted, run_until_signal
 
 END_TIMEOUT_S = 30.0
 
 SCRIPT = """
 import asyncio, sys
-from reasoning_env.atropos.shutdown import Interrupted, run_until_signal
+from reasoning_env.signals import Interrupted, run_until_signal
 
 async def work():
     print("working", flush=True)
@@ -164,38 +164,3 @@ def test_work_runs_where_signals_cannot_be_handled() -> None:
     thread.start()
     thread.join(END_TIMEOUT_S)
     assert (results, closer.calls) == ([7], 1)
-
-
-async def test_work_within_its_time_gives_its_result() -> None:
-    assert await finish_within(asyncio.sleep(0, "done"), 30.0) == "done"
-
-
-async def test_work_that_takes_too_long_is_cancelled() -> None:
-    cancelled = []
-
-    async def work() -> None:
-        try:
-            await asyncio.sleep(600)
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    with pytest.raises(asyncio.TimeoutError):
-        await finish_within(work(), 0.01)
-    assert cancelled == [True]
-
-
-async def test_a_cancellation_that_comes_with_the_result_is_passed_on() -> None:
-    result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    async def work() -> int:
-        return await result
-
-    waiting = asyncio.create_task(finish_within(work(), 30.0))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    result.set_result(1)
-    await asyncio.sleep(0)  # the work ends in this turn; who waits for it would learn of it in the next
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    assert waiting.cancelled()

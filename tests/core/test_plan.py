@@ -15,7 +15,7 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Group, LibraryInfo, Problem, ProblemSpec, Reason, Rollout, TaskInfo, Verdict
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.plan import TaskPlan, TaskStream, plan_tasks
+from reasoning_env.tasks.plan import TaskPlan, TaskStream, describe_run, plan_tasks
 from reasoning_env.workers.difficulty import Difficulty
 
 TASKS = {
@@ -332,3 +332,11 @@ async def test_resumed_stream_goes_on_as_the_uninterrupted_one(fields: dict[str,
     _serve(whole, 0, 50, LEARNER)
     state = json.loads(json.dumps(whole.state(), allow_nan=False))
     assert _serve(await _stream(state, **fields), 50, 50, LEARNER) == _serve(whole, 50, 50, LEARNER)
+
+
+async def test_a_run_is_described_as_json_reads_it_back() -> None:
+    """It is compared with what a checkpoint holds; a tuple would differ from the list that it became there."""
+    settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
+    run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+    assert run == json.loads(json.dumps(run))
+    assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})

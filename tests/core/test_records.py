@@ -6,9 +6,9 @@ import pickle
 import pytest
 
 from reasoning_env import errors
-from reasoning_env.atropos.shutdown import Interrupted
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_env.records import Group, Problem, ProblemSpec, Rollout, Split, TaskInfo, Verdict
+from reasoning_env.signals import Interrupted
 
 from .records import make_group, make_problem, make_rollout
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks._line import Environment, ProcessId, line_under
 from reasoning_env.checkpoints import read_checkpoint
-from reasoning_env.rollouts import DumpedGroup, read_groups
+from reasoning_env.dumps import DumpedGroup, read_groups
 from tests.process_table import survivors
 
 from .outages import QUIET, Scored, all_at_once, scored, wait_for_groups

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from demo.batch_checks import check_batch
-from reasoning_env.rollouts import read_groups
+from reasoning_env.dumps import read_groups
 
 from .processes import TOKENIZER, Run, Runs, free_port, is_alive, server_flags, wait_until
 from .servers import UnreliablePolicy, running

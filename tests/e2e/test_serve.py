@@ -19,7 +19,7 @@ import pytest
 import demo.toy_trainer
 from demo.rules import TASKS
 from demo.toy_trainer import TrainerSettings, pull_batches
-from reasoning_env.rollouts import DumpedGroup, read_groups
+from reasoning_env.dumps import DumpedGroup, read_groups
 
 from .processes import REPOSITORY, ProcessId, Run, Runs, free_port, is_alive, server_flags, wait_until
 

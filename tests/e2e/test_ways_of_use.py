@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.rollouts import read_groups
+from reasoning_env.dumps import read_groups
 
 from .processes import REPOSITORY, SCRIPT, TOKENIZER, Run, Runs
 

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
 
-import reasoning_env
+from reasoning_env.atropos import backend
 from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -93,7 +93,7 @@ async def make_env(workers: LentPool, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         made.append(env)
         with monkeypatch.context() as patch:
             if not own_workers:
-                patch.setattr(reasoning_env, "WorkerPool", lambda settings: workers)
+                patch.setattr(backend, "WorkerPool", lambda settings: workers)
             await env.setup()
         return env
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from aiohttp.test_utils import unused_port
 
+from reasoning_env.atropos import RunMode
 from reasoning_env.errors import ServerError
 
 from .conftest import MakeFor
@@ -96,6 +97,7 @@ async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
     env = await make_for(server)
     await next_group(env)
     await env.report()
+    env.config.startup_timeout_s = 0.1  # how long requests are tried again
     server.fault, server.spared = fault, is_small
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
     metrics = await env.report()
@@ -113,6 +115,7 @@ async def test_a_reply_that_never_comes_costs_one_group_which_is_counted(
 ) -> None:
     env = await make_for(server, timeout_s=1)
     await next_group(env)
+    env.config.startup_timeout_s = 0.1
     server.fault, server.spared = server.hang, is_small
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 30)
     server.fault = None
@@ -124,7 +127,8 @@ async def test_a_reply_that_never_comes_costs_one_group_which_is_counted(
 @BOTH
 async def test_process_does_not_wait_for_ever_for_a_reply(make_for: MakeFor, server: Switchboard) -> None:
     env = await make_for(server, worker_timeout=0.5)
-    env.process_mode = True
+    env._run.mode = RunMode.PROCESS
+    env.config.startup_timeout_s = 0.1
     server.fault, server.spared = server.hang, is_small
     group, _ = await asyncio.wait_for(env.collect_trajectories(await env.get_next_item()), 20)
     server.released.set()
@@ -135,6 +139,7 @@ async def test_process_does_not_wait_for_ever_for_a_reply(make_for: MakeFor, ser
 @pytest.mark.parametrize("kind", ["openai"])
 async def test_empty_texts_are_wrong_answers(make_for: MakeFor, server: Switchboard) -> None:
     env = await make_for(server)
+    env.config.startup_timeout_s = 0.1
     server.fault, server.spared = empty_texts, is_small
     group, _ = await env.collect_trajectories(await env.get_next_item())
     metrics = await env.report()
@@ -146,6 +151,7 @@ async def test_empty_texts_are_wrong_answers(make_for: MakeFor, server: Switchbo
 @pytest.mark.parametrize("kind", ["vllm"])
 async def test_completions_without_a_token_are_no_rollouts(make_for: MakeFor, server: Switchboard) -> None:
     env = await make_for(server)
+    env.config.startup_timeout_s = 0.1
     server.fault, server.spared = empty_texts, is_small
     group, _ = await env.collect_trajectories(await env.get_next_item())
     assert group is None

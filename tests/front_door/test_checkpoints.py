@@ -184,8 +184,8 @@ async def test_a_checkpoint_of_another_run_is_taken_up_when_told_so(
     item = await resumed.get_next_item()
     # What was drawn ahead is left out, with its positions.
     assert item.problem.spec.index == 7 + first.config.prefetch_problems
-    assert item.problem.task in resumed._started().plan.tasks
-    assert "groups=7 " in resumed._progress_line()
+    assert item.problem.task in resumed._run.backend.plan.tasks
+    assert "groups=7 " in resumed._run.progress_line()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', "{}"])
@@ -216,7 +216,7 @@ async def test_counts_and_numbers_of_files_go_on(make: MakeEnv, run_api: RunApi,
     run_api.starting_step = STEP
     second = await make(**dumping)
     await seeds(second, 3)
-    assert "groups=7 " in second._progress_line()
+    assert "groups=7 " in second._run.progress_line()
     assert second.completion_lengths == [5, 6]
     await second.close()
     names = sorted(path.name for path in (tmp_path / "dumps").iterdir())

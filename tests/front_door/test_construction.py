@@ -132,7 +132,7 @@ async def test_gameable_tasks_are_not_trained_on_but_evaluated(
     env = await make_env(tasks=[], strict_rewards=False)
     assert "not trained on" in caplog.text
     assert "coin_flip (0 is a prefix of every probability)" in caplog.text
-    trained, evaluated = env._backend.plan.training_tasks, env._backend.plan.tasks
+    trained, evaluated = env._run.backend.plan.training_tasks, env._run.backend.plan.tasks
     assert set(evaluated) - set(trained) == set(gameable_tasks(strict_rewards=False))
     assert len(evaluated) == 106
 
@@ -143,4 +143,4 @@ async def test_gameable_tasks_are_trained_on_when_that_is_asked_for(
 ) -> None:
     env = await make_env(strict_rewards=False, **fields)
     assert "not trained on" not in caplog.text
-    assert "coin_flip" in env._backend.plan.training_tasks
+    assert "coin_flip" in env._run.backend.plan.training_tasks

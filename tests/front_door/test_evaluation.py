@@ -114,6 +114,7 @@ async def test_samples_say_what_was_asked_answered_and_earned(make_env: MakeEnv,
 
 async def test_a_request_that_fails_counts_as_failed_and_not_as_zero(make_env: MakeEnv, tmp_path: Path) -> None:
     env = await make_env(tasks="chain_sum,spell_backward")
+    env.config.startup_timeout_s = 0.1
 
     def fails_at_sums(request: dict[str, Any]) -> list[Reply]:
         if "Spell" not in request["prompt"]:
@@ -132,6 +133,7 @@ async def test_an_evaluation_that_fails_as_a_whole_does_not_end_training(
     make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env(tasks="chain_sum", data_dir_to_save_evals=str(tmp_path / "evals"))
+    env.config.startup_timeout_s = 0.1
     env.log.say_in_turn([])
     await env.evaluate()
     assert "the evaluation failed" in caplog.text

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.atropos import RunMode
+from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.records import Problem
-from reasoning_env.rollouts import read_groups
 
 from .conftest import MakeEnv
 from .fakes import END_OF_TURN, TOKENIZER, Reply, TextEnv, TokenEnv, logprob
@@ -118,14 +119,14 @@ async def test_a_group_with_equal_scores_is_not_sent(make_env: MakeEnv, reply: s
 
 async def test_a_group_with_equal_scores_is_kept_in_process(make_env: MakeEnv) -> None:
     env = await make_env(group_size=2, ensure_scores_are_not_same=False)
-    env.process_mode = True
+    env._run.mode = RunMode.PROCESS
     assert (await collect(env, WRONG, WRONG))["scores"] == [0.0, 0.0]
 
 
 async def test_process_counts_a_group_without_signal_even_where_the_filter_drops_it(make_env: MakeEnv) -> None:
     # `process_manager` would repeat for ever on None.
     env = await make_env(group_size=2, ensure_scores_are_not_same=True)
-    env.process_mode = True
+    env._run.mode = RunMode.PROCESS
     assert (await collect(env, WRONG, WRONG))["scores"] == [0.0, 0.0]
 
 
@@ -256,6 +257,7 @@ async def test_more_completions_than_asked_for_are_left_out(make_env: MakeEnv) -
 
 async def test_a_group_that_stays_incomplete_is_dropped_and_counted(make_env: MakeEnv) -> None:
     env = await make_env(group_size=4)
+    env.config.startup_timeout_s = 0.1  # how long requests are tried again
     env.log.say_in_turn([])
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
     assert (await env.report())["dropped/inference_failed"] == 1
@@ -265,6 +267,7 @@ async def test_a_group_whose_request_fails_is_dropped_and_counted(
     make_env: MakeEnv, caplog: pytest.LogCaptureFixture
 ) -> None:
     env = await make_env()
+    env.config.startup_timeout_s = 0.1  # how long requests are tried again
 
     def refuse(request: dict[str, Any]) -> list[Reply]:
         raise ConnectionRefusedError("nobody is there")
@@ -280,7 +283,8 @@ async def test_a_group_whose_request_fails_is_dropped_and_counted(
 
 async def test_process_ends_when_group_after_group_fails(make_env: MakeEnv) -> None:
     env = await make_env(max_failed_groups_in_a_row=2)
-    env.process_mode = True
+    env.config.startup_timeout_s = 0.1  # how long requests are tried again
+    env._run.mode = RunMode.PROCESS
     env.log.say_in_turn([])
     for _ in range(2):
         await env.collect_trajectories(await env.get_next_item())
@@ -290,7 +294,8 @@ async def test_process_ends_when_group_after_group_fails(make_env: MakeEnv) -> N
 
 async def test_a_group_that_is_scored_ends_a_row_of_failures(make_env: MakeEnv) -> None:
     env = await make_env(group_size=2, max_failed_groups_in_a_row=2)
-    env.process_mode = True
+    env.config.startup_timeout_s = 0.1  # how long requests are tried again
+    env._run.mode = RunMode.PROCESS
     for replies in ((), ("right", WRONG), ()):
         await collect(env, *replies)
     assert await env.get_next_item()

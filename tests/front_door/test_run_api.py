@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from reasoning_env import attendance
+from reasoning_env.atropos import RunMode
 from reasoning_env.errors import ConfigError
-from tests.fake_run_api import FakeRunApi, fake_run_api
+from tests.atropos.run_api.served import ServedRunApi
 
 from .conftest import MakeEnv
 from .fakes import Reply, TokenEnv
@@ -24,19 +23,19 @@ Make = Callable[..., Awaitable[TokenEnv]]
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def api() -> AsyncIterator[FakeRunApi]:
-    async with fake_run_api() as api:
+async def api() -> AsyncIterator[ServedRunApi]:
+    async with ServedRunApi() as api:
         yield api
 
 
 @pytest.fixture
-def make(make_env: MakeEnv, api: FakeRunApi) -> Make:
+def make(make_env: MakeEnv, api: ServedRunApi) -> Make:
     """Makes environments that are registered and serve groups whatever their scores are."""
 
     async def make_registered(**fields: Any) -> TokenEnv:
         fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.5, **fields}
         env: TokenEnv = await make_env(**fields)
-        env._serving = True
+        env._run.mode = RunMode.SERVE
         await env.register_env()
         await env.get_server_info()
         return env
@@ -84,64 +83,34 @@ async def start_worker(env: TokenEnv) -> tuple[Any, asyncio.Task[Any]]:
 
 
 async def until_something_waits(env: TokenEnv) -> None:
-    while not env._outbox.stats.waiting:  # noqa: ASYNC110 - there is no event for it
+    while not env._run.queue.stats.waiting:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)
 
 
-async def test_groups_reach_run_api_in_the_environments_name(make: Make, api: FakeRunApi) -> None:
+async def test_groups_reach_run_api_in_the_environments_name(make: Make, api: ServedRunApi) -> None:
     env = await make()
     assert [await serve(env) for _ in range(3)] == [0, 1, 2]
-    await env._outbox.drain(WAIT_S)
+    await env._run.queue.drain(WAIT_S)
     assert [group["env_id"] for group in api.groups] == [env.env_id] * 3
 
 
-async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(make: Make, api: FakeRunApi) -> None:
+async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(make: Make, api: ServedRunApi) -> None:
     env = await make()
     await serve(env)
-    await env._outbox.drain(WAIT_S)
-    api.forget()
+    await env._run.queue.drain(WAIT_S)
+    await api.reset()
+    asked = api.count("/info")
     await serve(env)
     asking = asyncio.create_task(env.get_status())
-    await asyncio.sleep(0.5)
-    assert len(api.groups) == 1
-    api.step, api.trained = 7, True
+    while api.count("/info") == asked:  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0.01)
+    assert api.groups == []
+    await api.train(starting_step=7)
     await asyncio.wait_for(asking, WAIT_S)
-    await env._outbox.drain(WAIT_S)
-    assert len(api.groups) == 2
+    await env._run.queue.drain(WAIT_S)
+    assert len(api.groups) == 1
     assert (env.curr_step, env.status_dict["current_step"]) == (7, 7)
     assert await serve(env) == 2
-
-
-async def test_a_state_that_is_never_told_floods_nobody(
-    make: Make, api: FakeRunApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    env = await make()
-    api.faults = {"/status-env": 500}
-    asking = asyncio.create_task(env.get_status())
-    await asyncio.sleep(1.5)
-    assert len(api.environments) <= 3
-    assert "inference_weight" in caplog.text
-    api.faults.clear()
-    await asyncio.wait_for(asking, WAIT_S)
-
-
-async def test_a_trainer_that_takes_nothing_is_named_once(
-    make: Make, api: FakeRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attendance, "TRAINER_PATIENCE_S", 0.05)
-    env = await make()
-    api.groups = [{}] * 100
-    for _ in range(20):
-        await env.get_status()
-        await asyncio.sleep(0.01)
-    api.groups = []
-    with caplog.at_level(logging.INFO):
-        await env.get_status()
-    said = [message for message in caplog.messages if "trainer" in message]
-    assert [message.split(":")[0].split(" after")[0] for message in said] == [
-        "waiting for the trainer",
-        "the trainer takes batches again",
-    ]
 
 
 async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> None:
@@ -149,55 +118,38 @@ async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> 
         await make(group_size=33)
 
 
-async def test_a_worker_cancelled_for_nothing_puts_its_problem_back(make: Make) -> None:
+async def test_a_cancelled_group_stays_in_flight(make: Make) -> None:
     env = await make()
-    Silent(env)
-    item, worker = await start_worker(env)
-    await asyncio.sleep(0.05)
-    # As BaseEnv does it at a timeout, here by a clock that was set forward.
-    env.running_items.clear()
+    silent = Silent(env)
+    _, worker = await start_worker(env)
+    await silent.asked.wait()
     worker.cancel()
     await asyncio.wait([worker])
-    assert env.backlog == [item]
-    assert sum(env._metrics.dropped.values()) == 0
+    assert (env._run.backend.source.in_flight, sum(env._run.metrics.dropped.values())) == (1, 0)
 
 
-async def test_a_problem_that_baseenv_puts_back_itself_is_there_once(make: Make) -> None:
-    env = await make()
-    Silent(env)
-    item, worker = await start_worker(env)
-    await asyncio.sleep(0.05)
-    env.backlog.append(item)
-    env.running_items.clear()
-    worker.cancel()
-    await asyncio.wait([worker])
-    assert env.backlog == [item]
-
-
-async def test_a_group_that_takes_too_long_is_given_up_and_counted(make: Make) -> None:
+async def test_a_group_that_takes_too_long_while_others_succeed_is_dropped_and_counted(make: Make) -> None:
     env = await make(worker_timeout=0.5)
     silent = Silent(env)
     _, worker = await start_worker(env)
     await silent.asked.wait()
     await serve(env)
     await asyncio.wait([worker])
-    assert env.backlog == []
+    assert env._run.backend.source.in_flight == 0
     assert (await env.report())["dropped/timed_out"] == 1
 
 
-@pytest.mark.parametrize("healthy", [True, False])
-async def test_a_group_is_not_given_up_while_none_succeeds(make: Make, healthy: bool) -> None:
-    env = await make(worker_timeout=0.3)
+async def test_a_group_is_asked_for_again_while_none_succeeds(make: Make) -> None:
+    env = await make(worker_timeout=0.3, startup_timeout_s=None)
     silent = Silent(env)
-    item, worker = await start_worker(env)
+    _, worker = await start_worker(env)
     await silent.asked.wait()
-    env.server.servers[0].server_healthy = healthy
     await asyncio.wait([worker])
-    assert env.backlog == [item]
     assert (await env.report())["dropped/timed_out"] == 0
+    assert env._run.queue.stats.waiting + env._run.queue.stats.delivered == 1
 
 
-async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: FakeRunApi) -> None:
+async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: ServedRunApi) -> None:
     env = await make()
     api.faults = {"/status-env": 503}
     _, worker = await start_worker(env)
@@ -206,11 +158,11 @@ async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: 
     await asyncio.wait([worker])
     assert env.backlog == []
     api.faults.clear()
-    await env._outbox.drain(WAIT_S)
+    await env._run.queue.drain(WAIT_S)
     assert len(api.groups) == 1
 
 
-async def test_the_end_lets_groups_in_flight_finish_and_says_goodbye(make: Make, api: FakeRunApi) -> None:
+async def test_the_end_lets_groups_in_flight_finish_and_says_goodbye(make: Make, api: ServedRunApi) -> None:
     env = await make(shutdown_grace_s=30.0)
     silent = Silent(env)
     await start_worker(env)
@@ -218,42 +170,44 @@ async def test_the_end_lets_groups_in_flight_finish_and_says_goodbye(make: Make,
     asyncio.get_running_loop().call_later(0.2, silent.released.set)
     await env.close()
     assert len(api.groups) == 1
-    assert api.disconnected == [env.env_id]
-    assert api.requests[-1] == "/disconnect-env"
+    assert api.connected == []
+    assert api.requests[-1][0] == "/disconnect-env"
 
 
-async def test_the_end_waits_no_longer_than_the_grace(make: Make, api: FakeRunApi) -> None:
+async def test_the_end_waits_no_longer_than_the_grace(make: Make, api: ServedRunApi) -> None:
     env = await make(shutdown_grace_s=0.2)
     silent = Silent(env)
-    item, worker = await start_worker(env)
+    _, worker = await start_worker(env)
     await silent.asked.wait()
     await asyncio.wait_for(env.close(), WAIT_S)
     assert worker.done()
-    assert list(env._handed_out) == [item.problem.spec.index]
-    assert api.disconnected == [env.env_id]
+    assert env._run.backend.source.in_flight == 1
+    assert api.connected == []
 
 
-async def test_the_end_does_not_depend_on_run_api(make: Make, api: FakeRunApi) -> None:
+async def test_the_end_does_not_depend_on_run_api(make: Make, api: ServedRunApi) -> None:
     env = await make()
     await api.stop()
     await asyncio.wait_for(env.close(), WAIT_S)
 
 
 async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
-    make: Make, api: FakeRunApi, tmp_path: Any
+    make: Make, api: ServedRunApi, tmp_path: Any
 ) -> None:
-    api.checkpoint_dir = str(tmp_path)
+    await api.reset()
+    await api.train(checkpoint_dir=str(tmp_path))
     first = await make()
     await serve(first)
-    await first._outbox.drain(WAIT_S)
+    await first._run.queue.drain(WAIT_S)
     api.faults = {"/status-env": 503}
     await start_worker(first)
     await until_something_waits(first)
     await first.close()
     assert len(api.groups) == 1
     api.faults.clear()
-    api.step = 1
+    await api.reset()
+    await api.train(checkpoint_dir=str(tmp_path), starting_step=1)
     second = await make()
-    await second._outbox.drain(WAIT_S)
-    assert [group["env_id"] for group in api.groups] == [0, 1]
+    await second._run.queue.drain(WAIT_S)
+    assert len(api.groups) == 1
     assert await serve(second) == 2

@@ -1,0 +1,112 @@
+"""Turn a problem into a scored group: sample, score, count, learn, dump. A group is whole or dropped, never half."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ..dumps.writer import RolloutDumper
+from ..errors import ServerError, WorkerError
+from ..metrics import MetricsRecorder
+from ..records import DropReason, Group, Problem, Sampling, Timeouts
+from ..rewards import score_rollouts
+from ..workers.pool import WorkerPool
+from .inference import InferenceClient, describe_failure
+from .problem_source import ProblemSource, RolloutItem
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class GroupCollector:
+    """Samples and scores groups; used on the event loop."""
+
+    def __init__(
+        self,
+        config: Any,
+        inference: InferenceClient,
+        pool: WorkerPool,
+        source: ProblemSource,
+        metrics: MetricsRecorder,
+        dumper: RolloutDumper | None,
+    ) -> None:
+        self._config = config
+        self._inference = inference
+        self._pool = pool
+        self._source = source
+        self._metrics = metrics
+        self._dumper = dumper
+        self._failures_in_a_row = 0
+        self._fatal: WorkerError | None = None
+
+    def check(self, *, max_failures: int | None) -> None:
+        """Raise what ended the workers, and ServerError after `max_failures` failed groups in a row."""
+        if self._fatal is not None:
+            raise self._fatal
+        if max_failures is not None and self._failures_in_a_row >= max_failures:
+            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
+
+    async def collect(
+        self,
+        item: RolloutItem,
+        sampling: Sampling,
+        timeouts: Timeouts,
+        score: Callable[[Group], Awaitable[T]],
+    ) -> T | None:
+        """Return what `score` makes of the group; None, counted and logged, for one that is dropped.
+
+        A cancelled group stays in flight. From the end of scoring on nothing waits, so it is never half done.
+        """
+        scored = await self._sample_and_score(item, sampling, timeouts, score)
+        self._source.done(item.problem)
+        return scored
+
+    async def _sample_and_score(
+        self, item: RolloutItem, sampling: Sampling, timeouts: Timeouts, score: Callable[[Group], Awaitable[T]]
+    ) -> T | None:
+        problem, size = item.problem, self._config.group_size
+        try:
+            rollouts = await self._inference.complete(item.prompt, size, sampling, timeouts)
+        except TimeoutError as error:
+            self.drop(DropReason.TIMED_OUT, problem, error)
+            return None
+        except Exception as error:  # clients raise all sorts of things
+            self.drop(DropReason.INFERENCE, problem, error)
+            return None
+        try:
+            scored = await score(Group(problem, item.prompt.messages, tuple(rollouts)))
+        except Exception as error:  # a fault of ours, or of a subclass: never a score of 0
+            if isinstance(error, WorkerError):
+                self._fatal = error
+            self.drop(DropReason.SCORING, problem, error)
+            return None
+        self._failures_in_a_row = 0
+        return scored
+
+    async def score(self, group: Group) -> Group:
+        """Return the group with verdicts and rewards; it is counted, learnt from and taken for dumping.
+
+        Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers any more.
+        """
+        rollouts = await score_rollouts(
+            self._pool,
+            group.problem,
+            group.rollouts,
+            max_answer_bytes=self._config.max_answer_bytes,
+            max_tokens=self._config.max_token_length,
+        )
+        group = Group(group.problem, group.messages, rollouts)
+        outcome = self._metrics.record_group(group)
+        self._source.observe(group)
+        logger.debug("%s at level %s: scores %s (%s)", group.problem.spec, group.problem.level, group.scores, outcome)
+        if self._dumper is not None:
+            self._dumper.offer(group)
+        return group
+
+    def drop(self, reason: DropReason, problem: Problem, error: Exception) -> None:
+        """Count and log a problem that gives no group."""
+        self._failures_in_a_row += 1
+        self._metrics.record_dropped(reason)
+        logger.warning("a group of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))

@@ -1,0 +1,88 @@
+"""Convert between Atropos' parallel lists and rollouts, whose tokens and masks are checked on the way in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from atroposlib.envs.base import ScoredDataGroup
+
+from ..prompting import ChatFormat
+from ..records import Group, Prompt, Rollout, Sampling
+
+
+def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
+    """Return a rollout of the server's own tokens, or what is wrong with them where they cannot be trained on."""
+    tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
+    prompt_length = masks.count(-100)
+    problem = None
+    if not len(tokens) == len(masks) == len(logprobs):
+        problem = f"{len(tokens)} tokens, {len(masks)} masks and {len(logprobs)} log-probabilities"
+    elif prompt_length == len(masks):
+        problem = "no completion tokens"
+    elif masks[prompt_length:] != tokens[prompt_length:]:
+        problem = "masks that differ from the tokens"
+    elif len(tokens) >= token_limit:
+        problem = f"{len(tokens)} tokens, at or over the limit of {token_limit}"
+    elif not math.isfinite(sum(logprobs)):
+        problem = "log-probabilities that are not finite"
+    if problem is not None:
+        return problem
+    return Rollout(
+        text=choice.text or "",
+        tokens=tokens,
+        masks=masks,
+        logprobs=logprobs,
+        finish_reason=choice.finish_reason or "stop",
+    )
+
+
+def rollout_from_text(chat: ChatFormat, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what is wrong with the text."""
+    text = chat.strip_end_of_turn(choice.text or "")
+    finish_reason = choice.finish_reason or "stop"
+    completion = chat.completion_tokens(text, finished=finish_reason == "stop")
+    if not completion:
+        return "no text, and says that it was cut short"
+    room = sampling.token_limit - 1 - len(prompt.tokens)
+    if len(completion) > room:
+        # Tokenized here, the text can be longer than what the server counted.
+        completion, finish_reason = completion[:room], "length"
+    return Rollout(
+        text=text,
+        tokens=(*prompt.tokens, *completion),
+        masks=(*(-100 for _ in prompt.tokens), *completion),
+        logprobs=None,
+        finish_reason=finish_reason,
+    )
+
+
+def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets: one entry a rollout in each.
+
+    With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
+    """
+    rollouts = group.rollouts
+    with_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
+    packed: ScoredDataGroup = {
+        "tokens": [list(rollout.tokens) for rollout in rollouts],
+        "masks": [list(rollout.masks) for rollout in rollouts],
+        "scores": [rollout.score for rollout in rollouts],
+        "advantages": None,
+        "ref_logprobs": None,
+        "messages": None,
+        "generation_params": None,
+        "inference_logprobs": [list(rollout.logprobs or ()) for rollout in rollouts] if with_logprobs else None,
+        "group_overrides": {},
+        "overrides": [
+            {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
+        ],
+        "images": None,
+        "distill_token_ids": None,
+        "distill_logprobs": None,
+    }
+    if include_messages:
+        packed["messages"] = [
+            [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
+        ]
+    return packed

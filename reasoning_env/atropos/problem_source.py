@@ -1,0 +1,169 @@
+"""Give the environment its next problem: one whose prompt leaves room for a completion, in the order of the stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ConfigError
+from ..evaluation import EvaluationSet, choose_eval_tasks
+from ..metrics import MetricsRecorder
+from ..problems import ProblemStream
+from ..prompting import ChatFormat, build_messages
+from ..records import DropReason, Group, Problem, Prompt, Sampling, StreamStats, TaskReport
+from ..tasks.plan import TaskPlan, TaskStream
+from ..tasks.sampling import task_params
+from ..workers.pool import WorkerPool
+
+logger = logging.getLogger(__name__)
+
+PROMPTS_TOO_LONG_LIMIT = 1000
+"""After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
+LONG_QUESTION = 4000
+"""Characters from which a question is tokenized in a thread; below, that would only cost time."""
+
+
+@dataclass(frozen=True)
+class RolloutItem:
+    """What BaseEnv carries from `get_next_item` to `collect_trajectories`."""
+
+    problem: Problem
+    prompt: Prompt = field(repr=False)
+
+
+class ProblemSource:
+    """Joins the plan of tasks, the stream of problems and the prompts; used on the event loop.
+
+    `start` must come before anything is drawn; `settled` is awaited before each problem is handed out.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        plan: TaskPlan,
+        pool: WorkerPool,
+        chat: ChatFormat,
+        metrics: MetricsRecorder,
+        *,
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.evaluation_set = EvaluationSet(
+            pool,
+            choose_eval_tasks(plan.tasks, config.num_eval_tasks),
+            task_params(plan.tasks, plan.available),
+            samples_per_task=config.num_eval_samples_per_task,
+            eval_seed=config.eval_seed,
+            deadline_s=config.eval_generation_deadline_s,
+        )
+        self.instance = 0
+        self._config = config
+        self._plan = plan
+        self._pool = pool
+        self._chat = chat
+        self._metrics = metrics
+        self._settled = settled
+        self._prompting = asyncio.Lock()
+        self._tasks: TaskStream | None = None
+        self._stream: ProblemStream | None = None
+        self._skipped_tasks: set[str] = set()
+
+    def start(self, instance: int = 0, state: Mapping[str, Any] | None = None) -> None:
+        """Begin to draw as `instance`, from what `state()` returned in an earlier run; only the first call counts."""
+        if self._stream is not None:
+            return
+        config, saved = self._config, state or {}
+        self.instance = instance
+        self._tasks = TaskStream(self._plan, config, instance=instance, group_size=config.group_size, state=saved)
+        self._stream = ProblemStream(
+            self._pool,
+            self._tasks.sampler,
+            depth=config.prefetch_problems,
+            deadline_s=config.generation_deadline_s,
+            quarantine_after=config.quarantine_after_failures,
+            avoid=self.evaluation_set.asks,
+            state=saved.get("stream"),
+        )
+        self._stream.start()
+
+    async def next(self, sampling: Sampling) -> RolloutItem:
+        """Return the next problem whose prompt fits; those that do not fit are skipped and counted.
+
+        Raises ConfigError when none of very many fits, GenerationError and WorkerError as the stream does.
+        """
+        assert self._stream is not None, "start() comes first"
+        least = self._config.min_completion_tokens
+        for _ in range(PROMPTS_TOO_LONG_LIMIT):
+            await self._settled()
+            # One at a time, each in a turn of the loop of its own: dozens may be asked for at once.
+            async with self._prompting:
+                problem = await self._stream.next()
+                prompt = await self.prompt(problem)
+                await asyncio.sleep(0)
+            if sampling.completion_budget(prompt) >= least:
+                logger.debug("next: %s", problem.spec)
+                return RolloutItem(problem, prompt)
+            self._skip(problem, sampling)
+        raise ConfigError(
+            f"no prompt of {PROMPTS_TOO_LONG_LIMIT} in a row fits into max_token_length={sampling.token_limit} "
+            f"with min_completion_tokens={least}; raise the one or lower the other"
+        )
+
+    def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
+        """Return the conversation that asks a problem's question."""
+        config = self._config
+        system = "\n\n".join(filter(None, [config.custom_thinking_prompt, config.system_prompt]))
+        return build_messages(system, problem.question)
+
+    async def prompt(self, problem: Problem) -> Prompt:
+        """Build a problem's prompt, in a thread where the question is long."""
+        if len(problem.question) > LONG_QUESTION:
+            return await asyncio.to_thread(self._chat.prompt, self.messages(problem))
+        return self._chat.prompt(self.messages(problem))
+
+    def done(self, problem: Problem) -> None:
+        """End a problem: it is scored, or was given up."""
+        if self._stream is not None:
+            self._stream.done(problem)
+
+    def observe(self, group: Group) -> None:
+        """Let the sampler learn from a scored group."""
+        if self._tasks is not None:
+            self._tasks.observe(group)
+
+    @property
+    def stats(self) -> StreamStats | None:
+        return None if self._stream is None else self._stream.stats
+
+    @property
+    def in_flight(self) -> int:
+        """How many problems were handed out and are not done."""
+        return 0 if self._stream is None else self._stream.in_flight
+
+    def report(self) -> Mapping[str, TaskReport]:
+        return {} if self._tasks is None else self._tasks.report()
+
+    def state(self) -> dict[str, Any]:
+        """Return what decides the next problem, as JSON; `start` takes it."""
+        assert self._stream is not None and self._tasks is not None, "start() comes first"
+        return {"instance": self.instance, "stream": self._stream.state(), **self._tasks.state()}
+
+    async def close(self) -> None:
+        """Stop generating; what was drawn goes on to be part of `state()`."""
+        if self._stream is not None:
+            await self._stream.close()
+        await self.evaluation_set.close()
+
+    def _skip(self, problem: Problem, sampling: Sampling) -> None:
+        self._metrics.record_dropped(DropReason.PROMPT_TOO_LONG)
+        self.done(problem)
+        if problem.task not in self._skipped_tasks:
+            self._skipped_tasks.add(problem.task)
+            logger.warning(
+                "problems of %s are skipped when their prompts leave too few of %d tokens; raise max_token_length to "
+                "train on them",
+                problem.task,
+                sampling.token_limit,
+            )

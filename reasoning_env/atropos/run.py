@@ -1,0 +1,226 @@
+"""What a run of the environment is made of beside BaseEnv's own state, from its construction to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..checkpoints.keeper import Resumed
+from ..dumps.writer import RolloutDumper
+from ..metrics import MetricsRecorder, task_metrics
+from ..prompting import ChatFormat
+from ..records import DropReason, Sampling, Split, Timeouts
+from .backend import Backend, start_backend
+from .checkpoint import Checkpointer
+from .config import RunMode, run_api_entry
+from .dump_gate import DumpGate
+from .inference import InferenceClient
+from .run_api import DeliveryQueue, RunApiSession
+from .server_checks import check_servers
+
+logger = logging.getLogger(__name__)
+
+OUTAGE_LIMIT_S = 30.0
+"""How long a server may be gone outside `serve`, where no setting says otherwise."""
+LEAST_DRAIN_S = 3.0
+"""How long groups on their way to run-api get in any case when the environment ends."""
+FREEZE_TIMEOUT_S = 1.0
+
+
+class Run:
+    """The collaborators of one environment; `start` brings up those that need the library.
+
+    `config` is the environment's, `manager` and `tokenizer` are BaseEnv's; `folder` is the front door's, in which a
+    checkout of the library may lie.
+    """
+
+    def __init__(self, config: Any, manager: Any, tokenizer: Any, folder: Path) -> None:
+        self.mode = RunMode.IMPORTED
+        self.uuid = str(uuid.uuid4())
+        self.metrics = MetricsRecorder()
+        self.chat = ChatFormat(tokenizer, config.tokenizer_name)
+        self.inference = InferenceClient(manager, self.chat, tokenizer)
+        self.dumper = _make_dumper(config, self.uuid, folder)
+        self.session = RunApiSession(config.rollout_server_url, run_api_entry(config))
+        gate = DumpGate(self.dumper)
+        self.queue = DeliveryQueue(
+            self.session,
+            before_send=gate.wait,
+            on_drop=lambda: self.metrics.record_dropped(DropReason.UNDELIVERED),
+        )
+        self.checkpointer: Checkpointer | None = None
+        self._config = config
+        self._manager = manager
+        self._folder = folder
+        self._gate = gate
+        self._backend: Backend | None = None
+        self._background: list[asyncio.Task[None]] = []
+
+    @property
+    def backend(self) -> Backend:
+        """Raises RuntimeError before `start`."""
+        if self._backend is None:
+            raise RuntimeError("setup() comes first")
+        return self._backend
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """Process ids of the workers that are alive."""
+        return () if self._backend is None else self._backend.pool.worker_pids
+
+    def timeouts(self) -> Timeouts:
+        config = self._config
+        return Timeouts(
+            reply_s=config.worker_timeout if config.worker_timeout > 0 else None,
+            outage_s=config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S),
+        )
+
+    def sampling(self, split: Split, trainer_limit: int) -> Sampling:
+        """Return how to sample; `trainer_limit` counts where it is positive.
+
+        Prompt and completion stay below both limits: BaseEnv drops a group of which one member reaches the trainer's.
+        """
+        config, training = self._config, split is Split.TRAIN
+        own_limit = config.max_token_length
+        return Sampling(
+            temperature=config.temperature if training else config.eval_temperature,
+            top_p=config.top_p if training else config.eval_top_p,
+            token_limit=min(own_limit, trainer_limit) if trainer_limit > 0 else own_limit,
+            split=split.value,
+        )
+
+    async def start(self, *, probe: bool, collect_state: Callable[[], Mapping[str, Any]]) -> None:
+        """Start the workers and, with `probe`, make sure that an inference server answers.
+
+        `collect_state` gives what a checkpoint holds beside the source's state and ours. Raises ConfigError,
+        ServerError or WorkerError, each with its remedy; no process is left then.
+        """
+        backend = await start_backend(
+            self._config, self._folder, self.chat, self.inference, self.metrics, self.dumper, self._gate.wait
+        )
+        try:
+            if self.dumper is not None:
+                await asyncio.to_thread(self.dumper.start)
+            if probe:
+                await check_servers(self._manager.servers, self.inference.mode, self.timeouts().outage_s)
+        except BaseException:
+            await backend.close()
+            raise
+        self._backend = backend
+        self.checkpointer = Checkpointer(backend.keeper, self.queue, lambda: {**self._state(), **collect_state()})
+        self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+
+    def resume(self, resumed: Resumed) -> None:
+        """Go on from a checkpoint, before anything is drawn or sent."""
+        state = resumed.state
+        self.metrics.restore(state["metrics"])
+        if self.dumper is not None and state["dumps"] is not None:
+            self.dumper.resume(state["dumps"])
+        self.backend.source.start(self.backend.keeper.number or 0, state)
+        self.queue.restore(resumed.undelivered, resumed.next_number)
+
+    def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
+        """Begin to draw problems, to deliver groups and to save the state; run-api must know the environment."""
+        keeper = self.backend.keeper
+        # Each environment at one run-api has a number of its own, and with it a stream of its own.
+        self.backend.source.start(env_id if keeper.number is None else keeper.number)
+        self.queue.start()
+        if self.checkpointer is not None and keeper.folder is not None:
+            saving = self.checkpointer.save_regularly(lambda: (step(), (self.progress_line(), self.queue.stats)))
+            self._background.append(asyncio.create_task(saving))
+
+    def report(self) -> dict[str, float]:
+        """Return the metrics of the interval that this ends; none before `start`."""
+        if self._backend is None:
+            return {}
+        pool, source = self._backend.pool, self._backend.source
+        metrics = self.metrics.report(source.stats, pool.stats, pool.queued_jobs, **self._stats())
+        return metrics | task_metrics(source.report())
+
+    def progress_line(self) -> str:
+        stream = None if self._backend is None else self._backend.source.stats
+        return self.metrics.progress_line(stream, **self._stats())
+
+    async def stop_background(self) -> None:
+        """Stop what runs beside the groups, and log how far the run has come."""
+        if self._background:
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
+            self._background.clear()
+            logger.info("%s", self.progress_line())
+
+    async def stop_sending(self, deadline: float) -> None:
+        """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
+        await self.queue.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
+        await self.queue.close()
+        waiting = self.queue.stats.waiting
+        folder = None if self._backend is None else self._backend.keeper.folder
+        if waiting and folder is not None:
+            logger.info("%d scored groups could not be delivered; they are kept in %s", waiting, folder)
+        elif waiting:
+            logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
+
+    def save(self, step: int) -> None:
+        """Save the state under a step, where there is a folder for it; a thread writes."""
+        if self.checkpointer is not None:
+            self.checkpointer.save(step)
+
+    async def save_last(self, step: int) -> None:
+        """Save the state at the end, and let go of its folder."""
+        if self._backend is None or self.checkpointer is None:
+            return
+        in_flight = self._backend.source.in_flight
+        if in_flight and self._backend.keeper.folder is not None:
+            logger.info("%d problems are put back; a resumed run serves them first", in_flight)
+        self.checkpointer.save(step, latest=True)
+        await asyncio.to_thread(self._backend.keeper.close)
+
+    async def stop_generating(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()
+
+    def freeze(self, jsonl_writer: Any) -> None:
+        """Let nothing be written half when the process ends at once."""
+        for writer in filter(None, [self.dumper, jsonl_writer]):
+            writer.freeze(FREEZE_TIMEOUT_S)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            **self.backend.source.state(),
+            "metrics": self.metrics.state(),
+            "dumps": None if self.dumper is None else self.dumper.state(),
+        }
+
+    def _stats(self) -> dict[str, Any]:
+        return {
+            "dumps": None if self.dumper is None else self.dumper.stats(),
+            "delivery": self.queue.stats if self.mode is RunMode.SERVE else None,
+        }
+
+    async def _log_progress(self) -> None:
+        last = ""
+        while True:
+            await asyncio.sleep(self._config.progress_interval_s)
+            line = self.progress_line()
+            if line != last:
+                logger.info("%s", line)
+            last = line
+
+
+def _make_dumper(config: Any, run_uuid: str, folder: Path) -> RolloutDumper | None:
+    if not config.dump_rollouts and not config.dump_failed_rollouts:
+        return None
+    return RolloutDumper(
+        Path(config.data_dumps_dir) if config.data_dumps_dir else folder / "data_dumps",
+        run_uuid,
+        dump_passed=config.dump_rollouts,
+        dump_failed=config.dump_failed_rollouts,
+        score_threshold=config.rollout_save_score_threshold,
+    )

@@ -1,0 +1,67 @@
+"""The loop of `serve`: BaseEnv's own, without the five seconds that it sleeps at its start.
+
+BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), and a subclass can override them.
+BaseEnv also cancels a worker that runs over `worker_timeout` and forgets its item; here a request for completions has
+that limit itself, and a problem stays in flight until its group is scored or dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import Any
+
+LOOP_PAUSE_S = 0.1
+
+
+async def serve(env: Any) -> None:
+    """Serve groups until the trainer has had `total_steps` batches."""
+    await env.setup()
+    await env.setup_wandb()
+    await env.register_env()
+    await env.get_server_info()
+    while True:
+        started = time.time()
+        if env.last_loop_time is not None:
+            env.mainloop_timings.append(max(0.0, started - env.last_loop_time))
+        env.last_loop_time = started
+        await env.get_status()
+        await env.env_step_checks()
+        if _is_over(env):
+            break
+        if _has_enough(env):
+            _put_back_workers(env)
+        elif len(env.workers) < env.max_num_workers:
+            await env.add_train_workers()
+        await asyncio.sleep(LOOP_PAUSE_S)
+    for worker in env.workers:
+        worker.cancel()
+
+
+def _is_over(env: Any) -> bool:
+    waiting_batches = env.status_dict["queue_size"] * env.config.group_size // env.config.batch_size
+    return bool(env.status_dict["current_step"] + waiting_batches > env.config.total_steps)
+
+
+def _has_enough(env: Any) -> bool:
+    """Tell whether run-api's queue holds all that may be off policy, this environment's share included."""
+    if env.derived_batch_size == -1:
+        return True
+    config, status = env.config, env.status_dict
+    limit = config.max_batches_offpolicy * config.batch_size
+    if limit <= 0 or status["queue_size"] * config.group_size < limit:
+        return False
+    if config.min_batch_allocation is None:
+        return True
+    largest = status["max_group_size"]
+    own_share = math.ceil(config.min_batch_allocation * limit / largest) * (largest // config.group_size)
+    return bool(status["self_queue_size"] >= own_share)
+
+
+def _put_back_workers(env: Any) -> None:
+    env.backlog.extend(running["item"] for running in env.running_items.values())
+    for worker in env.workers:
+        worker.cancel()
+    env.running_items = {}
+    env.workers = set()

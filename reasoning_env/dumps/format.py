@@ -1,0 +1,127 @@
+"""The format of dumps: the names of the files, and a group as one line of strict JSON.
+
+**Files.** A file has its final name from its first line on. The name carries the uuid of the run, and only the process
+that created a file appends to it, so any number of processes may share a folder.
+
+**Lines.** The text is ASCII: everything else is escaped, so no text of a model can end a line early or break the
+encoding, and a lone surrogate reads back as itself. The one exception is JSON's own: a high surrogate right before a
+low one reads back as the single character that the two stand for.
+
+**Torn lines.** A line is whole when its newline is there. A process that is killed while it writes, or a power failure,
+can leave the last line of a file torn: without its newline, or with zero bytes in it. A torn line never holds a group
+that was reported as being on disk, because those were synced before. A reader skips a torn last line with a warning,
+`recover` cuts it off, and no writer appends behind it: a run that goes on begins a new file. A writer whose write fails
+cuts its own file back to the last whole line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..records import Group, Problem, Rollout
+
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+@dataclass(frozen=True)
+class DumpKind:
+    """One of the two kinds of dumps: how its files are named, and how many groups each of them holds."""
+
+    prefix: str
+    groups_per_file: int
+
+    def path(self, folder: Path, run_uuid: str, number: int) -> Path:
+        return folder / f"{self.prefix}_{run_uuid}_{number:04d}.jsonl"
+
+
+PASSED = DumpKind("reasoning_gym_environment_rollouts", 100)
+FAILED = DumpKind("reasoning_gym_environment_FAILED_rollouts", 50)
+
+_NAME = re.compile(rf"(?:{PASSED.prefix}|{FAILED.prefix})_.+_\d{{4,}}\.jsonl", re.DOTALL)
+
+
+def is_dump(path: Path) -> bool:
+    """Whether the path is named like a file of dumps that a writer appends to."""
+    return _NAME.fullmatch(path.name) is not None
+
+
+def is_torn(line: bytes) -> bool:
+    """Whether the last line of a file was not written to its end."""
+    if line.endswith(b"\n") and b"\0" not in line:
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def encode_group(group: Group) -> bytes:
+    """The group's line, newline included.
+
+    Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
+    Raises ValueError when `metadata_json` is not JSON.
+    """
+    # One call of the encoder holds the interpreter's lock until it is done. A call for each rollout lets the event loop
+    # in between; one for a group of long completions would stall it for tens of milliseconds.
+    prompt = "".join(
+        _json({"role": message["role"], "content": message["content"]}) + ", " for message in group.messages
+    )
+    rollouts = ", ".join([_rollout(prompt, rollout) for rollout in group.rollouts])
+    item_id, rest = _json(group.problem.task), _json(_facts(group.problem))
+    return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
+
+
+def _rollout(prompt: str, rollout: Rollout) -> str:
+    """One rollout as JSON; `prompt` is that of the messages before the completion, each with its comma."""
+    verdict = rollout.verdict
+    # A call of the encoder for a text costs a tenth of one for a mapping, and there are many rollouts.
+    return (
+        f'{{"conversation": [{prompt}{{"role": "assistant", "content": {_json(rollout.text)}}}], '
+        f'"score": {_number(rollout.score)}, '
+        f'"reason": {_json(verdict.reason.value) if verdict else "null"}, '
+        f'"answer": {"null" if verdict is None or verdict.answer is None else _json(verdict.answer)}, '
+        f'"finish_reason": {_json(rollout.finish_reason)}, '
+        f'"verifier_score": {_number(verdict.score) if verdict else "null"}}}'
+    )
+
+
+def _number(value: float) -> str:
+    return float.__repr__(value) if type(value) is float and math.isfinite(value) else _json(value)
+
+
+def _facts(problem: Problem) -> dict[str, Any]:
+    return {
+        "seed": problem.spec.seed,
+        "index": problem.spec.index,
+        "split": problem.spec.split.value,
+        "params": problem.params,
+        "level": problem.level,
+        "expected_answer": problem.answer,
+        "metadata": json.loads(problem.metadata_json),
+    }
+
+
+def _json(value: Any) -> str:
+    try:
+        return _encode(value)
+    except (TypeError, ValueError):
+        # Rare, so only a value that needs it pays for the slow walk over everything in it.
+        return _encode(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """The value with everything that JSON cannot hold replaced by its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)

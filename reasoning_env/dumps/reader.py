@@ -1,0 +1,146 @@
+"""Reading dumps back, one group at a time, so that memory does not grow with the files.
+
+Only `item_id`, `rollouts`, `conversation` and `score` have to be there; everything else is None or empty where a file
+lacks it, and keys that this version does not know are ignored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BufferedReader
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
+
+from ..errors import ReasoningEnvError
+from .format import is_torn
+
+logger = logging.getLogger(__name__)
+
+
+class DumpFormatError(ReasoningEnvError):
+    """A line that is no group: names the file and the line, counted from 1."""
+
+    def __init__(self, path: Path, line: int, problem: str) -> None:
+        super().__init__(f"{path}, line {line}: {problem}; mend the file, or read with strict=False to skip the damage")
+        self.path = path
+        self.line = line
+
+
+def _message(message: Any) -> dict[str, Any]:
+    try:
+        return {key: message[key] for key in ("role", "content")}
+    except (KeyError, TypeError) as error:
+        raise ValueError("a message is an object with `role` and `content`") from error
+
+
+# A JSON true is no number, and a number in quotes is none either.
+_Int = Annotated[int, Strict()]
+_Float = Annotated[float, Strict()]
+
+
+@dataclass(frozen=True)
+class DumpedRollout:
+    """One rollout as it was dumped.
+
+    `conversation` holds messages with `role` and `content`, the completion last. `score` is the reward that was sent,
+    `verifier_score` the one before the length penalty.
+    """
+
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
+
+    conversation: tuple[Annotated[Mapping[str, str], BeforeValidator(_message)], ...] = field(repr=False)
+    score: _Float
+    reason: str | None = None
+    answer: str | None = None
+    finish_reason: str | None = None
+    verifier_score: _Float | None = None
+
+
+@dataclass(frozen=True)
+class DumpedGroup:
+    """One line of a dump; `item_id` is the task's name."""
+
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
+
+    item_id: str
+    rollouts: tuple[DumpedRollout, ...]
+    seed: _Int | None = None
+    index: _Int | None = None
+    split: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    level: _Float | None = None
+    expected_answer: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        return tuple(rollout.score for rollout in self.rollouts)
+
+
+_GROUP = TypeAdapter(DumpedGroup)
+
+
+def read_groups(path: Path | str, *, strict: bool = True) -> Iterator[DumpedGroup]:
+    """The groups of a file, or of every `.jsonl` and `.jsonl.gz` file of a folder in the order of their names.
+
+    Blank lines are passed over, and a torn last line is skipped with a warning. Raises OSError when the path cannot be
+    read, and DumpFormatError at any other malformed line; with `strict=False` such a line is skipped with a warning,
+    as is the rest of a damaged `.gz` file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
+    else:
+        path.stat()  # raises here, at the call, rather than at the first group
+        files = [path]
+    return chain.from_iterable(_read_file(file, strict) for file in files)
+
+
+def _read_file(path: Path, strict: bool) -> Iterator[DumpedGroup]:
+    number = 0
+    try:
+        with _open(path) as lines:
+            for number, line in enumerate(lines, 1):
+                if line.isspace():
+                    continue
+                try:
+                    # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
+                    group = _GROUP.validate_python(json.loads(line.decode("utf-8")))
+                except (ValueError, RecursionError) as error:
+                    if is_torn(line) and not lines.peek(1):
+                        logger.warning("skipped: the last line of %s is torn; `recover` cuts it off", path)
+                    else:
+                        _report(DumpFormatError(path, number, _describe(error)), strict)
+                else:
+                    yield group
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        _report(DumpFormatError(path, number + 1, f"damaged gzip data ({error})"), strict)
+
+
+def _open(path: Path) -> BufferedReader | gzip.GzipFile:
+    # Bytes, because text mode would also end lines at a lone carriage return.
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _report(error: DumpFormatError, strict: bool) -> None:
+    if strict:
+        raise error
+    logger.warning("skipped: %s", error)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
+    if isinstance(error, json.JSONDecodeError):
+        # The decoder's own text speaks of a line 1, which would stand beside the line in the file.
+        return f"not JSON ({error.msg} at character {error.pos} of {len(error.doc)})"
+    return str(error)

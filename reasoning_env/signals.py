@@ -1,0 +1,67 @@
+"""Turn Ctrl-C and SIGTERM into an orderly end of the running coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from .errors import ReasoningEnvError
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+T = TypeVar("T")
+
+
+class Interrupted(ReasoningEnvError):
+    """The run was stopped by a signal, after everything that it had accepted was written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.exit_code = 128 + number
+
+
+async def run_until_signal(
+    work: Callable[[], Awaitable[T]],
+    close: Callable[[], Awaitable[None]],
+    before_exit: Callable[[], None] = lambda: None,
+) -> T:
+    """Run `work`, and `close` after it however it ended; raises Interrupted when a signal ended it.
+
+    A second signal ends the process at once, after `before_exit`, which must be quick.
+
+    Where signals cannot be handled (no main thread, no POSIX) the caller's own handling stays as it is.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work())
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        if received:
+            try:
+                before_exit()
+            finally:
+                os._exit(128 + number)
+        received.append(number)
+        task.cancel()
+
+    handled = []
+    for number in SIGNALS:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop, number)
+            handled.append(number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise Interrupted(received[0]) from None
+        raise
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await close()
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,129 @@
+"""Atropos' own run-api in the process of the tests, behind an HTTP server with faults that a test can switch on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import httpx
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from atroposlib.api.server import app as atropos_app
+from starlette.datastructures import State
+
+TRAINER = {
+    "wandb_group": "group",
+    "wandb_project": "project",
+    "batch_size": 32,
+    "max_token_len": 4096,
+    "checkpoint_dir": "",
+    "save_checkpoint_interval": -1,
+    "starting_step": 0,
+    "num_steps": 100,
+}
+
+
+class ServedRunApi:
+    """One run-api, which keeps its port; `async with` starts it, with a trainer and without environments.
+
+    `faults` maps a path to what happens to its requests: a status to answer with, a text to answer with in place of
+    run-api's own reply, "cut" to take the request and close the connection without an answer, or "drop" to close it
+    without taking anything. `requests` holds all that came, as path and parsed body.
+    """
+
+    def __init__(self) -> None:
+        self.faults: dict[str, int | str] = {}
+        self.requests: list[tuple[str, Any]] = []
+        self._port: int | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """What lies in run-api's queue."""
+        return [
+            {name: value for name, value in group.items() if value is not None}
+            for group in getattr(atropos_app.state, "queue", [])
+        ]
+
+    @property
+    def environments(self) -> list[dict[str, Any]]:
+        """Its entries, by their numbers."""
+        return list(getattr(atropos_app.state, "envs", []))
+
+    @property
+    def connected(self) -> list[int]:
+        """The numbers of entries that have not been disconnected."""
+        return [entry["registered_id"] for entry in self.environments if entry["connected"]]
+
+    def count(self, path: str) -> int:
+        """How many requests to this path came."""
+        return sum(asked == path for asked, _ in self.requests)
+
+    async def __aenter__(self) -> ServedRunApi:
+        await self.restart()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def restart(self) -> None:
+        """Come back as another process would, on the same port, with a trainer that has registered."""
+        await self.stop()
+        atropos_app.state = State()
+        await self.train()
+        await self.start()
+
+    async def start(self) -> None:
+        """Listen again, with all that it knew."""
+        app = web.Application(client_max_size=2**30)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._server = TestServer(app, host="127.0.0.1", port=self._port)
+        # aiohttp would unpack the first of several gzip members only.
+        await self._server.start_server(access_log=None, auto_decompress=False)
+        self._port = self._server.port
+
+    async def stop(self) -> None:
+        """Refuse connections."""
+        if self._port is not None:
+            await self._server.close()
+
+    async def reset(self) -> None:
+        """Forget the trainer, the environments and the groups."""
+        await self.call("GET", "/reset_data")
+
+    async def train(self, **fields: Any) -> None:
+        """Register a trainer and ask for a batch, which lets environments register."""
+        await self.call("POST", "/register", {**TRAINER, **fields})
+        await self.call("GET", "/batch")
+
+    async def call(self, method: str, path: str, body: Any = None) -> None:
+        """Do what somebody else asks run-api for."""
+        await self._pass_on(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        plain = gzip.decompress(body) if "Content-Encoding" in request.headers else body
+        self.requests.append((request.path, json.loads(plain or b"null")))
+        fault = self.faults.get(request.path)
+        if isinstance(fault, int):
+            return web.Response(status=fault, body=b"\xff broken")
+        if fault not in (None, "cut", "drop"):
+            return web.Response(text=fault)
+        response = web.Response()
+        if fault != "drop":
+            taken = await self._pass_on(request.method, request.path, body, request.headers)
+            response = web.Response(status=taken.status_code, body=taken.content)
+        if fault is not None:
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    async def _pass_on(self, method: str, path: str, body: bytes, headers: Any) -> httpx.Response:
+        kept = {name: headers[name] for name in ("Content-Type", "Content-Encoding") if name in headers}
+        transport = httpx.ASGITransport(atropos_app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://run-api") as client:
+            return await client.request(method, path, content=body, headers=kept)

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.atropos.run_api import DeliveryQueue, RunApiSession
+from reasoning_env.atropos.run_api import queue as queue_module
+from reasoning_env.records import DeliveryStats
+
+from .conftest import ENTRY, WAIT_S, said, until
+from .served import ServedRunApi
+
+SEND_PATHS = ("/scored_data", "/scored_data_list")
+
+
+def group(number: int) -> dict[str, Any]:
+    return {"tokens": [[number, 2, 3]], "masks": [[-100, 2, 3]], "scores": [0.5], "messages": None}
+
+
+def numbers(api: ServedRunApi) -> list[int]:
+    return [group["tokens"][0][0] for group in api.groups]
+
+
+@pytest.fixture(autouse=True)
+def short_intervals(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_module, "SEND_INTERVAL_S", 0.001)
+    monkeypatch.setattr(queue_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(queue_module, "MAX_RETRY_S", 0.05)
+
+
+Make = Callable[..., DeliveryQueue]
+
+
+@pytest.fixture
+async def make(api: ServedRunApi) -> AsyncIterator[Make]:
+    """Makes queues that may be started, and closes them at the end."""
+    made: list[DeliveryQueue] = []
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+
+    async def before_send() -> None:
+        pass
+
+    def make_one(**options: Any) -> DeliveryQueue:
+        made.append(DeliveryQueue(session, **{"before_send": before_send, "on_drop": lambda: None, **options}))
+        return made[-1]
+
+    yield make_one
+    for queue in made:
+        await queue.close()
+
+
+async def put_all(queue: DeliveryQueue, *groups: dict[str, Any]) -> None:
+    """Put groups and wait until they are delivered or dropped."""
+    await asyncio.wait([asyncio.ensure_future(queue.put(group)) for group in groups], timeout=WAIT_S)
+    assert not queue.stats.waiting
+
+
+async def test_groups_arrive_whole_in_order_and_in_the_environments_name(api: ServedRunApi, make: Make) -> None:
+    await RunApiSession(api.url, ENTRY).register()
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    queue = make()
+    queue._session = session
+    queue.start()
+    await put_all(queue, *map(group, range(100)))
+    expected = [{**group(number), "env_id": 2} for number in range(100)]
+    assert [{**sent, "messages": None} for sent in api.groups] == expected
+    assert queue.stats == DeliveryStats(delivered=100, waiting=0, dropped=0, repeated=0)
+
+
+async def test_run_api_is_asked_nothing_while_nothing_waits(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    queue.start()
+    await put_all(queue, group(1))
+    asked = len(api.requests)
+    await asyncio.sleep(0.1)
+    assert len(api.requests) == asked
+
+
+async def test_nothing_is_sent_before_the_start(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    queue.put(group(1))
+    await queue.drain(0.05)
+    assert api.count("/scored_data") == 0
+    queue.start()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_nothing_is_sent_before_what_comes_first_is_done(api: ServedRunApi, make: Make) -> None:
+    """What was put meanwhile is not covered by it, and waits for the next time."""
+    gates: list[asyncio.Event] = []
+
+    async def before_send() -> None:
+        gates.append(asyncio.Event())
+        await gates[-1].wait()
+
+    queue = make(before_send=before_send)
+    queue.start()
+    queue.put(group(1))
+    await until(lambda: len(gates) == 1)
+    queue.put(group(2))
+    assert api.groups == []
+    gates[0].set()
+    await until(lambda: len(gates) == 2)
+    assert numbers(api) == [1]
+    gates[1].set()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == [1, 2]
+
+
+async def test_groups_wait_for_a_run_api_that_is_away(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = make()
+    queue.start()
+    await api.stop()
+    for number in range(50):
+        queue.put(group(number))
+    await until(lambda: said(caplog, "WARNING"))
+    await api.start()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == list(range(50))
+    assert len(said(caplog, "WARNING", "ERROR")) == 1
+    assert queue.stats == DeliveryStats(delivered=50, waiting=0, dropped=0, repeated=0)
+
+
+async def test_groups_wait_for_a_trainer_after_a_reset(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    queue.start()
+    await put_all(queue, group(1))
+    await api.reset()
+    queue.put(group(2))
+    asked = api.count("/info")
+    await until(lambda: api.count("/info") > asked + 2)
+    assert api.groups == []
+    await api.train()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == [2]
+    assert api.count("/reset_data") == 0
+
+
+@pytest.mark.parametrize("fault", [503, 404, "<html>back soon</html>"])
+async def test_groups_wait_while_something_else_answers(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture, fault: int | str
+) -> None:
+    api.faults = dict.fromkeys(SEND_PATHS, fault)
+    queue = make()
+    queue.start()
+    for number in range(20):
+        queue.put(group(number))
+    with caplog.at_level(logging.INFO):
+        await until(lambda: api.count("/scored_data") + api.count("/scored_data_list") > 2)
+        assert queue.stats.waiting == 20
+        api.faults = {}
+        await queue.drain(WAIT_S)
+    assert numbers(api) == list(range(20))
+    assert len(said(caplog, "WARNING", "INFO")) == 2
+
+
+@pytest.mark.parametrize(("fault", "arrives"), [("cut", True), ("drop", False)])
+async def test_groups_whose_connection_broke_are_sent_again_and_counted(
+    api: ServedRunApi, make: Make, fault: str, arrives: bool
+) -> None:
+    queue = make()
+    queue.start()
+    await put_all(queue, group(1))
+    api.faults = {"/scored_data": fault}
+    queue.put(group(2))
+    await until(lambda: queue.stats.repeated >= 2)
+    api.faults = {}
+    await queue.drain(WAIT_S)
+    sent_again = queue.stats.repeated
+    assert numbers(api) == [1, 2, *[2] * (sent_again if arrives else 0)]
+    assert queue.stats == DeliveryStats(delivered=2, waiting=0, dropped=0, repeated=sent_again)
+
+
+async def test_a_refused_group_is_dropped_alone_and_named(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    dropped: list[None] = []
+    queue = make(on_drop=lambda: dropped.append(None))
+    groups = list(map(group, range(6)))
+    groups[3]["scores"] = ["high"]
+    for one in groups:
+        queue.put(one)
+    queue.start()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == [0, 1, 2, 4, 5]
+    assert (queue.stats.dropped, len(dropped)) == (1, 1)
+    (warning,) = said(caplog, "WARNING", "ERROR")
+    assert "status 422" in warning
+    assert [api.count(path) for path in SEND_PATHS] == [6, 1]
+    for number in range(6, 9):
+        queue.put(group(number))
+    await queue.drain(WAIT_S)
+    assert api.count("/scored_data_list") == 2
+
+
+async def test_a_group_that_is_no_json_is_dropped_alone(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    queue.start()
+    await put_all(queue, group(1), {**group(2), "messages": object()}, group(3))
+    assert numbers(api) == [1, 3]
+    assert queue.stats.dropped == 1
+
+
+async def test_beyond_the_limit_groups_are_dropped_and_counted(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = make(max_bytes=1)
+    queue.put(group(1))
+    await until(lambda: queue._bytes)
+    for number in range(5):
+        assert queue.put(group(number)).done()
+    assert queue.stats == DeliveryStats(delivered=0, waiting=1, dropped=5, repeated=0)
+    assert len(said(caplog, "WARNING")) == 1
+    queue.start()
+    await queue.drain(WAIT_S)
+    await put_all(queue, group(9))
+    assert numbers(api) == [1, 9]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("BATCH_GROUPS", 2), ("BATCH_BYTES", 200)])
+async def test_requests_are_limited_in_groups_and_bytes(
+    api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    queue = make()
+    for number in range(5):
+        queue.put(group(number))
+    assert all(50 < len(body.result()) < 100 for _, body in queue.waiting())
+    monkeypatch.setattr(queue_module, limit, value)
+    queue.start()
+    await queue.drain(WAIT_S)
+    assert [api.count(path) for path in SEND_PATHS] == [1, 2]
+    assert numbers(api) == list(range(5))
+
+
+async def test_what_waits_goes_on_in_the_next_run_with_its_number(api: ServedRunApi, make: Make) -> None:
+    first = make()
+    for number in range(1, 6):
+        first.put(group(number))
+    assert first.delivered_up_to == 0
+    saved = [(number, body.result()) for number, body in first.waiting()]
+    await first.close()
+    second = make()
+    second.restore(saved[2:], next_number=6)
+    assert second.delivered_up_to == 2
+    second.put(group(6))
+    assert [number for number, _ in second.waiting()] == [3, 4, 5, 6]
+    second.start()
+    await second.drain(WAIT_S)
+    assert numbers(api) == [3, 4, 5, 6]
+    assert second.delivered_up_to == 6
+    assert second.stats == DeliveryStats(delivered=4, waiting=0, dropped=0, repeated=3)
+
+
+async def test_whoever_waits_for_a_group_may_be_cancelled(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    waiting = asyncio.ensure_future(queue.put(group(1)))
+    waiting.cancel()
+    queue.start()
+    await queue.drain(WAIT_S)
+    assert numbers(api) == [1]
+
+
+async def test_a_failure_before_sending_is_survived(
+    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [RuntimeError("the disk is gone")]
+
+    async def before_send() -> None:
+        if failures:
+            raise failures.pop()
+
+    queue = make(before_send=before_send)
+    queue.start()
+    await put_all(queue, group(1))
+    assert numbers(api) == [1]
+    assert len(said(caplog, "ERROR")) == 1
+
+
+async def test_closing_twice_is_allowed(make: Make) -> None:
+    queue = make()
+    queue.start()
+    await queue.close()
+    await queue.close()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
+    max_leaves=8,
+)
+
+
+GROUPS = st.dictionaries(st.text(), JSON | st.lists(JSON, max_size=4), min_size=1, max_size=4)
+
+
+@given(st.lists(GROUPS, min_size=1, max_size=2))
+def test_groups_read_back_unchanged_from_a_request(groups: list[dict[str, Any]]) -> None:
+    body = queue_module._join([queue_module._encode(group) for group in groups], 7)
+    read = json.loads(gzip.decompress(body))
+    assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]

@@ -1,0 +1,416 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, State
+from reasoning_env.atropos.run_api import session as session_module
+from reasoning_env.errors import ServerError
+
+from .conftest import ENTRY, WAIT_S, said, until
+from .served import ServedRunApi
+
+
+@pytest.fixture
+async def session(api: ServedRunApi) -> RunApiSession:
+    """A session that has registered with the number 0."""
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    return session
+
+
+async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
+    """Wait until so many more requests have come."""
+    asked = api.count(path)
+    await until(lambda: api.count(path) >= asked + times)
+
+
+async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
+    for _ in range(count):
+        await api.call("POST", "/register-env", {**ENTRY, **fields})
+
+
+async def in_time(waiting: asyncio.Task[Any]) -> Any:
+    return await asyncio.wait_for(waiting, WAIT_S)
+
+
+# ---------------------------------------------------------------------------- waiting
+
+
+async def test_a_registration_waits_for_a_trainer_and_says_so_once(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.reset()
+    registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
+    await until_asked(api, "/info")
+    await api.train(starting_step=7)
+    registration = await in_time(registering)
+    assert (registration.env_id, registration.wandb_name, registration.starting_step) == (0, "reasoning_gym_0", 7)
+    assert len(said(caplog, "WARNING")) == 1
+
+
+async def test_the_account_at_wandb_waits_for_the_trainer(api: ServedRunApi) -> None:
+    await api.reset()
+    asking = asyncio.create_task(RunApiSession(api.url, ENTRY).wandb_group_and_project())
+    await until_asked(api, "/wandb_info")
+    await api.train()
+    assert await in_time(asking) == ("group", "project")
+
+
+async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.stop()
+    with caplog.at_level(logging.INFO):
+        asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
+        await until(lambda: said(caplog, "WARNING"))
+        await api.start()
+        assert (await in_time(asking))["batch_size"] == 32
+    begin, end = said(caplog, "WARNING", "INFO")
+    assert api.url in begin
+    assert api.url in end
+
+
+@pytest.mark.parametrize("fault", [502, "cut"])
+async def test_a_question_is_asked_again_after_a_fault(api: ServedRunApi, fault: int | str) -> None:
+    api.faults = {"/info": fault}
+    asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
+    await until_asked(api, "/info")
+    api.faults = {}
+    assert (await in_time(asking))["batch_size"] == 32
+
+
+async def test_a_run_api_that_does_not_reply_is_named(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "SLOW_S", 0.01)
+    writers: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        asking = asyncio.create_task(RunApiSession(f"http://127.0.0.1:{port}", ENTRY).info())
+        await until(lambda: said(caplog, "WARNING"))
+        asking.cancel()
+        await asyncio.wait([asking])
+        writers[0].close()
+        await writers[0].wait_closed()
+    assert "does not reply" in said(caplog, "WARNING")[0]
+
+
+async def test_a_run_api_that_replies_is_not_named(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[asyncio.TimerHandle] = []
+    loop = asyncio.get_running_loop()
+    call_later = loop.call_later
+    monkeypatch.setattr(loop, "call_later", lambda *how: timers.append(call_later(*how)) or timers[-1])
+    await session.info()
+    assert [timer.cancelled() for timer in timers if timer.when() - loop.time() > 1.0] == [True]
+
+
+@pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
+async def test_another_server_is_an_error_at_first_and_an_absence_later(api: ServedRunApi, fault: int | str) -> None:
+    session = RunApiSession(api.url, ENTRY)
+    api.faults = {"/info": fault}
+    with pytest.raises(ServerError, match="rollout_server_url"):
+        await session.info()
+    api.faults = {}
+    await session.info()
+    api.faults = {"/info": fault}
+    asking = asyncio.create_task(session.info())
+    await until_asked(api, "/info")
+    api.faults = {}
+    assert (await in_time(asking))["batch_size"] == 32
+
+
+async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
+    await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
+    await api.stop()
+    with pytest.raises(ServerError, match="start it with `run-api`"):
+        await RunApiSession(api.url, ENTRY).wait_until_there(0.05)
+
+
+# ---------------------------------------------------------------------------- whose number it is
+
+
+async def test_the_entry_is_registered_with_almost_its_weight(api: ServedRunApi, session: RunApiSession) -> None:
+    (entry,) = [body for path, body in api.requests if path == "/register-env"]
+    assert entry == {**ENTRY, "weight": pytest.approx(1.0, rel=2.5e-4)}
+
+
+async def test_a_number_that_is_known_is_kept(api: ServedRunApi, session: RunApiSession) -> None:
+    for _ in range(3):
+        assert (await session.status())["current_step"] == 0
+    assert api.count("/register-env") == 1
+
+
+async def test_after_a_reset_it_registers_again_when_a_trainer_has(api: ServedRunApi, session: RunApiSession) -> None:
+    before = session.registration
+    await api.reset()
+    asking = asyncio.create_task(session.status())
+    await until_asked(api, "/info")
+    assert (session.state, api.environments) == (State.UNCERTAIN, [])
+    await api.train(starting_step=7)
+    assert (await in_time(asking))["current_step"] == 7
+    assert session.registration is not before
+    assert (session.registration.starting_step, session.state) == (7, State.REGISTERED)
+
+
+async def test_after_an_absence_the_number_is_kept_where_run_api_lives_on(
+    api: ServedRunApi, session: RunApiSession
+) -> None:
+    before = session.registration
+    await register_others(api, 1)
+    for absences in (1, 2):
+        await api.stop()
+        asking = asyncio.create_task(session.status())
+        await until(lambda: session.state is State.UNCERTAIN)
+        await api.start()
+        await in_time(asking)
+        assert session.registration is before
+        assert api.connected == [0, 1]
+        assert len(api.environments) == 2 + absences
+
+
+@pytest.mark.parametrize("others", [0, 1, 3])
+async def test_after_a_restart_the_number_may_be_anothers_and_is_left_to_it(
+    api: ServedRunApi, session: RunApiSession, others: int
+) -> None:
+    await api.stop()
+    asking = asyncio.create_task(session.status())
+    await until(lambda: session.state is State.UNCERTAIN)
+    await api.restart()
+    await register_others(api, others)
+    api.faults = {}
+    await in_time(asking)
+    assert api.connected == list(range(others + 1))
+    assert api.environments[session.registration.env_id]["weight"] != 1.0
+
+
+async def test_a_number_is_kept_through_errors(api: ServedRunApi, session: RunApiSession) -> None:
+    await register_others(api, 2)
+    api.faults = {"/status-env": 500}
+    asking = asyncio.create_task(session.status())
+    await until(lambda: len(api.environments) > 4)
+    api.faults = {}
+    await in_time(asking)
+    assert (session.registration.env_id, api.connected) == (0, [0, 1, 2])
+
+
+@pytest.mark.parametrize("fault", ["cut", 502])
+async def test_run_api_may_have_been_restarted_when_requests_fail_for_long_enough(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch, fault: int | str
+) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(session_module, "time", clock)
+    for lasting_s, state in [(0.3, State.REGISTERED), (0.3, State.REGISTERED), (0.5, State.UNCERTAIN)]:
+        clock.now += 1000.0
+        api.faults = {"/info": fault}
+        asking = asyncio.create_task(session.info())
+        await until_asked(api, "/info")
+        clock.now += lasting_s
+        await until_asked(api, "/info")
+        api.faults = {}
+        await in_time(asking)
+        assert session.state is state
+
+
+async def test_run_api_may_have_been_restarted_while_a_reply_was_waited_for(
+    session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(session_module, "time", clock)
+
+    async def break_after_long(*_: Any) -> None:
+        clock.now += 1000.0
+        raise RunApiFault("the connection broke", maybe_taken=True)
+
+    monkeypatch.setattr(session._client, "ask", break_after_long)
+    with pytest.raises(RunApiFault):
+        await session.send("/scored_data", b"")
+    assert session.state is State.UNCERTAIN
+
+
+async def test_entries_whose_replies_were_lost_are_disconnected(api: ServedRunApi) -> None:
+    await register_others(api, 2)
+    api.faults = {"/register-env": "cut"}
+    session = RunApiSession(api.url, ENTRY)
+    registering = asyncio.create_task(session.register())
+    await until(lambda: len(api.environments) > 4)
+    api.faults = {}
+    registration = await in_time(registering)
+    assert api.connected == [0, 1, registration.env_id]
+
+
+async def test_entries_that_come_while_others_are_compared_do_not_matter(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share, asked = session._share, []
+
+    async def share_in_a_crowd(number: int) -> float | None:
+        asked.append(number)
+        if len(asked) <= 4:
+            await register_others(api, 1)
+        return await share(number)
+
+    monkeypatch.setattr(session, "_share", share_in_a_crowd)
+    session._doubt()
+    await in_time(asyncio.create_task(session.status()))
+    assert (session.registration.env_id, api.connected) == (0, [0, 2, 3, 4, 5])
+
+
+async def test_nothing_is_disconnected_after_an_absence_in_which_entries_were_compared(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare, disconnected_before = session._is_own, []
+
+    async def compare_through_an_absence(number: int, known: int) -> bool:
+        disconnected_before.append(api.count("/disconnect-env"))
+        if len(disconnected_before) == 1:
+            with pytest.raises(RunApiFault):
+                await api.stop()
+                await session.send("/scored_data", b"")
+            await api.start()
+        return await compare(number, known)
+
+    monkeypatch.setattr(session, "_is_own", compare_through_an_absence)
+    session._doubt()
+    await in_time(asyncio.create_task(session.status()))
+    assert disconnected_before[:2] == [0, 0]
+    assert (session.registration.env_id, api.connected) == (0, [0])
+
+
+async def test_what_cannot_be_told_from_anothers_is_never_disconnected(api: ServedRunApi) -> None:
+    await register_others(api, 1, weight=1000.0)  # beside it all shares are told as 1 %
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    await register_others(api, 1)
+    await api.stop()
+    asking = asyncio.create_task(session.status())
+    await until(lambda: session.state is State.UNCERTAIN)
+    await api.start()
+    await in_time(asking)
+    assert session.registration.env_id == 3
+    assert api.connected == [0, 1, 2, 3]
+
+
+async def test_a_step_that_went_back_shows_a_reset_that_nobody_saw(api: ServedRunApi) -> None:
+    await api.reset()
+    await api.train(starting_step=5)
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    await api.reset()
+    await api.train(starting_step=4)
+    await register_others(api, 1)
+    assert (await session.status())["current_step"] == 4
+    assert session.registration.env_id == 1
+
+
+async def test_a_state_that_is_never_told_is_asked_for_ever_less_often(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "MAX_PAUSE_S", 8.0)
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(delay: float) -> None:
+        pauses.append(delay)
+        await sleep(0)
+
+    session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
+    await session.register()
+    monkeypatch.setattr(asyncio, "sleep", note)
+    asking = asyncio.create_task(session.status())
+    while len(pauses) < 7:
+        await sleep(0.005)
+    asking.cancel()
+    assert pauses[:7] == [0.0, 1.0, 3.0, 7.0, 8.0, 8.0, 8.0]
+    assert "inference_weight" in said(caplog, "WARNING")[0]
+
+
+# ---------------------------------------------------------------------------- sending
+
+
+async def test_sending_is_clear_with_a_number_and_a_trainer(api: ServedRunApi, session: RunApiSession) -> None:
+    assert await session.clear_to_send() == 0
+
+
+@pytest.mark.parametrize("others_register", [False, True])
+async def test_sending_is_not_clear_without_a_trainer(
+    api: ServedRunApi, session: RunApiSession, others_register: bool
+) -> None:
+    """A trainer that asks for batches after a reset lets environments register before it has."""
+    await api.reset()
+    if others_register:
+        await api.call("GET", "/batch")
+        await register_others(api, 1)
+    waiting = asyncio.create_task(session.clear_to_send())
+    await until_asked(api, "/info")
+    assert not waiting.done()
+    await api.train()
+    assert await in_time(waiting) == 0
+    assert api.connected == [0]
+
+
+async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
+    await session.register()
+    waiting = asyncio.create_task(session.clear_to_send())
+    await until_asked(api, "/info")
+    assert not waiting.done()
+    assert "group of 33" in said(caplog, "WARNING")[0]
+    await api.reset()
+    await api.train(batch_size=33)
+    assert await in_time(waiting) == 0
+
+
+async def test_a_group_that_no_connection_could_carry_makes_the_number_uncertain(
+    api: ServedRunApi, session: RunApiSession
+) -> None:
+    await session.clear_to_send()
+    await api.stop()
+    with pytest.raises(RunApiFault):
+        await session.send("/scored_data", b"")
+    assert session.state is State.UNCERTAIN
+
+
+async def test_a_trainer_that_takes_nothing_is_named_once(
+    session: RunApiSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "TRAINER_PATIENCE_S", 0.0)
+    with caplog.at_level(logging.INFO):
+        for batch_waits in (True, True, False, False):
+            session.watch_trainer(batch_waits=batch_waits)
+    named, over = said(caplog, "INFO", "WARNING")
+    assert named.startswith("waiting for the trainer")
+    assert over.startswith("the trainer takes batches again")
+
+
+# ---------------------------------------------------------------------------- leaving
+
+
+async def test_leaving_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
+    for _ in range(2):
+        await session.leave()
+    assert (api.connected, api.count("/disconnect-env")) == ([], 1)
+
+
+async def test_leaving_disconnects_nothing_that_may_be_anothers(api: ServedRunApi, session: RunApiSession) -> None:
+    await api.stop()
+    with pytest.raises(RunApiFault):
+        await session.send("/scored_data", b"")
+    await api.start()
+    await session.leave()
+    assert api.connected == [0]
+
+
+async def test_leaving_a_run_api_that_is_gone_is_no_error(api: ServedRunApi, session: RunApiSession) -> None:
+    await api.stop()
+    await session.leave()
+    assert session.state is State.UNREGISTERED

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.checkpoints.files import (
+    LATEST,
+    PART,
+    Checkpoint,
+    CheckpointError,
+    find_checkpoint,
+    read_checkpoint,
+    step_file,
+    write_checkpoint,
+)
+
+STATE = {"seed": 7, "tasks": ["gcd", "lcm"], "mean": 0.1}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
+    max_leaves=8,
+)
+
+
+def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) -> Path:
+    path = folder / (name or step_file(step))
+    write_checkpoint(path, step, state)
+    return path
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(0, 10**9))
+def test_checkpoint_reads_back_unchanged(state: dict[str, Any], step: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), step, state=state)
+        # Through JSON, which cannot tell two surrogates from the character that they stand for.
+        assert read_checkpoint(path) == Checkpoint(path, step, json.loads(json.dumps(state)))
+
+
+def test_state_that_contains_the_digests_key_reads_back_unchanged(tmp_path: Path) -> None:
+    state = {"text": '", "digest": "0"}', "digest": "1"}
+    assert read_checkpoint(write(tmp_path, 1, state=state)).state == state
+
+
+def test_no_bit_that_flips_and_no_cut_changes_what_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, 5)
+    whole, sound = path.read_bytes(), read_checkpoint(path)
+    flipped = (int.from_bytes(whole) ^ 1 << bit for bit in range(8 * len(whole)))
+    refused = 0
+    for content in [*(number.to_bytes(len(whole)) for number in flipped), *(whole[:end] for end in range(len(whole)))]:
+        path.write_bytes(content)
+        try:
+            assert read_checkpoint(path) == sound
+        except CheckpointError:
+            refused += 1
+    # The newline at the end may be missing or become another blank.
+    assert refused >= (8 + 1) * (len(whole) - 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\0" * 100, "is damaged"),
+        (b"\xff\xfe\xfd", "is damaged"),
+        (b"[" * 100_000, "is damaged"),
+        (b"[1, 2]", "is damaged"),
+        (b'"version"', "is damaged"),
+        (b'{"step": 5, "state": {}}', "is damaged"),
+        (b'{"version": 3, "step": 5, "state": {}}', "is damaged"),
+        (b'{"version": 2, "step": 5, "state": {}, "digest": "00"}', "is of version 2"),
+    ],
+)
+def test_file_that_is_no_checkpoint_of_this_version_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / LATEST).write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"{LATEST} {said}"):
+        read_checkpoint(tmp_path / LATEST)
+
+
+def test_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / LATEST).mkdir()
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        read_checkpoint(tmp_path / LATEST)
+
+
+def test_full_disk_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path, 5)
+    (tmp_path / PART).symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path, 5, state={"other": True})
+    assert read_checkpoint(path).state == STATE
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("steps", "latest", "asked", "found", "of_the_step"),
+    [
+        ([], None, 5, None, None),
+        ([5, 10, 20], None, 15, "step-10.json", "step-10.json"),
+        ([9, 10], None, 10, "step-10.json", "step-10.json"),
+        ([10], None, 5, None, None),
+        ([0], None, 0, "step-0.json", "step-0.json"),
+        ([], 3, 5, LATEST, LATEST),
+        ([], 6, 5, None, None),
+        ([5], 5, 5, LATEST, "step-5.json"),
+        ([5], 6, 5, "step-5.json", "step-5.json"),
+        ([5, 6], 6, 6, LATEST, "step-6.json"),
+        ([5], 4, 5, "step-5.json", "step-5.json"),
+        ([4], 4, 5, LATEST, LATEST),
+        ([5, 10], 7, 9, LATEST, LATEST),
+        ([5, 10], 7, 10, "step-10.json", "step-10.json"),
+    ],
+)
+def test_the_newest_checkpoint_not_after_the_step_is_found(
+    tmp_path: Path, steps: list[int], latest: int | None, asked: int, found: str | None, of_the_step: str | None
+) -> None:
+    for step in steps:
+        write(tmp_path, step)
+    if latest is not None:
+        write(tmp_path, latest, LATEST)
+    for prefer_latest, name in ((True, found), (False, of_the_step)):
+        checkpoint = find_checkpoint(tmp_path, asked, prefer_latest=prefer_latest)
+        assert (checkpoint and checkpoint.path.name) == name
+
+
+def test_damaged_checkpoints_are_passed_over_each_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for step in (1, 2, 3, 4):
+        write(tmp_path, step)
+    damaged = [tmp_path / name for name in (LATEST, step_file(3), step_file(2))]
+    for path in [*damaged, tmp_path / step_file(4)]:
+        path.write_bytes(b"{")
+    found = find_checkpoint(tmp_path, 3, prefer_latest=True)
+    assert found is not None and found.step == 1
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 3
+    assert [message.split(" is ")[0] for message in caplog.messages] == [str(path) for path in damaged]
+
+
+def test_only_files_named_for_a_step_are_looked_at(tmp_path: Path) -> None:
+    for name in ("step-04.json", "step-5.json.part", "step--1.json", "xstep-6.json", "step-x.json"):
+        write(tmp_path, 3, name)
+    assert find_checkpoint(tmp_path, 9, prefer_latest=True) is None

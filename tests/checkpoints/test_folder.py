@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.checkpoints.files import LATEST, PART, read_checkpoint, step_file
+from reasoning_env.checkpoints.folder import LOCK, CheckpointFolder, take_folder
+from reasoning_env.checkpoints.journal import read_journal
+
+from .conftest import Start, encoded, next_line
+
+WAIT_S = 60.0
+Take = Callable[[], "CheckpointFolder | None"]
+HOLD = """
+folder = take_folder(root / "0")
+tell("held")
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Iterator[Take]:
+    """Takes the folder `0` in `tmp_path`."""
+    taken: list[CheckpointFolder] = []
+
+    def take_it() -> CheckpointFolder | None:
+        folder = take_folder(tmp_path / "0")
+        taken.extend([folder] if folder else [])
+        return folder
+
+    yield take_it
+    for folder in taken:
+        folder.close()
+
+
+@pytest.fixture
+def folder(take: Take) -> CheckpointFolder:
+    folder = take()
+    assert folder is not None
+    return folder
+
+
+def hang(folder: CheckpointFolder) -> Path:
+    """Makes the next save wait until the path that is returned is read; that save then fails."""
+    os.mkfifo(folder.path / PART)
+    return folder.path / PART
+
+
+def test_save_writes_the_step_and_the_latest_or_only_the_latest(folder: CheckpointFolder) -> None:
+    assert folder.save(5, {"saved": 1}).result(WAIT_S)
+    assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
+    assert folder.save(5, {"saved": 2}, latest=True).result(WAIT_S)
+    assert read_checkpoint(folder.path / step_file(5)).state == {"saved": 1}
+    assert read_checkpoint(folder.path / LATEST).state == {"saved": 2}
+
+
+def test_groups_that_wait_are_kept_but_those_that_could_not_be_encoded(folder: CheckpointFolder) -> None:
+    failed: Future[bytes] = Future()
+    cancelled: Future[bytes] = Future()
+    pending: Future[bytes] = Future()
+    failed.set_exception(TypeError())
+    cancelled.cancel()
+    saved = folder.save(5, {}, list(enumerate([*encoded(b"first"), failed, cancelled, pending], start=1)))
+    pending.set_result(b"last")
+    assert saved.result(WAIT_S)
+    assert read_journal(folder.path) == {1: b"first", 4: b"last"}
+
+
+def test_state_that_json_cannot_hold_costs_only_its_own_save(folder: CheckpointFolder) -> None:
+    assert not folder.save(5, {"tasks": {"gcd"}}).result(WAIT_S)
+    assert folder.save(5, {}, latest=True).result(WAIT_S)
+
+
+def test_latest_gives_way_to_a_newer_save_that_waits_too(folder: CheckpointFolder) -> None:
+    pipe = hang(folder)
+    hung = folder.save(1, {})
+    saved = [folder.save(2, {"saved": number}, latest=number != 2) for number in range(5)]
+    pipe.read_bytes()
+    assert not hung.result(WAIT_S)
+    assert [save.result(WAIT_S) for save in saved] == [False, False, True, False, True]
+    assert read_checkpoint(folder.path / step_file(2)).state == {"saved": 2}
+    assert read_checkpoint(folder.path / LATEST).state == {"saved": 4}
+
+
+def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
+    folder.save(1, {"saved": 1}).result(WAIT_S)
+    for step in (2, 3):
+        (folder.path / PART).symlink_to("/dev/full")
+        assert not folder.save(step, {}, list(enumerate(encoded(b"group"), start=step))).result(WAIT_S)
+        assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
+    assert folder.save(4, {}).result(WAIT_S)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+def test_folder_that_was_removed_is_made_again_and_held(folder: CheckpointFolder, take: Take) -> None:
+    waiting = list(enumerate(encoded(b"one", b"two"), start=1))
+    folder.save(4, {}, waiting[:1]).result(WAIT_S)
+    shutil.rmtree(folder.path.parent)
+    assert folder.save(5, {"saved": 1}, waiting).result(WAIT_S)
+    assert read_checkpoint(folder.path / step_file(5)).state == {"saved": 1}
+    assert read_journal(folder.path) == {1: b"one", 2: b"two"}
+    assert take() is None
+
+
+def test_folder_that_another_process_made_again_is_not_written_to(folder: CheckpointFolder, start: Start) -> None:
+    shutil.rmtree(folder.path)
+    assert next_line(start(HOLD)) == "held"
+    assert not folder.save(5, {}).result(WAIT_S)
+    assert [path.name for path in folder.path.iterdir()] == [LOCK]
+
+
+def test_close_writes_what_waits_and_releases_the_folder(folder: CheckpointFolder, take: Take) -> None:
+    assert take() is None
+    for step in range(20):
+        folder.save(step, {"step": step})
+    folder.close()
+    folder.close()
+    assert read_checkpoint(folder.path / step_file(19)).state == {"step": 19}
+    assert take() is not None
+
+
+def test_close_gives_up_on_a_disk_that_hangs_and_keeps_the_folder(
+    folder: CheckpointFolder, take: Take, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipe = hang(folder)
+    folder.save(1, {})
+    folder.close(0.1)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert take() is None
+    pipe.read_bytes()
+    folder.close()
+    assert take() is not None
+
+
+def test_process_ends_though_the_disk_hangs(start: Start) -> None:
+    child = start(
+        """
+folder = take_folder(root / "0")
+os.mkfifo(folder.path / "unfinished.part")
+folder.save(1, {})
+folder.close(0.1)
+"""
+    )
+    assert child.wait(WAIT_S) == 0
+
+
+def test_kill_releases_the_folder_though_a_child_of_the_process_lives_on(start: Start, take: Take) -> None:
+    child = start(
+        """
+folder = take_folder(root / "0")
+tell(subprocess.Popen(["sleep", "100"], close_fds=False).pid)
+sys.stdin.read()
+"""
+    )
+    orphan = int(next_line(child))
+    try:
+        assert take() is None
+        child.kill()
+        child.wait(WAIT_S)
+        os.kill(orphan, 0)
+        assert take() is not None
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+
+
+def test_kill_in_the_middle_of_a_save_loses_nothing_that_was_written(start: Start, tmp_path: Path) -> None:
+    """Over and over in one folder, each child going on from what the one before it had saved."""
+    lines = """
+keeper = StateKeeper({}, accept_changes=False)
+keeper.open(str(root), "env", 0, step=10**9)
+resumed = keeper.load()
+waiting = [(number, body(number)) for number, _ in resumed.undelivered] if resumed else []
+for number in itertools.count(resumed.next_number if resumed else 1):
+    waiting = [*waiting, (number, body(number))] if number % 20 else []  # all were delivered
+    keeper.save(number // 3, {"ballast": [number] * 50_000}, waiting, number - len(waiting), latest=number % 3 > 0)
+    while keeper.busy:
+        time.sleep(0.001)
+    tell(number)
+"""
+    chance = random.Random(1)
+    path = tmp_path / "env_checkpoints" / "0"
+    for _ in range(15):
+        child = start(lines)
+        told = [next_line(child) for _ in range(chance.randint(1, 6))]
+        time.sleep(chance.uniform(0.0, 0.01))
+        child.kill()
+        last = int([*told, *child.communicate()[0].split()][-1])
+        state = read_checkpoint(path / LATEST).state
+        saved = state["delivery"]["next_number"] - 1
+        assert saved in (last, last + 1)
+        assert state["ballast"] == [saved] * 50_000
+        journal = read_journal(path)
+        if (saved + 1) % 20:  # otherwise the save that was broken off may have emptied the journal already
+            numbers = range(state["delivery"]["delivered_up_to"] + 1, saved + 1)
+            assert [journal[number] for number in numbers] == [bytes([number % 256]) * 5000 for number in numbers]
+        for file in path.glob("step-*.json"):
+            read_checkpoint(file)

@@ -1,0 +1,59 @@
+"""The `recover` command: what it takes, what it tells, and its status."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.commands.recover import recover_command
+from reasoning_env.dumps.format import PASSED
+from reasoning_env.dumps.recovery import MIN_AGE_S
+from reasoning_env.errors import ConfigError
+
+LINE = b'{"item_id": "chain_sum"}\n'
+
+
+def _dump(folder: Path, number: int, content: bytes, *, age_s: float = 2 * MIN_AGE_S) -> Path:
+    path = PASSED.path(folder, "run", number)
+    path.write_bytes(content)
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
+
+
+def test_every_torn_file_of_a_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _dump(tmp_path, 0, LINE * 3)
+    torn = _dump(tmp_path, 1, LINE + b"torn")
+    young = _dump(tmp_path, 2, LINE + b"torn", age_s=-3600)
+    assert recover_command([str(tmp_path)], tmp_path / "other") == 0
+    words = [line.split()[:3] for line in capsys.readouterr().out.splitlines()]
+    assert words == [["cut", f"{torn.name}:", "4"], ["left", "alone", f"{young.name}:"]]
+    assert recover_command([], young) == 0
+    assert young.read_bytes() == LINE
+
+
+def test_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert recover_command([], tmp_path) == 0
+    assert capsys.readouterr().out == f"nothing to do in {tmp_path}\n"
+
+
+def test_file_that_cannot_be_mended_makes_the_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, size_bytes: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    path = _dump(tmp_path, 0, b"torn")
+    monkeypatch.setattr("os.truncate", refuse)
+    assert recover_command([], tmp_path) == 1
+    assert capsys.readouterr().out.split(maxsplit=1) == ["FAILED", f"{path.name}: Input/output error\n"]
+
+
+@pytest.mark.parametrize("name", ["missing", "model.bin"])
+def test_path_without_dumps_raises_config_error_and_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.bin").write_bytes(b"no line")
+    with pytest.raises(ConfigError, match=name):
+        recover_command([str(tmp_path / name)], tmp_path)
+    assert (tmp_path / "model.bin").read_bytes() == b"no line"

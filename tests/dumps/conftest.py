@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.dumps import RolloutDumper
+
+MakeDumper = Callable[..., RolloutDumper]
+LimitFiles = Callable[[int | None], None]
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Path:
+    return tmp_path / "dumps"
+
+
+@pytest.fixture
+def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
+    """Builds and starts dumpers with both kinds on, and closes them at the end."""
+    made: list[RolloutDumper] = []
+
+    def make(
+        folder: Path = dumps,
+        run_uuid: str = "run",
+        *,
+        dump_passed: bool = True,
+        dump_failed: bool = True,
+        score_threshold: float = 0.7,
+        start: bool = True,
+    ) -> RolloutDumper:
+        dumper = RolloutDumper(
+            folder, run_uuid, dump_passed=dump_passed, dump_failed=dump_failed, score_threshold=score_threshold
+        )
+        made.append(dumper)
+        if start:
+            dumper.start()
+        return dumper
+
+    yield make
+    for dumper in made:
+        dumper.close()
+
+
+@pytest.fixture
+def limit_files() -> Iterator[LimitFiles]:
+    """Sets a size in bytes beyond which the system writes no file of this process, as on a full disk; None ends it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size_bytes: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft if size_bytes is None else size_bytes, hard))
+
+    yield limit
+    limit(None)

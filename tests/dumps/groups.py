@@ -1,0 +1,96 @@
+"""Groups for the tests, and what a reader should make of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from reasoning_env.dumps import DumpedGroup, DumpedRollout
+from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Split, Verdict
+
+REPOSITORY = Path(__file__).parents[2]
+PASSED = "reasoning_gym_environment_rollouts_run_{:04d}.jsonl"
+FAILED = "reasoning_gym_environment_FAILED_rollouts_run_{:04d}.jsonl"
+PROMPT = ({"role": "system", "content": "Think."}, {"role": "user", "content": "What is 1 + 1?"})
+
+
+def make_group(
+    scores: tuple[float, ...] = (1.0, 0.0),
+    index: int = 0,
+    *,
+    text: str = "<answer>2</answer>",
+    params: dict[str, Any] | None = None,
+    metadata_json: str = '{"difficulty": 1}',
+    verdict: bool = True,
+) -> Group:
+    spec = ProblemSpec("chain_sum", seed=7, split=Split.TRAIN, index=index, params=params or {})
+    rollouts = tuple(
+        Rollout(
+            text=text,
+            tokens=(1, 2, 3),
+            masks=(-100, 2, 3),
+            logprobs=(1.0, -0.5, -0.25),
+            finish_reason="stop",
+            verdict=Verdict(1.0, Reason.SCORED, answer="2") if verdict else None,
+            score=score,
+        )
+        for score in scores
+    )
+    problem = Problem(spec, "What is 1 + 1?", "2", metadata_json, b"opaque", params=spec.params, level=0.25)
+    return Group(problem, PROMPT, rollouts)
+
+
+def passed(index: int = 0) -> Group:
+    return make_group((1.0, 0.0), index)
+
+
+def failed(index: int = 0) -> Group:
+    return make_group((0.0, 0.0), index)
+
+
+def as_read(text: str) -> str:
+    """The text with each high surrogate that stands before a low one joined to it, as JSON has it."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def as_dumped(group: Group) -> DumpedGroup:
+    spec = group.problem.spec
+    return DumpedGroup(
+        item_id=spec.task,
+        rollouts=tuple(
+            DumpedRollout(
+                conversation=(*group.messages, {"role": "assistant", "content": as_read(rollout.text)}),
+                score=rollout.score,
+                reason=rollout.verdict.reason.value if rollout.verdict else None,
+                answer=as_read(rollout.verdict.answer) if rollout.verdict and rollout.verdict.answer else None,
+                finish_reason=rollout.finish_reason,
+                verifier_score=rollout.verdict.score if rollout.verdict else None,
+            )
+            for rollout in group.rollouts
+        ),
+        seed=spec.seed,
+        index=spec.index,
+        split=spec.split.value,
+        params=spec.params,
+        level=0.25,
+        expected_answer=group.problem.answer,
+        metadata=json.loads(group.problem.metadata_json),
+    )
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def indices(groups: Iterator[DumpedGroup]) -> list[int | None]:
+    return [group.index for group in groups]
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.002)

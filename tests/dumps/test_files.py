@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.dumps.files import DumpFiles
+from reasoning_env.dumps.format import DumpKind
+
+from .conftest import LimitFiles
+from .groups import names
+
+KIND = DumpKind("x", 3)
+FIRST, SECOND = "x_run_0000.jsonl", "x_run_0001.jsonl"
+
+
+MakeFiles = Callable[[Path], DumpFiles]
+
+
+@pytest.fixture
+def make_files() -> Iterator[MakeFiles]:
+    with ExitStack() as stack:
+
+        def make(folder: Path) -> DumpFiles:
+            files = DumpFiles(folder, KIND, "run")
+            stack.callback(files.close)
+            return files
+
+        yield make
+
+
+def test_nothing_is_created_before_the_first_line(make_files: MakeFiles, tmp_path: Path) -> None:
+    make_files(tmp_path / "dumps").close()
+    assert names(tmp_path) == []
+
+
+def test_lines_are_in_the_file_of_the_final_name_when_append_returns(make_files: MakeFiles, dumps: Path) -> None:
+    files = make_files(dumps)
+    files.append([b"1\n", b"2\n"])
+    assert (dumps / FIRST).read_bytes() == b"1\n2\n"
+    assert (files.written, files.room, files.next_number) == (2, 1, 1)
+
+
+def test_line_after_a_full_file_begins_the_next(make_files: MakeFiles, tmp_path: Path) -> None:
+    files = make_files(tmp_path)
+    files.append([b"1\n", b"2\n", b"3\n"])
+    assert names(tmp_path) == [FIRST]
+    files.append([b"4\n"])
+    assert (tmp_path / SECOND).read_bytes() == b"4\n"
+
+
+def test_numbers_of_files_that_exist_are_passed_over(make_files: MakeFiles, tmp_path: Path) -> None:
+    (tmp_path / FIRST).write_bytes(b"to")  # torn, and it stays: nothing is appended behind it
+    make_files(tmp_path).append([b"1\n"])
+    make_files(tmp_path).append([b"2\n"])
+    assert [(tmp_path / name).read_bytes() for name in names(tmp_path)] == [b"to", b"1\n", b"2\n"]
+
+
+def test_numbers_are_not_used_up_while_no_file_can_be_made(make_files: MakeFiles, tmp_path: Path) -> None:
+    folder = tmp_path / "dumps"
+    folder.write_text("in the way")
+    files = make_files(folder)
+    for _ in range(3):
+        with pytest.raises(OSError, match="File exists"):
+            files.append([b"1\n"])
+    folder.unlink()
+    files.append([b"1\n"])
+    assert names(folder) == [FIRST]
+
+
+def test_write_that_is_cut_short_leaves_whole_lines_only(
+    make_files: MakeFiles, tmp_path: Path, limit_files: LimitFiles
+) -> None:
+    files = make_files(tmp_path)
+    files.append([b"1\n"])
+    limit_files(1_000)
+    with pytest.raises(OSError, match="File too large"):
+        files.append([b"2\n", b"x" * 1_000 + b"\n"])
+    limit_files(None)
+    assert (tmp_path / FIRST).read_bytes() == b"1\n"
+    files.append([b"3\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n3\n"
+
+
+def test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_next_line(
+    make_files: MakeFiles, tmp_path: Path
+) -> None:
+    files = make_files(tmp_path)
+    files.append([b"1\n"])
+    with (tmp_path / FIRST).open("ab") as file:
+        file.write(b"2\ntorn")
+    files.append([b"3\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n3\n"
+
+
+def test_lines_whose_sync_fails_do_not_count(
+    make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(errno.EIO, "no")
+
+    files = make_files(tmp_path)
+    files.append([b"1\n"])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", refuse)
+        with pytest.raises(OSError, match="no"):
+            files.append([b"2\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n"
+    files.append([b"2\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n2\n"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_file_system_without_sync_is_written_to(
+    make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(number, "not supported")
+
+    monkeypatch.setattr(os, "fdatasync", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
+    make_files(tmp_path).append([b"1\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n"
+
+
+@pytest.mark.parametrize("size_bytes", [2, 3])
+def test_commit_that_another_process_cuts_off_while_it_is_written_does_not_count(
+    make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_bytes: int
+) -> None:
+    """Someone took the lines for torn: they are written again, and no byte of the first time stays."""
+    files = make_files(tmp_path)
+    files.append([b"1\n"])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", lambda fd: os.truncate(tmp_path / FIRST, size_bytes))
+        with pytest.raises(OSError, match="another process"):
+            files.append([b"22\n"])
+    files.append([b"22\n"])
+    assert (tmp_path / FIRST).read_bytes() == b"1\n22\n"
+
+
+def _move(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def _replace(path: Path) -> None:
+    (path.parent / "theirs").write_bytes(b"theirs\n")
+    (path.parent / "theirs").replace(path)
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, 2)
+
+
+@pytest.mark.parametrize(
+    ("take_away", "left"),
+    [
+        (_move, ("moved", b"1\n2\n")),
+        (Path.unlink, (None, b"")),
+        (_replace, ("dumps", b"theirs\n")),
+        (_cut, ("dumps", b"1\n")),
+    ],
+)
+def test_file_that_another_process_takes_away_is_left_alone_and_a_new_one_begun(
+    make_files: MakeFiles,
+    tmp_path: Path,
+    dumps: Path,
+    take_away: Callable[[Path], None],
+    left: tuple[str | None, bytes],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    files = make_files(dumps)
+    files.append([b"1\n", b"2\n"])
+    take_away(dumps / FIRST)
+    files.append([b"3\n"])
+    assert (dumps / SECOND).read_bytes() == b"3\n"
+    folder, content = left
+    assert folder is None or (tmp_path / folder / FIRST).read_bytes() == content
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_folder_moved_while_a_line_is_written_holds_no_line_twice(
+    make_files: MakeFiles, dumps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = make_files(dumps)
+    files.append([b"1\n"])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", lambda fd: _move(dumps / FIRST))
+        with pytest.raises(OSError, match="another process"):
+            files.append([b"2\n"])
+    files.append([b"2\n"])
+    assert (dumps.with_name("moved") / FIRST).read_bytes() == b"1\n"
+    assert (dumps / SECOND).read_bytes() == b"2\n"

@@ -1,0 +1,164 @@
+"""The writer on a disk that fills up or goes away."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.dumps import read_groups, writer
+from reasoning_env.records import DumpStats
+
+from .conftest import LimitFiles, MakeDumper
+from .groups import failed, indices, make_group, passed, wait_until
+
+TIMEOUT_S = 10.0
+TEXT = "x" * 4_000
+
+
+def _block(dumps: Path) -> None:
+    """Put a file in the place of the folder; permissions would not stop a superuser."""
+    shutil.rmtree(dumps)
+    dumps.write_text("in the way")
+
+
+def _levels(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.levelname for record in caplog.records if record.name == writer.__name__]
+
+
+@pytest.fixture
+def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "RETRY_S", 0.01)
+
+
+def test_nobody_waits_for_a_disk_that_refuses_and_groups_keep_their_order(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper()
+    dumper.offer(passed(0))
+    dumper.settled().result(TIMEOUT_S)
+    dumps.rename(dumps.with_name("moved"))
+    dumps.write_text("in the way")
+    for index in range(1, 9):
+        dumper.offer(passed(index))
+    dumper.settled().result(TIMEOUT_S)
+    later = dumper.offer(passed(9))
+    assert later is not None and later.done()
+    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=9, dropped=0)
+    dumps.unlink()
+    dumper.close()
+    assert indices(read_groups(dumps)) == list(range(1, 10))
+    assert indices(read_groups(dumps.with_name("moved"))) == [0]
+
+
+@pytest.mark.usefixtures("_short_retries")
+def test_futures_wait_for_the_disk_again_after_an_outage(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper()
+    _block(dumps)
+    dumper.offer(passed(0))
+    dumper.settled().result(TIMEOUT_S)
+    dumps.unlink()
+    wait_until(lambda: dumper.stats().waiting == 0)
+    future = dumper.offer(passed(1))
+    assert future is dumper.settled()
+    future.result(TIMEOUT_S)
+    assert indices(read_groups(dumps)) == [0, 1]
+
+
+@pytest.mark.usefixtures("_short_retries")
+def test_outage_is_logged_once_at_each_end(
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dumper = make_dumper()
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            _block(dumps)
+            for _ in range(5):
+                dumper.offer(passed())
+            wait_until(lambda: _levels(caplog)[-1:] == ["ERROR"])
+            dumps.unlink()
+            wait_until(lambda: dumper.stats().waiting == 0 and _levels(caplog)[-1:] == ["INFO"])
+    assert _levels(caplog) == ["ERROR", "INFO", "ERROR", "INFO"]
+
+
+def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dumper = make_dumper()
+    _block(dumps)
+    for _ in range(3):
+        dumper.offer(passed())
+        dumper.offer(failed())
+    dumper.close()
+    assert dumper.stats() == DumpStats(passed_groups=0, failed_groups=0, waiting=0, dropped=6)
+    assert caplog.messages[-1].startswith("6 groups of rollouts were dropped")
+
+
+@pytest.mark.usefixtures("_short_retries")
+def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged_once_in_each_outage(
+    make_dumper: MakeDumper, dumps: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 20_000)
+    dumper = make_dumper()
+    with caplog.at_level(logging.INFO):
+        for outage in (1, 2):
+            _block(dumps)
+            for index in range(20):
+                dumper.offer(make_group((1.0,), index, text=TEXT))
+            waiting = dumper.stats().waiting
+            assert 1 < waiting < 10
+            wait_until(lambda outage=outage: _levels(caplog).count("ERROR") == 2 * outage)
+            dumps.unlink()
+            wait_until(lambda outage=outage: dumper.stats().waiting == 0 and _levels(caplog).count("INFO") == outage)
+            assert indices(read_groups(dumps)) == list(range(waiting))
+    assert _levels(caplog).count("ERROR") == 4
+    assert dumper.stats().dropped == 2 * (20 - waiting)
+
+
+def test_what_fits_on_a_full_disk_is_written_at_the_end_and_the_rest_is_counted(
+    make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles
+) -> None:
+    dumper = make_dumper(start=False)
+    limit_files(50_000)  # as on a full disk, a write is cut short and the next one fails
+    for index in range(30):  # one batch, which does not fit as a whole
+        dumper.offer(make_group((1.0,), index, text=TEXT))
+    dumper.start()
+    dumper.close()
+    stats = dumper.stats()
+    assert stats.passed_groups > 0 and stats.passed_groups + stats.dropped == 30
+    assert indices(read_groups(dumps)) == list(range(stats.passed_groups))
+    assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if mount is None:
+        pytest.skip("there is no mount command")
+    command = [mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a file system cannot be mounted, which takes root: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.usefixtures("_short_retries")
+def test_full_file_system_that_gets_room_again_has_every_group_in_order(disk: Path, make_dumper: MakeDumper) -> None:
+    dumper = make_dumper(disk)
+    (disk / "filler").write_bytes(b"x" * 150_000)
+    for index in range(40):
+        dumper.offer(make_group((1.0,), index, text=TEXT))
+        dumper.settled().result(TIMEOUT_S)
+    stats = dumper.stats()
+    assert 0 < stats.passed_groups < 40
+    assert stats.waiting == 40 - stats.passed_groups
+    assert indices(read_groups(disk)) == list(range(stats.passed_groups))
+    (disk / "filler").unlink()
+    wait_until(lambda: dumper.stats().waiting == 0)
+    assert indices(read_groups(disk)) == list(range(40))

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
+from reasoning_env.dumps.format import encode_group
+
+from .groups import as_dumped, indices, make_group, passed
+
+MINIMAL: dict[str, Any] = {
+    "item_id": "chain_sum",
+    "rollouts": [{"conversation": [{"role": "user", "content": "é"}], "score": 1}],
+}
+
+
+def test_plain_and_gzipped_files_read_the_same(tmp_path: Path) -> None:
+    lines = encode_group(passed(0)) + encode_group(passed(1))
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
+    expected = [as_dumped(passed(0)), as_dumped(passed(1))]
+    assert list(read_groups(tmp_path / "a.jsonl")) == expected
+    assert list(read_groups(tmp_path / "a.jsonl.gz")) == expected
+
+
+def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
+    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(encode_group(passed(3))))
+    (tmp_path / "d.txt").write_bytes(b"notes")
+    assert indices(read_groups(tmp_path)) == [1, 2, 3]
+
+
+def test_path_may_be_a_string(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
+    assert indices(read_groups(str(tmp_path))) == [1]
+
+
+def test_missing_path_raises_at_the_call(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_groups(tmp_path / "nothing.jsonl")
+
+
+def test_file_with_only_the_first_keys_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(MINIMAL, ensure_ascii=False) + "\n", encoding="utf-8")
+    rollout = DumpedRollout(conversation=({"role": "user", "content": "é"},), score=1.0)
+    assert list(read_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(rollout,))]
+
+
+def test_unknown_keys_are_ignored(tmp_path: Path) -> None:
+    message = {"role": "user", "content": "é", "later": 1}
+    rollout = {"conversation": [message], "score": 1, "later": None}
+    line = json.dumps({"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}})
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(MINIMAL)}\n{line}\n")
+    first, second = read_groups(tmp_path)
+    assert first == second
+
+
+def test_last_line_needs_no_newline_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2))[:-1])
+    assert indices(read_groups(tmp_path)) == [1, 2]
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_torn_last_line_is_skipped_with_a_warning(
+    tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
+    path.write_bytes(compress(encode_group(passed(1)) + encode_group(passed(2))[:-2]))
+    (tmp_path / "b.jsonl").write_bytes(encode_group(passed(3)))
+    assert indices(read_groups(tmp_path)) == [1, 3]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert str(path) in caplog.text
+
+
+MALFORMED = [
+    b"{",
+    b"\xff\xfe",
+    b"null",
+    b"[]",
+    b"[" * 100_000,
+    b"1" * 10_000,
+    b'{"item_id": "a"}',
+    b'{"item_id": 1, "rollouts": []}',
+    b'{"item_id": "a", "rollouts": {}}',
+    b'{"item_id": "a", "rollouts": [1]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": []}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": [], "score": "1"}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": [], "score": true}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": [], "score": NaN}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": [], "score": 1e999}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": [], "score": 1' + b"0" * 400 + b"}]}",
+    b'{"item_id": "a", "rollouts": [{"conversation": [{"role": "user"}], "score": 1}]}',
+    b'{"item_id": "a", "rollouts": [{"conversation": ["hi"], "score": 1}]}',
+    b'{"item_id": "a", "rollouts": [], "seed": "7"}',
+    encode_group(passed())[:-20],
+    b"\0" * 50 + encode_group(passed())[50:-1],
+]
+
+
+@pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
+def test_malformed_line_raises_an_error_that_names_it_or_is_skipped_with_a_warning(
+    tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
+    groups = read_groups(path)
+    assert next(groups).index == 1
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl, line 2: ") as caught:
+        next(groups)
+    assert (caught.value.path, caught.value.line) == (path, 2)
+    assert indices(read_groups(tmp_path, strict=False)) == [1, 2]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "a.jsonl, line 2" in caplog.text
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
+def test_damaged_gzip_file_raises_or_ends_early(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
+    whole = b"".join(encode_group(make_group(index=index, text=str(index**99))) for index in range(50))
+    (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
+    (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl\.gz, line \d+: "):
+        list(read_groups(tmp_path))
+    assert indices(read_groups(tmp_path, strict=False))[-1] == 99
+    assert "damaged gzip data" in caplog.text
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None:
+    line = encode_group(make_group(text="x" * 5_000))
+    lines = line * 1_000
+    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)
+    tracemalloc.start()
+    assert sum(1 for _ in read_groups(tmp_path)) == 1_000
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < len(lines) / 10

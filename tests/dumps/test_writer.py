@@ -1,0 +1,216 @@
+"""What the writer dumps, where, and from when to when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reasoning_env.dumps import RolloutDumper, read_groups
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import DumpStats, Group
+
+from .conftest import MakeDumper
+from .groups import FAILED, PASSED, as_dumped, failed, indices, make_group, names, passed
+
+TIMEOUT_S = 10.0
+
+
+def _writer_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "rollout-writer"]
+
+
+# Which groups go where
+
+
+def test_groups_fill_files_in_the_order_in_which_they_were_offered(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper()
+    for index in range(201):
+        dumper.offer(passed(index))
+        if index <= 100:
+            dumper.offer(failed(index))
+    dumper.close()
+    lines = {path.name: indices(read_groups(path)) for path in dumps.iterdir()}
+    expected = {PASSED.format(batch): list(range(201))[100 * batch : 100 * (batch + 1)] for batch in range(3)}
+    expected |= {FAILED.format(batch): list(range(101))[50 * batch : 50 * (batch + 1)] for batch in range(3)}
+    assert lines == expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "kind"),
+    [
+        ((0.7, 0.0), 0.7, None),
+        ((0.7000001, 0.0), 0.7, "passed"),
+        ((0.2, 1.0), 0.7, "passed"),
+        ((0.0, -0.0), 0.0, "failed"),
+        ((0.0, 1e-300), 0.7, None),
+        ((0.0, 1e-300), 0.0, "passed"),
+        ((1.0, 1.0), 1.0, None),
+        ((0.0,), 0.7, "failed"),
+        ((1.0,), 0.7, "passed"),
+    ],
+)
+def test_scores_choose_the_kind(
+    make_dumper: MakeDumper, scores: tuple[float, ...], threshold: float, kind: str | None
+) -> None:
+    dumper = make_dumper(score_threshold=threshold)
+    assert (dumper.offer(make_group(scores)) is None) is (kind is None)
+    dumper.close()
+    stats = dumper.stats()
+    assert (stats.passed_groups, stats.failed_groups) == (kind == "passed", kind == "failed")
+
+
+def test_each_kind_can_be_off(make_dumper: MakeDumper) -> None:
+    only_passed = make_dumper(run_uuid="a", dump_failed=False)
+    only_failed = make_dumper(run_uuid="b", dump_passed=False)
+    for dumper in (only_passed, only_failed):
+        dumper.offer(passed())
+        dumper.offer(failed())
+        dumper.close()
+    assert only_passed.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=0, dropped=0)
+    assert only_failed.stats() == DumpStats(passed_groups=0, failed_groups=1, waiting=0, dropped=0)
+
+
+# What is in the files
+
+
+TEXT = st.text(st.characters())  # surrogates included
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+GROUPS = st.builds(
+    make_group,
+    scores=st.lists(st.just(0.0) | st.floats(0.0, 1.0, allow_subnormal=True), min_size=1, max_size=4).map(tuple),
+    index=st.integers(0, 2**40),
+    text=TEXT,
+    params=st.dictionaries(st.text(), PLAIN, max_size=3),
+    metadata_json=st.dictionaries(st.text(), PLAIN, max_size=3).map(json.dumps),
+    verdict=st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(groups=st.lists(GROUPS, max_size=5), threshold=st.floats(0.0, 1.0))
+def test_what_is_read_back_equals_what_was_offered(groups: list[Group], threshold: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        dumper = RolloutDumper(Path(folder), "run", dump_passed=True, dump_failed=True, score_threshold=threshold)
+        dumper.start()
+        for group in groups:
+            dumper.offer(group)
+        dumper.close()
+        paths = {kind: Path(folder, kind.format(0)) for kind in (PASSED, FAILED)}
+        read = {kind: list(read_groups(path)) for kind, path in paths.items() if path.exists()}
+    assert read.get(PASSED, []) == [as_dumped(group) for group in groups if max(group.scores) > threshold]
+    assert read.get(FAILED, []) == [as_dumped(group) for group in groups if max(group.scores) == 0]
+
+
+def test_group_that_is_no_json_is_dropped_alone(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+    dumper = make_dumper()
+    for group in (passed(), make_group(metadata_json="{"), passed(), make_group(metadata_json="{")):
+        dumper.offer(group)
+        dumper.settled().result(TIMEOUT_S)
+    dumper.close()
+    assert dumper.stats() == DumpStats(passed_groups=2, failed_groups=0, waiting=0, dropped=2)
+    assert "a group of chain_sum cannot be written as JSON" in caplog.text
+
+
+# The start
+
+
+def test_nothing_is_made_before_the_start_and_earlier_groups_are_written_after_it(
+    make_dumper: MakeDumper, dumps: Path
+) -> None:
+    before = _writer_threads()
+    dumper = make_dumper(dumps / "with" / "parents", start=False)
+    dumper.offer(passed(3))
+    assert _writer_threads() == before
+    assert not dumps.exists()
+    dumper.start()
+    dumper.settled().result(TIMEOUT_S)
+    assert indices(read_groups(dumps / "with" / "parents")) == [3]
+
+
+def test_folder_that_cannot_be_created_raises_config_error(make_dumper: MakeDumper, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file/dumps"):
+        make_dumper(tmp_path / "file" / "dumps")
+
+
+def test_folder_that_is_not_writable_raises_config_error(
+    make_dumper: MakeDumper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() == 0:  # who may write anywhere
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+    tmp_path.chmod(0o555)
+    try:
+        with pytest.raises(ConfigError, match="Permission denied"):
+            make_dumper(tmp_path)
+    finally:
+        tmp_path.chmod(0o755)
+
+
+# The end
+
+
+def test_close_ends_the_thread_and_can_be_called_again(make_dumper: MakeDumper, dumps: Path) -> None:
+    before = len(_writer_threads())
+
+    async def run() -> RolloutDumper:
+        dumper = make_dumper()
+        dumper.offer(passed())
+        assert len(_writer_threads()) == before + 1
+        await asyncio.to_thread(dumper.close)
+        return dumper
+
+    dumper = asyncio.run(run())
+    assert len(_writer_threads()) == before
+    dumper.close()
+    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=0, dropped=0)
+    assert names(dumps) == [PASSED.format(0)]
+
+
+def test_group_after_close_is_dropped_and_logged_once(
+    make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
+) -> None:
+    dumper = make_dumper(start=False)
+    dumper.close()
+    for _ in range(2):
+        future = dumper.offer(passed())
+        assert future is not None and future.done()
+    assert dumper.stats().dropped == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+# Numbers that go on
+
+
+def test_state_counts_an_open_file_as_used(make_dumper: MakeDumper) -> None:
+    dumper = make_dumper()
+    assert dumper.state() == {"run_uuid": "run", "passed": 0, "failed": 0}
+    for index in range(101):
+        dumper.offer(passed(index))
+    dumper.settled().result(TIMEOUT_S)
+    assert dumper.state() == {"run_uuid": "run", "passed": 2, "failed": 0}
+
+
+def test_state_survives_json_and_numbers_go_on_from_it(make_dumper: MakeDumper, dumps: Path) -> None:
+    first = make_dumper()
+    first.offer(passed(0))
+    first.close()
+    (dumps / PASSED.format(0)).unlink()  # as if it had been put away: its number is not used again
+    second = make_dumper(run_uuid="other")
+    second.resume(json.loads(json.dumps(first.state())))
+    second.offer(passed(1))
+    second.offer(failed(2))
+    second.close()
+    assert names(dumps) == [FAILED.format(0), PASSED.format(1)]
+    assert second.state() == {"run_uuid": "run", "passed": 2, "failed": 1}

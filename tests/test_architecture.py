@@ -1,0 +1,148 @@
+"""The house rules of imports and of knowledge, read from the sources themselves."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import reasoning_env
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+PACKAGES = ("reasoning_env", "testing", "demo", "benchmarks", "tests")
+FRONT_DOOR = "reasoning_gym_environment"
+MAX_FLOORS = 9
+MAX_FACADE = 20
+INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
+"""Code that runs inside a worker process only, and may import the library."""
+ADAPTER = "reasoning_env/atropos/"
+ATROPOS_KNOWLEDGE = re.compile(
+    r"atroposlib|ServerManager|managed_server|server_healthy|check_task|eval_sem|max_n_completions|BaseEnv\b"
+    r"|/(register|disconnect|status)-env|/register-env|/scored_data|/wandb_info|/latest_example|/reset_data|run-api"
+)
+"""What only the adapter may know: Atropos, the attributes of its servers, and the endpoints of run-api."""
+
+
+def sources(*folders: str) -> list[Path]:
+    return [ROOT / f"{FRONT_DOOR}.py", *(path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))]
+
+
+@cache
+def imports(module: Path) -> frozenset[tuple[str, ...]]:
+    """What a module imports as parts of dotted names, relative ones resolved; names given as text count too."""
+    return frozenset(_imports(module))
+
+
+def _imports(module: Path) -> Iterator[tuple[str, ...]]:
+    package = module.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            source = (*base, *(node.module or "").split(".")) if node.module else base
+            yield from ((*source, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                yield tuple(str(node.args[0].value).split("."))
+
+
+def room(parts: tuple[str, ...]) -> str | None:
+    """The folder or top-level module that a name of this project lies in; None for other names."""
+    if parts[0] == "reasoning_env" and len(parts) > 1:
+        below = ROOT / "reasoning_env" / parts[1]
+        if below.is_dir() or below.with_suffix(".py").exists():
+            return f"reasoning_env/{parts[1]}"
+        return "reasoning_env"
+    return parts[0] if parts[0] in (*PACKAGES, FRONT_DOOR) else None
+
+
+@pytest.fixture(scope="module")
+def rooms() -> dict[str, set[str]]:
+    """Which rooms each room imports."""
+    found: dict[str, set[str]] = {}
+    for module in sources(*PACKAGES):
+        parts = module.relative_to(ROOT).with_suffix("").parts
+        here = room(parts[:-1] if parts[-1] == "__init__" else parts)
+        assert here is not None
+        known = {room(name) for name in imports(module)} - {here, None}
+        # The front door is met as a script or as a package; the demo is reached by its name alone.
+        found.setdefault(here, set()).update(name for name in known if name is not None)
+    return found
+
+
+def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str]:
+    """Modules that import one of the names, or something inside it."""
+    wanted = [tuple(name.split(".")) for name in names]
+    return {
+        module.relative_to(ROOT).as_posix()
+        for module in sources(*folders)
+        if any(imported[: len(name)] == name for imported in imports(module) for name in wanted)
+    }
+
+
+def test_rooms_lie_on_few_floors_without_a_cycle(rooms: dict[str, set[str]]) -> None:
+    floors: dict[str, int] = {}
+
+    def floor(name: str, above: tuple[str, ...] = ()) -> int:
+        assert name not in above, f"a cycle of imports: {' -> '.join((*above, name))}"
+        if name not in floors:
+            # The one way back: the command line reaches the demo, by its name, when it is asked for.
+            below = rooms.get(name, set()) - ({"demo"} if name == "reasoning_env/commands" else set())
+            floors[name] = 1 + max((floor(other, (*above, name)) for other in below), default=0)
+        return floors[name]
+
+    assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
+
+
+@pytest.mark.parametrize("name", ["records", "errors"])
+def test_records_and_errors_know_nobody(rooms: dict[str, set[str]], name: str) -> None:
+    assert rooms[f"reasoning_env/{name}"] == set()
+
+
+def test_tasks_rewards_and_dumps_do_not_know_each_other(rooms: dict[str, set[str]]) -> None:
+    parts = {f"reasoning_env/{name}" for name in ("tasks", "rewards", "dumps")}
+    assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
+
+
+def test_only_code_inside_workers_imports_the_library() -> None:
+    assert users("reasoning_gym") == INSIDE_WORKERS
+    assert users("reasoning_env.workers.library") == {"reasoning_env/workers/child.py"}
+    assert users("reasoning_env.workers.child") == set()
+
+
+def test_only_the_adapter_knows_atropos() -> None:
+    knowing = {
+        module.relative_to(ROOT).as_posix(): found[0]
+        for module in sources("reasoning_env")
+        if (found := ATROPOS_KNOWLEDGE.findall(module.read_text()))
+    }
+    assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
+
+
+def test_adapter_is_reached_from_the_front_door_and_the_command_line_only(rooms: dict[str, set[str]]) -> None:
+    above = {"tests", "benchmarks", "testing", "demo"}
+    reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
+    assert reached - above == {FRONT_DOOR, "reasoning_env/commands"}
+
+
+def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:
+    assert len(reasoning_env.__all__) <= MAX_FACADE
+    assert not [name for name in reasoning_env.__all__ if "atropos" in getattr(reasoning_env, name).__module__]
+
+
+def test_importing_the_core_loads_no_framework_and_no_terminal() -> None:
+    script = "import sys, reasoning_env; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=100
+    ).stdout.split()
+    assert "reasoning_env" in loaded
+    heavy = {"reasoning_gym", "atroposlib", "wandb", "transformers", "torch", "aiohttp", "pydantic_cli", "tqdm", "rich"}
+    assert not heavy & set(loaded)
