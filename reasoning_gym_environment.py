@@ -312,6 +312,7 @@ class ReasoningGymEnv(BaseEnv):
             # What is loaded by now stays loaded; each time the collector walked it, it would stall the loop for 100 ms.
             gc.collect()
             gc.freeze()
+            await self._run.start_dumps()
             await self._run.session.wait_until_there(self._run.timeouts().outage_s)
             await atropos.serve(self)
 

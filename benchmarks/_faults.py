@@ -41,7 +41,7 @@ SETTINGS: Mapping[str, Any] = {
     "debug_logging": True,
 }
 SEND_PATHS = ("/scored_data", "/scored_data_list")
-DUMP_NAME = re.compile(r"reasoning_gym_environment_(?:FAILED_)?rollouts_(?P<run>.+)_\d{4,}\.jsonl(?:\.part)?")
+DUMP_NAME = re.compile(r"reasoning_gym_environment_(?:FAILED_)?rollouts_(?P<run>.+)_\d{4,}\.jsonl")
 
 
 def run_of_dump(path: Path) -> str | None:

@@ -61,6 +61,7 @@ class Run:
         self._gate = gate
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._dumping = False
 
     @property
     def backend(self) -> Backend:
@@ -105,8 +106,7 @@ class Run:
             self._config, self._folder, self.chat, self.inference, self.metrics, self.dumper, self._gate.wait
         )
         try:
-            if self.dumper is not None:
-                await asyncio.to_thread(self.dumper.start)
+            await self.start_dumps()
             if probe:
                 await check_servers(self._manager.servers, self.inference.mode, self.timeouts().outage_s)
         except BaseException:
@@ -115,6 +115,12 @@ class Run:
         self._backend = backend
         self.checkpointer = Checkpointer(backend.keeper, self.queue, lambda: {**self._state(), **collect_state()})
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+
+    async def start_dumps(self) -> None:
+        """Make the dumps' folder and thread, unless that has happened; raises ConfigError where it cannot be done."""
+        if self.dumper is not None and not self._dumping:
+            await asyncio.to_thread(self.dumper.start)
+            self._dumping = True
 
     def resume(self, resumed: Resumed) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""
