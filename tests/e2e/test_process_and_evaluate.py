@@ -131,7 +131,7 @@ def outcomes(runs: Runs) -> Iterator[dict[str, Outcome]]:
 def test_process_gets_through_a_server_that_fails_now_and_then(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["flaky"]
     assert outcome.exit_code == 0
-    assert outcome.run.stderr.count("inference_failed") == 1
+    assert outcome.run.stderr.count("inference_failed") == 0
 
 
 def test_process_writes_as_many_groups_as_it_should(outcomes: dict[str, Outcome]) -> None:
