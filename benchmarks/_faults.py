@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.process_table import descendants, is_alive
-
-from ._line import Delivery, Environment, Line
+from testing import Delivery, Line, Process, cut_reply, generations, refuse, respond, slow
+from testing.inference_server import FAULTS
+from testing.process_table import descendants, is_alive
+from testing.run_api import sends
 
 LASTING = "lasting"
 RESTARTED = "restarted"
@@ -38,9 +39,7 @@ SETTINGS: Mapping[str, Any] = {
     "dump_rollouts": True,
     "dump_failed_rollouts": True,
     "rollout_save_score_threshold": 0.0,
-    "debug_logging": True,
 }
-SEND_PATHS = ("/scored_data", "/scored_data_list")
 DUMP_NAME = re.compile(r"reasoning_gym_environment_(?:FAILED_)?rollouts_(?P<run>.+)_\d{4,}\.jsonl")
 
 
@@ -63,7 +62,7 @@ class Scene:
         """How often run-api had to be emptied; see `_reset`."""
         self.statuses: list[int] = []
         """How environments ended that were asked to."""
-        self.environments: dict[str, list[Environment]] = {LASTING: [], RESTARTED: []}
+        self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
         self.trainer = line.start_trainer(
             batch_size=64, checkpoint_dir=str(folder / "checkpoints"), save_checkpoint_interval=50
         )
@@ -71,11 +70,11 @@ class Scene:
             self.start(name)
 
     @property
-    def lasting(self) -> Environment:
+    def lasting(self) -> Process:
         return self.environments[LASTING][-1]
 
     @property
-    def restarted(self) -> Environment:
+    def restarted(self) -> Process:
         return self.environments[RESTARTED][-1]
 
     def start(self, name: str) -> None:
@@ -89,7 +88,7 @@ class Scene:
     def first_delivery(self, name: str, after: float) -> float | None:
         """When the environment of that name first delivered a group after a moment; None when it did not yet."""
         first = None
-        for delivery in reversed(self.line.gateway.delivered):
+        for delivery in reversed(self.line.proxy.delivered):
             if delivery.at <= after:
                 break
             if self._sender(delivery) == name:
@@ -98,7 +97,7 @@ class Scene:
 
     def _sender(self, delivery: Delivery) -> str | None:
         # Numbers are given anew by a run-api that was restarted, so the newest registration before it counts.
-        for registration in reversed(self.line.gateway.registered):
+        for registration in reversed(self.line.proxy.registered):
             if registration.env_id == delivery.env_id and registration.at <= delivery.at:
                 return registration.name.rpartition("_")[0]
         return None
@@ -132,9 +131,9 @@ def _reset(scene: Scene, _chance: random.Random) -> None:
 
 
 def _kill_worker(scene: Scene, chance: random.Random) -> None:
-    alive = sorted(worker for worker in descendants(scene.lasting.pid) if is_alive(worker))
+    alive = sorted(filter(is_alive, descendants(scene.lasting.pid)))
     if alive:
-        os.kill(chance.choice(alive).pid, signal.SIGKILL)
+        os.kill(chance.choice(alive), signal.SIGKILL)
 
 
 def _move_dumps(scene: Scene, _chance: random.Random) -> None:
@@ -153,12 +152,12 @@ def _block_dumps(scene: Scene, chance: random.Random) -> None:
 
 
 def _terminate(scene: Scene, _chance: random.Random) -> None:
-    scene.statuses.append(scene.restarted.terminate())
+    scene.statuses.append(scene.restarted.end(signal.SIGTERM))
 
 
 def _kill(scene: Scene, _chance: random.Random) -> None:
     scene.killed_runs |= open_runs(scene.restarted.pid)
-    scene.restarted.kill()
+    scene.restarted.end(signal.SIGKILL)
 
 
 def open_runs(pid: int) -> set[str]:
@@ -172,23 +171,27 @@ def open_runs(pid: int) -> set[str]:
     return {run for run in runs if run is not None}
 
 
+def _inference_fault(*fault: Any, **only: Any) -> Fault:
+    return Fault(
+        lambda scene, _: scene.line.servers[0].fail(*fault, **only), lambda scene: scene.line.servers[0].recover()
+    )
+
+
+def _proxy_fault(*fault: Any, **only: Any) -> Fault:
+    return Fault(lambda scene, _: scene.line.proxy.fail(*fault, **only), lambda scene: scene.line.proxy.recover())
+
+
 KINDS: Mapping[str, Fault] = {
-    "inference_down": Fault(lambda scene, _: scene.line.policy.down(), lambda scene: scene.line.policy.ok()),
-    "inference_errors": Fault(lambda scene, _: scene.line.policy.errors(), lambda scene: scene.line.policy.ok()),
-    "inference_garbage": Fault(lambda scene, _: scene.line.policy.garbage(), lambda scene: scene.line.policy.ok()),
-    "inference_slow": Fault(lambda scene, _: scene.line.policy.slow(5.0), lambda scene: scene.line.policy.ok()),
+    "inference_down": _inference_fault(refuse),
+    "inference_errors": _inference_fault(respond(500)),
+    "inference_garbage": _inference_fault(FAULTS["garbage"], only=generations),
+    "inference_slow": _inference_fault(slow(5.0), only=generations),
     "run_api_killed": Fault(lambda scene, _: scene.line.run_api.kill(), lambda scene: scene.line.run_api.start()),
     "run_api_reset": Fault(_reset),
     "run_api_paused": Fault(lambda scene, _: scene.line.run_api.pause(), lambda scene: scene.line.run_api.go_on()),
-    "run_api_unreachable": Fault(
-        lambda scene, _: scene.line.gateway.refuse(), lambda scene: scene.line.gateway.accept()
-    ),
-    "run_api_errors": Fault(
-        lambda scene, _: scene.line.gateway.answer(500, *SEND_PATHS), lambda scene: scene.line.gateway.accept()
-    ),
-    "replies_cut": Fault(
-        lambda scene, _: scene.line.gateway.cut_replies(*SEND_PATHS), lambda scene: scene.line.gateway.accept()
-    ),
+    "run_api_unreachable": _proxy_fault(refuse),
+    "run_api_errors": _proxy_fault(respond(500), only=sends),
+    "replies_cut": _proxy_fault(cut_reply, only=sends),
     "worker_killed": Fault(_kill_worker),
     "trainer_paused": Fault(lambda scene, _: scene.trainer.pause(), lambda scene: scene.trainer.go_on()),
     "dumps_removed": Fault(_move_dumps),
@@ -212,7 +215,10 @@ def inject(scene: Scene, kind: str, chance: random.Random) -> float | None:
     ended = time.monotonic()
     fault.end(scene)
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
-        if time.monotonic() - ended > RECOVERY_TIMEOUT_S or not scene.environments[fault.victim][-1].running:
+        if (
+            time.monotonic() - ended > RECOVERY_TIMEOUT_S
+            or scene.environments[fault.victim][-1].exit_status is not None
+        ):
             return None
         time.sleep(POLL_S)
     return delivered - ended

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.process_table import descendants, is_alive
+from testing.process_table import descendants, is_alive
 
 SAMPLE_EVERY_S = 0.5
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,8 @@
 """Several environments at one run-api: groups a second, shares, what each costs, and what run-api can take.
 
 `python -m benchmarks.instances [--instances 1,2,4] [--seconds 20]` starts that many environments at the same moment
-with the same settings, each a process with its workers, and counts what the trainer gets. Inference is
-`_canned_policy`, one process that stands for a GPU fleet, so that the environments are what is measured. The settings:
+with the same settings, each a process with its workers, and counts what the trainer gets. Inference is one process with
+the policy `_policies.canned`, which stands for a GPU fleet: the environments are what is measured. The settings:
 
 - `ceiling`: cheap tasks, and completions that come at once. Main processes and run-api are the limit.
 - `mix`: uniform over all tasks, and completions that come at once. Generating and scoring are the limit.
@@ -26,7 +26,6 @@ import contextlib
 import gzip
 import json
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -39,15 +38,18 @@ from typing import Any
 import aiohttp
 
 from reasoning_env.library_facts import KNOWN_TASKS
-from tests.e2e.processes import TOKENIZER, Run, Runs, runs_under, wait_until
-from tests.process_table import descendants, is_alive
+from testing import TOKENIZER, Processes, RunApi, Trainer, server_settings, start_environment, wait_until
+from testing.line import RECORDED_SCRIPT, SCRIPT
+from testing.process_table import descendants, is_alive
+from testing.recorded_environment import read_journal
+from testing.trainer import REGISTRATION
 
-from ._line import TASKS, Environment, Trainer
-from ._servers import HOST, lasting_port
 from ._usage import cpu_s, proportional_mb, resident_mb
 
 ROOT = Path(__file__).resolve().parent.parent
+TASKS = "chain_sum,gcd,lcm,count_bits,products,letter_counting,spell_backward,word_sorting"
 GROUP_SIZE = 8
+MAX_TOKENS = 4096
 PROMPT_TOKENS = 100
 COMPLETION_TOKENS = 200
 BATCH_SIZE = 64
@@ -67,84 +69,65 @@ class Setting:
     latency_s: float
     workers: int
     tokens: int = COMPLETION_TOKENS
-    debug_logging: bool = False
+    recorded: bool = False
 
 
 SETTINGS: Mapping[str, Setting] = {
     "ceiling": Setting(TASKS, 0.0, 64),
     "mix": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 0.0, 64),
     "long": Setting(TASKS, 0.0, 16, tokens=10 * COMPLETION_TOKENS),
-    "paced": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 2.0, 16, debug_logging=True),
+    "paced": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 2.0, 16, recorded=True),
 }
 
 
 class Site:
     """A run-api with a trainer, inference, and environments that were started together."""
 
-    def __init__(self, runs: Runs, setting: Setting, instances: int) -> None:
-        self.run_api, url = _start_run_api(runs)
-        port = lasting_port()
-        words = ["-m", "benchmarks._canned_policy", "--port", port, "--latency-s", setting.latency_s]
-        words += ["--tokens", setting.tokens]
-        self.policy = runs.start("policy", [sys.executable, *map(str, words)], cwd=ROOT)
-        self.trainer = Trainer(url, batch_size=BATCH_SIZE, max_token_len=4096)
+    def __init__(self, processes: Processes, setting: Setting, instances: int) -> None:
+        self.run_api = RunApi(processes)
+        self.run_api.start()
+        words = ["-m", "testing.inference_server", "--latency-s", str(setting.latency_s)]
+        words += ["--policy", "benchmarks._policies:canned", "--options", json.dumps({"tokens": setting.tokens})]
+        self.policy = processes.start("policy", [sys.executable, *words], cwd=ROOT)
+        servers = [server_settings(self.policy.announcement()["url"])]
+        script = RECORDED_SCRIPT if setting.recorded else SCRIPT
+        self.trainer = Trainer(self.run_api.url, batch_size=BATCH_SIZE, max_token_len=MAX_TOKENS)
         self.environments = [
-            Environment(runs.start_environment(f"environment-{number}", *_options(setting, url, port)))
+            start_environment(
+                processes, f"environment-{number}", _settings(setting, self.run_api.url), servers, script=script
+            )
             for number in range(instances)
         ]
 
     def everyone_delivers(self) -> bool:
         for environment in self.environments:
-            assert environment.running, f"an environment has ended; its log ends with\n{environment.log[-2000:]}"
-        return len({group.env_id for group in list(self.trainer.received)}) == len(self.environments)
+            environment.check()
+        return len({group.env_id for group in self.trainer.received}) == len(self.environments)
 
 
-def _start_run_api(runs: Runs) -> tuple[Run, str]:
-    """The process and its URL, when it answers."""
-    port = lasting_port()
-    command = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", HOST, "--port", str(port)]
-    run_api = runs.start("run-api", command)
-
-    def answers() -> bool:
-        with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
-            return True
-        return False
-
-    wait_until(answers, START_TIMEOUT_S, "the start of run-api")
-    return run_api, f"http://{HOST}:{port}"
-
-
-def _options(setting: Setting, run_api: str, policy_port: int) -> list[str]:
-    settings = {
-        "env.rollout_server_url": run_api,
-        "env.tokenizer_name": TOKENIZER,
-        "env.tasks": setting.tasks,
-        "env.group_size": GROUP_SIZE,
-        "env.max_token_length": 4096,
-        "env.max_num_workers": setting.workers,
-        "env.max_batches_offpolicy": MAX_BATCHES_OFFPOLICY,
-        "env.total_steps": 1_000_000,
-        "env.steps_per_eval": 0,
-        "env.ensure_scores_are_not_same": False,
-        "env.use_wandb": False,
-        "env.debug_logging": setting.debug_logging,
-        "openai.server_type": "vllm",
-        "openai.base_url": f"http://{HOST}:{policy_port}/v1",
-        "openai.model_name": "canned",
-        "openai.api_key": "x",
+def _settings(setting: Setting, run_api: str) -> dict[str, Any]:
+    return {
+        "rollout_server_url": run_api,
+        "tokenizer_name": TOKENIZER,
+        "tasks": setting.tasks,
+        "group_size": GROUP_SIZE,
+        "max_token_length": MAX_TOKENS,
+        "max_num_workers": setting.workers,
+        "max_batches_offpolicy": MAX_BATCHES_OFFPOLICY,
+        "total_steps": 1_000_000,
+        "steps_per_eval": 0,
+        "ensure_scores_are_not_same": False,
+        "use_wandb": False,
     }
-    return ["serve", *(f"--{name}={value}" for name, value in settings.items())]
 
 
 @contextlib.contextmanager
 def site(setting: Setting, instances: int) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory() as folder, runs_under(Path(folder)) as runs:
-        started = Site(runs, setting, instances)
-        try:
+    with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
+        started = Site(processes, setting, instances)
+        with started.trainer:
             wait_until(started.everyone_delivers, START_TIMEOUT_S, f"the first group of each of {instances}")
             yield started
-        finally:
-            started.trainer.close()
 
 
 # ---------------------------------------------------------------------------- environments
@@ -170,12 +153,12 @@ def measure(setting: Setting, instances: int, seconds: float) -> dict[str, Any]:
 
 def _spent(running: Site) -> Spent:
     mains = [environment.pid for environment in running.environments]
-    workers = [process.pid for pid in mains for process in descendants(pid) if is_alive(process)]
+    workers = [worker for pid in mains for worker in descendants(pid) if is_alive(worker)]
     programs = {
         "main": mains,
         "workers": workers,
         "run_api": [running.run_api.process.pid],
-        "inference": [running.policy.process.pid],
+        "inference": [running.policy.pid],
     }
     return Spent(time.monotonic(), {name: _spent_by(pids) for name, pids in programs.items()})
 
@@ -192,7 +175,7 @@ def _figures(running: Site, groups: Sequence[Any], before: Spent, after: Spent) 
     took = after.at - before.at
     shares = Counter(group.env_id for group in groups)
     mains = [environment.pid for environment in running.environments]
-    trees = [[pid, *(process.pid for process in descendants(pid) if is_alive(process))] for pid in mains]
+    trees = [[pid, *filter(is_alive, descendants(pid))] for pid in mains]
     figures = {
         "groups_per_s": round(len(groups) / took, 1),
         "shares": [round(count / len(groups), 3) for _, count in sorted(shares.items())],
@@ -206,9 +189,10 @@ def _figures(running: Site, groups: Sequence[Any], before: Spent, after: Spent) 
         "main_process_mb": [round(resident_mb(pid)) for pid in mains],
         "with_workers_mb": [round(proportional_mb(tree)) for tree in trees],
     }
-    served = [problem for environment in running.environments for problem in environment.handed_out()]
+    journals = [read_journal(environment.folder, "handed_out") for environment in running.environments]
+    served = [problem for journal in journals for problem in journal]
     if served:
-        distinct = {(problem.task, problem.seed, problem.params) for problem in served}
+        distinct = {(problem["task"], problem["seed"], str(problem["params"])) for problem in served}
         figures |= {"problems": len(served), "repeated": len(served) - len(distinct)}
     return figures
 
@@ -223,9 +207,10 @@ def _difference(after: Mapping[int, float], before: Mapping[int, float]) -> floa
 
 def measure_run_api(completion_tokens: int) -> dict[str, float]:
     """Milliseconds of processor time that run-api spends on a request of each kind, for completions of that length."""
-    with tempfile.TemporaryDirectory() as folder, runs_under(Path(folder)) as runs:
-        run_api, url = _start_run_api(runs)
-        return asyncio.run(_ask_everything(run_api.process.pid, url, completion_tokens))
+    with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
+        run_api = RunApi(processes)
+        run_api.start()
+        return asyncio.run(_ask_everything(run_api.process.pid, run_api.url, completion_tokens))
 
 
 async def _ask_everything(pid: int, url: str, completion_tokens: int) -> dict[str, float]:
@@ -243,7 +228,7 @@ async def _ask_everything(pid: int, url: str, completion_tokens: int) -> dict[st
                     await reply.read()
             return round(1000 * (cpu_s(pid) - spent) / requests / units, 3)
 
-        registration = {**Trainer.DEFAULTS, "batch_size": BATCH_SIZE, "max_token_len": 2**20}
+        registration = {**REGISTRATION, "batch_size": BATCH_SIZE, "max_token_len": 2**20}
         await cost(1, "POST", "/register", registration)
         await cost(1, "GET", "/batch", {})  # before that no environment may register
         environment = {"max_token_length": 2**20, "desired_name": "bench", "weight": 1.0, "group_size": GROUP_SIZE}

@@ -7,8 +7,6 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - lost: groups with unequal scores that were dumped and never delivered, and groups that were delivered and are not in
   the dumps. What an environment had dumped and not yet sent when it was killed with SIGKILL is counted apart.
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
-  `taken_back` counts apart what an environment delivered to a run-api that had just been emptied, threw away by
-  emptying it again, and sent once more to the next trainer, who got it once.
 - torn: dumps and checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
   the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
@@ -26,6 +24,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,13 +36,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.dumps import DumpFormatError, read_groups
+from testing import Line, refuse, wait_until
+from testing.recorded_environment import read_journal
+from testing.trainer import key_of_messages
 
 from ._faults import Scene, inject, run_of_dump, schedule
-from ._line import key_of_messages, line_under, wait_until
 from ._usage import Sampler, Usage, growth
 
 ROOT = Path(__file__).resolve().parent.parent
+TASKS = "chain_sum,gcd,lcm,count_bits,products,letter_counting,spell_backward,word_sorting"
 LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
@@ -123,7 +126,11 @@ def torn_checkpoints(folder: Path) -> list[str]:
 def served_by_both(scene: Scene) -> int:
     """Problems that were handed out by both environments."""
     served = [
-        {(one.task, one.seed, one.params) for environment in environments for one in environment.handed_out()}
+        {
+            (one["task"], one["seed"], str(one["params"]))
+            for environment in environments
+            for one in read_journal(environment.folder, "handed_out")
+        }
         for environments in scene.environments.values()
     ]
     return len(set.intersection(*served))
@@ -135,7 +142,8 @@ def served_by_both(scene: Scene) -> int:
 def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     """Run for about so long, with faults drawn by the seed; returns what is printed."""
     chance = random.Random(seed)
-    with line_under(folder / "runs", latency_s=LATENCY_S, seed=seed) as line:
+    policy = ScriptedPolicy(skill=0.6, seed=seed)
+    with Line(folder / "runs", policy, latency_s=LATENCY_S, tasks=TASKS) as line:
         scene = Scene(line, folder)
         for name in scene.environments:
             has_delivered = partial(scene.first_delivery, name, 0.0)
@@ -152,13 +160,13 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         time.sleep(SETTLE_S)
         recoveries = _let_faults_happen(scene, chance, started, started + seconds - 2 * SETTLE_S - MEASURE_S)
         _tell(started, "no more faults")
-        line.gateway.accept()
+        line.proxy.recover()
         time.sleep(SETTLE_S)
         after = _measure(scene, sampler)
         sampler.stop()
         time.sleep(SETTLE_S)
         _tell(started, "stopping the environments")
-        scene.statuses += [scene.restarted.terminate(), scene.lasting.terminate()]
+        scene.statuses += [scene.restarted.end(signal.SIGTERM), scene.lasting.end(signal.SIGTERM)]
         return _report(scene, folder, started, recoveries, growth(before, after))
 
 
@@ -166,11 +174,11 @@ def _measure(scene: Scene, sampler: Sampler) -> list[Usage]:
     """Samples of normal work and, at the end, of a moment without any server to be connected to."""
     first = len(sampler.samples)
     time.sleep(MEASURE_S - AWAY_S)
-    scene.line.policy.down()
-    scene.line.gateway.refuse()
+    scene.line.servers[0].fail(refuse)
+    scene.line.proxy.fail(refuse)
     time.sleep(AWAY_S)
-    scene.line.policy.ok()
-    scene.line.gateway.accept()
+    scene.line.servers[0].recover()
+    scene.line.proxy.recover()
     return sampler.samples[first:]
 
 
@@ -185,7 +193,7 @@ def _let_faults_happen(
         recovery = inject(scene, kind, chance)
         recoveries[kind].append(recovery)
         outcome = "NOT RECOVERED" if recovery is None else f"recovered in {recovery:.1f} s"
-        _tell(started, f"{kind}: {outcome}; {len(scene.line.gateway.delivered)} groups delivered")
+        _tell(started, f"{kind}: {outcome}; {len(scene.line.proxy.delivered)} groups delivered")
         time.sleep(max(0.0, next_at - time.monotonic()))
     raise AssertionError("the schedule has no end")
 
@@ -203,12 +211,12 @@ def _report(
         _recover(dumps)
     torn = torn_checkpoints(folder / "checkpoints")
     dumped = list(read_dumps(dump_folders, torn))
-    deliveries = scene.line.deliveries()
+    deliveries = scene.line.proxy.delivered
     delivered = [delivery.key for delivery in deliveries]
     balanced = balance(delivered, dumped, scene.killed_runs)
     both = served_by_both(scene)
     complaints = {
-        level: sum(len(one.lines(levels=(level,))) for all_of in scene.environments.values() for one in all_of)
+        level: sum(one.stderr.count(f" {level} ") for all_of in scene.environments.values() for one in all_of)
         for level in ("WARNING", "ERROR")
     }
     for name in torn:
@@ -226,7 +234,6 @@ def _report(
         "duplicated": balanced.delivered_twice + balanced.dumped_twice + both,
         "torn": len(torn),
         "balance": {**asdict(balanced), "served_by_both": both},
-        "taken_back": len(scene.line.gateway.delivered) - len(deliveries),
         "faults": {
             kind: {"count": len(times), "recovery_max_s": round(max((t for t in times if t is not None), default=0), 2)}
             for kind, times in sorted(recoveries.items())

@@ -41,7 +41,7 @@ from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.tasks.sampling import UniformSampler
 
 ROOT = Path(__file__).resolve().parent.parent
-TOKENIZER = ROOT / "demo" / "tokenizer"
+TOKENIZER = ROOT / "testing" / "tokenizer"
 GROUP_SIZE = 8
 COMPLETION_TOKENS = 200
 MAX_TOKENS = 8192

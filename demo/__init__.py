@@ -1,4 +1,13 @@
-"""The demo: a scripted policy server, a toy trainer, and the command that joins them to the environment.
+"""The demo: the whole line on one machine, with a scripted policy in place of a model.
 
 Nothing in here imports the environment: it runs as a process of its own, as it would in a real training run.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING or __name__ == "demo":
+    import testing as rig
+else:  # installed, under names that are less common
+    import reasoning_gym_testing as rig
+
+__all__ = ["rig"]

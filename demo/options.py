@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .policy_server import DEFAULT_SKILL
-from .rules import TASKS
+from .rules import RULES
 
-UNKNOWN_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
+DEFAULT_SKILL = 0.6
+GUESSED_TASKS = ("caesar_cipher", "cryptarithm", "family_relationships", "maze", "mini_sudoku")
 """Tasks that the scripted policy can only guess at: quick to generate, and hardly ever right by luck."""
 ALL_TASKS = "all"
 
@@ -37,7 +37,7 @@ def read_options(argv: Sequence[str]) -> Options:
         " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    default_tasks = ",".join(sorted(TASKS + UNKNOWN_TASKS))
+    default_tasks = ",".join(sorted([*RULES, *GUESSED_TASKS]))
     parser.add_argument("--batches", type=int, default=10, help="batches that the trainer pulls")
     parser.add_argument(
         "--skill", type=float, default=DEFAULT_SKILL, help="share of right rollouts on the policy's tasks, 0 to 1"
@@ -62,12 +62,12 @@ def describe_tasks(options: Options) -> str:
     """Return a sentence on what the policy can and cannot do with the chosen tasks."""
     if options.tasks == ALL_TASKS:
         return (
-            f"Tasks: all of the library's. The scripted policy knows {len(TASKS)} of them and is right there in"
+            f"Tasks: all of the library's. The scripted policy knows {len(RULES)} of them and is right there in"
             f" {options.skill:.0%} of its rollouts; elsewhere it only guesses, and most groups will be dropped."
         )
     chosen = [name.strip() for name in options.tasks.split(",")]
-    known = [name for name in chosen if name in TASKS]
-    guessed = [name for name in chosen if name not in TASKS]
+    known = [name for name in chosen if name in RULES]
+    guessed = [name for name in chosen if name not in RULES]
     text = f"Tasks: {len(chosen)}. The scripted policy knows {len(known)} of them and is right there in"
     text += f" {options.skill:.0%} of its rollouts."
     if guessed:

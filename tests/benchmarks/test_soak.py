@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks._faults import KINDS, run_of_dump, schedule
-from benchmarks._line import key_of_messages
 from benchmarks._usage import Usage, growth
 from benchmarks.soak import Balance, DumpedGroup, balance, passes, read_dumps, torn_checkpoints
+from testing.trainer import key_of_messages
 
 CONVERSATION = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "<answer>2</answer>"}]
 

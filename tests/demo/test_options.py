@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from reasoning_gym.factory import DATASETS
 
-from demo.options import UNFACTS, describe_tasks, read_options
-from demo.rules import TASKS
+from demo.options import GUESSED_TASKS, describe_tasks, read_options
+from demo.rules import RULES
 
 
 def test_the_default_tasks_are_the_policys_own_and_some_that_it_must_fail() -> None:
     chosen = read_options([]).tasks.split(",")
-    assert set(chosen) == set(TASKS) | set(UNFACTS)
+    assert set(chosen) == set(RULES) | set(GUESSED_TASKS)
     assert set(chosen) <= set(DATASETS)
 
 

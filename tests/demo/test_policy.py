@@ -11,8 +11,9 @@ import reasoning_gym
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.policy import MISTAKES, SETTLED_SHARE, Policy, nearly
-from demo.rules import TASKS
+from demo.policy import MISTAKES, SETTLED_SHARE, ScriptedPolicy, nearly
+from demo.rules import RULES
+from testing import GenerationRequest
 
 QUESTION = "Find the Greatest Common Divisor (GCD) of these numbers: 760, 368. Give only the GCD as your final answer."
 RIGHT = "<answer>8</answer>"
@@ -26,29 +27,29 @@ def answer_of(text: str) -> str | None:
     return answers[0] if len(answers) == 1 else None
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", RULES)
 def test_full_skill_is_always_right(task: str) -> None:
-    policy, rng = Policy(skill=1.0, seed=5), random.Random(5)
+    policy, rng = ScriptedPolicy(skill=1.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=20, seed=321)
     for item in dataset:
-        text = policy.complete(item["question"], rng)
+        text = policy.answer(item["question"], rng)
         assert re.fullmatch(r"<think>[^<]+</think>\n<answer>[^<]+</answer>", text)
         assert dataset.score_answer(answer_of(text), item) == 1.0
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", RULES)
 def test_no_skill_is_never_right(task: str) -> None:
-    policy, rng = Policy(skill=0.0, seed=5), random.Random(5)
+    policy, rng = ScriptedPolicy(skill=0.0, seed=5), random.Random(5)
     dataset = reasoning_gym.create_dataset(task, size=40, seed=321)
     for item in dataset:
-        answer = answer_of(policy.complete(item["question"], rng))
+        answer = answer_of(policy.answer(item["question"], rng))
         if answer is not None and not (task == "prime_factorization" and "believe" in answer):  # its verifier raises
             assert dataset.score_answer(answer, item) < 1.0, answer
 
 
 @pytest.mark.parametrize("skill", [0.2, 0.6, 0.9])
 def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
-    policy = Policy(skill=skill, seed=1)
+    policy = ScriptedPolicy(skill=skill, seed=1)
     chances = [policy.chance_right(question) for question in KNOWN_QUESTIONS]
     assert sum(chances) / len(chances) == pytest.approx(skill, abs=0.04)
     settled = sum(chance in (0.0, 1.0) for chance in chances) / len(chances)
@@ -56,16 +57,16 @@ def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
 
 
 def test_rollouts_are_right_as_often_as_the_chance_says() -> None:
-    policy, rng = Policy(skill=0.6, seed=1), random.Random(1)
+    policy, rng = ScriptedPolicy(skill=0.6, seed=1), random.Random(1)
     question = next(question for question in KNOWN_QUESTIONS if policy.chance_right(question) == 0.6)
-    right = answer_of(Policy(skill=1.0, seed=1).complete(question, rng))
-    outcomes = [answer_of(policy.complete(question, rng)) == right for _ in range(1000)]
+    right = answer_of(ScriptedPolicy(skill=1.0, seed=1).answer(question, rng))
+    outcomes = [answer_of(policy.answer(question, rng)) == right for _ in range(1000)]
     assert sum(outcomes) / len(outcomes) == pytest.approx(0.6, abs=0.05)
 
 
 def test_every_mistake_happens() -> None:
-    policy, rng = Policy(skill=0.0, seed=1), random.Random(1)
-    texts = [policy.complete(QUESTION, rng) for _ in range(400)]
+    policy, rng = ScriptedPolicy(skill=0.0, seed=1), random.Random(1)
+    texts = [policy.answer(QUESTION, rng) for _ in range(400)]
     kinds = Counter(
         (text.count("<answer>"), text.count("</answer>"), text.count("</think>"), "believe" in text, len(text) > 5000)
         for text in texts
@@ -78,7 +79,7 @@ def test_every_mistake_happens() -> None:
 
 @given(st.text(), st.integers())
 def test_any_question_gets_a_completion(question: str, seed: int) -> None:
-    assert Policy(skill=0.5, seed=seed).complete(question, random.Random(seed))
+    assert ScriptedPolicy(skill=0.5, seed=seed).answer(question, random.Random(seed))
 
 
 @given(st.text(alphabet="ab1x0-[], ×", min_size=1), st.integers())
@@ -86,15 +87,16 @@ def test_a_near_miss_is_a_miss(answer: str, seed: int) -> None:
     assert nearly(answer, random.Random(seed)) != answer
 
 
-def test_the_same_seeds_give_the_same_rollouts() -> None:
-    first, second = (
-        [Policy(skill=0.5, seed=3).complete(question, random.Random(4)) for question in KNOWN_QUESTIONS[:50]]
-        for _ in range(2)
-    )
+def request(temperature: float) -> GenerationRequest:
+    return GenerationRequest("vllm", QUESTION, 9, n=20, max_tokens=99, temperature=temperature, top_p=1.0)
+
+
+def test_the_same_seed_and_requests_give_the_same_rollouts() -> None:
+    first, second = ([policy(request(1.0)) for _ in range(2)] for policy in (ScriptedPolicy(0.5, 3) for _ in range(2)))
     assert first == second
+    assert first[0] != first[1]
 
 
-@pytest.mark.parametrize("skill", [-0.1, 1.1, float("nan")])
-def test_a_skill_out_of_range_is_refused(skill: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        Policy(skill=skill, seed=0)
+def test_at_temperature_zero_a_question_always_gets_the_same() -> None:
+    policy = ScriptedPolicy(0.5, 3)
+    assert len({*policy(request(0.0)), *policy(request(0.0))}) == 1

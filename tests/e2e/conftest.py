@@ -11,8 +11,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 
 from reasoning_gym_environment import ReasoningGymEnv
-
-from .processes import Runs, runs_under
+from testing import Processes
 
 COMMANDS = ("serve", "process", "evaluate")
 
@@ -35,10 +34,10 @@ Cli = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     """Starts processes, and ends those that are left when the module's tests are done."""
-    with runs_under(tmp_path_factory.mktemp("runs")) as runs:
-        yield runs
+    with Processes(tmp_path_factory.mktemp("processes"), isolated=True, grace_s=0.0) as started:
+        yield started
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
-from benchmarks._line import Environment, Line, LogLine, wait_until
+from demo.policy import ScriptedPolicy
+from testing import Line, Policy, Process, wait_until
+from testing.recorded_environment import read_journal
+
+from .policies import TASKS
 
 T = TypeVar("T")
 
@@ -25,10 +30,31 @@ HANDFUL = 6
 """Lines of the log that a fault may cost."""
 STEADILY = 5
 """Groups that arrive before a fault counts as over; the first of them may have been under way when it began."""
-QUIET = {"debug_logging": True, "progress_interval_s": 3600, "steps_per_eval": 0}
-"""Settings under which the log holds what happens to each group and nothing of progress; nothing is evaluated."""
+QUIET = {"progress_interval_s": 3600, "steps_per_eval": 0}
+"""Settings under which the log holds nothing of progress, and nothing is evaluated."""
 
-_SCORED = re.compile(r" ProblemSpec\(.*?index=(\d+), .*\) at level .*: scores \((.*?),?\) \((\w+)\)$", re.MULTILINE)
+_LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR|CRITICAL) [\w.]+: ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of the log that has a head; what follows without one (a traceback) is part of `text`."""
+
+    level: str
+    text: str
+
+
+def log_lines(log: str) -> list[LogLine]:
+    """The lines of a log that users see."""
+    heads = list(_LOG_LINE.finditer(log))
+    ends = [head.start() for head in heads[1:]] + [len(log)]
+    return [LogLine(head[1], log[head.end() : end].rstrip()) for head, end in zip(heads, ends, strict=False)]
+
+
+def quiet_line(folder: Path, latency_s: float, policy: Policy | None = None, **options: Any) -> Line:
+    """A line with the scripted policy, or another one, whose environments say little."""
+    policy = policy or ScriptedPolicy(skill=0.6, seed=1)
+    return Line(folder, policy, latency_s=latency_s, **{"tasks": TASKS, **QUIET, **options})
 
 
 @dataclass(frozen=True)
@@ -49,50 +75,52 @@ class Outage:
 
 
 def ride_out(
-    line: Line, environment: Environment, begin: Callable[[], None], end: Callable[[], None], duration_s: float
+    line: Line, environment: Process, begin: Callable[[], None], end: Callable[[], None], duration_s: float
 ) -> Outage:
     """Cause a fault, end it after a while, and wait until groups arrive again."""
-    mark, began = environment.mark(), time.monotonic()
+    mark, began = len(environment.stderr), time.monotonic()
     begin()
     time.sleep(duration_s)
     ended = time.monotonic()
     end()
     wait_for_groups(line, count=STEADILY, since=ended)
-    times = [began, *(delivery.at for delivery in line.gateway.delivered if delivery.at > began)]
+    times = [began, *(delivery.at for delivery in line.proxy.delivered if delivery.at > began)]
     return Outage(
         recovery_s=next(at for at in times if at > ended) - ended,
         longest_gap_s=max(later - earlier for earlier, later in pairwise(times)),
-        lines=tuple(environment.lines(mark)),
+        lines=tuple(log_lines(environment.stderr[mark:])),
     )
 
 
 def wait_for_groups(line: Line, *, count: int = 1, since: float = 0.0, timeout_s: float = 60.0) -> None:
     """Wait until so many groups have arrived at run-api since a time."""
     wait_until(
-        lambda: sum(delivery.at > since for delivery in list(line.gateway.delivered)) >= count, timeout_s, "a delivery"
+        lambda: sum(delivery.at > since for delivery in list(line.proxy.delivered)) >= count, timeout_s, "a delivery"
     )
 
 
-def wait_for_words(environment: Environment, words: str, timeout_s: float = 90.0) -> None:
+def wait_for_words(environment: Process, words: str, timeout_s: float = 90.0) -> None:
     """Wait until the log says something."""
-    wait_until(lambda: words in environment.log, timeout_s, f"'{words}' in the log")
+    wait_until(lambda: words in environment.stderr, timeout_s, f"'{words}' in the log")
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A group that was scored: its position in the stream, its scores, and whether it carries a signal (`kept`)."""
+    """A group that was scored: its position in the stream, and its scores if it is to be delivered."""
 
     index: int
-    scores: tuple[float, ...]
-    outcome: str
+    kept: tuple[float, ...] | None
 
 
-def scored(environment: Environment) -> list[Scored]:
+def handed_out(environment: Process) -> list[dict[str, Any]]:
+    """The problems in the order in which they were handed out, with the fields that the journal has of them."""
+    return read_journal(environment.folder, "handed_out")
+
+
+def scored(environment: Process) -> list[Scored]:
     """All groups in the order in which they were scored."""
-    return [
-        Scored(int(index), tuple(json.loads(f"[{scores}]")), outcome)
-        for index, scores, outcome in _SCORED.findall(environment.log)
-    ]
+    groups = read_journal(environment.folder, "scored")
+    return [Scored(group["index"], group["scores"] and tuple(group["scores"])) for group in groups]
 
 
 @dataclass(frozen=True)
@@ -110,20 +138,19 @@ class Account:
     delivered: tuple[tuple[float, ...], ...]
 
 
-def settle(line: Line, environment: Environment) -> Account:
+def settle(line: Line, environment: Process) -> Account:
     """Stop an environment and account for its groups."""
-    exit_code = environment.terminate()
+    exit_code = environment.end(signal.SIGTERM)
     groups = scored(environment)
     times = Counter(group.index for group in groups)
-    delivered = line.deliveries()
-    keys = [delivery.key for delivery in delivered]
+    keys = [delivery.key for delivery in line.proxy.delivered]
     return Account(
         exit_code=exit_code,
-        never_scored=tuple(sorted({problem.index for problem in environment.handed_out()} - times.keys())),
+        never_scored=tuple(sorted({problem["index"] for problem in handed_out(environment)} - times.keys())),
         scored_twice=tuple(index for index, count in times.items() if count > 1),
         delivered_twice=len(keys) - len(set(keys)),
-        kept=tuple(group.scores for group in groups if group.outcome == "kept"),
-        delivered=tuple(delivery.scores for delivery in delivered),
+        kept=tuple(group.kept for group in groups if group.kept is not None),
+        delivered=tuple(delivery.scores for delivery in line.proxy.delivered),
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from demo.policy_server import make_app
 from reasoning_gym_environment import ReasoningGymEnvConfig
+from testing import TOKENIZER, FaultyServer, InferenceServer, free_port, hang
 
 from .conftest import COMMANDS, Cli
-from .processes import TOKENIZER, free_port, server_flags
-from .servers import UnreliablePolicy, running
+from .policies import unreliable_server
+from .processes import server_flags
 
+NOWHERE = "http://127.0.0.1:9"
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a local Base URL")
 
 
@@ -122,7 +123,7 @@ def test_a_tokenizer_that_cannot_be_read_is_named(cli: Cli, tmp_path: Path) -> N
 
 
 def test_a_model_that_a_trl_server_cannot_use_as_tokenizer_is_named(cli: Cli) -> None:
-    flags = [*server_flags(9, "trl"), "--openai.model_name", "no-such/model"]
+    flags = [*server_flags(NOWHERE, "trl"), "--openai.model_name", "no-such/model"]
     result = cli("serve", *flags)
     assert result.status != 0
     assert "no-such/model" in result.complaint
@@ -135,16 +136,16 @@ def test_a_model_that_a_trl_server_cannot_use_as_tokenizer_is_named(cli: Cli) ->
 def test_a_place_that_cannot_be_written_to_is_named(cli: Cli, tmp_path: Path, command: str, option: str) -> None:
     (tmp_path / "a_file").write_text("")
     place = tmp_path / "a_file" / "below" / "it"
-    result = cli(command, *server_flags(9), "--env.dump_rollouts", "True", option, place)
+    result = cli(command, *server_flags(NOWHERE), "--env.dump_rollouts", "True", option, place)
     assert result.status != 0
     assert str(tmp_path / "a_file") in result.complaint
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_unknown_task_is_named_with_the_nearest(cli: Cli, command: str) -> None:
-    with running(fake_run_api(batch_size=64)) as port:
-        url = f"http://127.0.0.1:{port}"
-        result = cli(command, *server_flags(9), "--env.tasks", "chain_sun", "--env.rollout_server_url", url)
+    with fake_run_api(batch_size=64) as run_api:
+        flags = [*server_flags(NOWHERE), "--env.rollout_server_url", run_api.url]
+        result = cli(command, *flags, "--env.tasks", "chain_sun")
     assert result.status == 2
     assert "'chain_sun'" in result.complaint
     assert "chain_sum" in result.complaint
@@ -153,95 +154,78 @@ def test_an_unknown_task_is_named_with_the_nearest(cli: Cli, command: str) -> No
 # ---------------------------------------------------------------------------- servers that are not there
 
 
-def fake_run_api(batch_size: int, step: int = 0) -> web.Application:
+class Canned(FaultyServer):
+    """Answers each path with a JSON value."""
+
+    def __init__(self, replies: Mapping[str, object]) -> None:
+        super().__init__()
+        self._replies = replies
+
+    def make_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        return app
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        if request.path not in self._replies:
+            raise web.HTTPNotFound
+        return web.json_response(self._replies[request.path])
+
+
+def fake_run_api(batch_size: int, step: int = 0) -> Canned:
     """As much of run-api as an environment asks for before its first group; the trainer is at `step` of 10."""
-
-    async def root(_request: web.Request) -> web.Response:
-        return web.json_response({"message": "AtroposLib API"})
-
-    async def register_env(_request: web.Request) -> web.Response:
-        return web.json_response(
-            {
-                "status": "success",
-                "env_id": 0,
-                "wandb_name": "reasoning_gym_0",
-                "checkpoint_dir": "",
-                "starting_step": 0,
-                "checkpoint_interval": -1,
-                "num_steps": 10,
-            }
-        )
-
-    async def info(_request: web.Request) -> web.Response:
-        return web.json_response({"batch_size": batch_size, "max_token_len": 2048})
-
-    async def status_env(_request: web.Request) -> web.Response:
-        return web.json_response(
-            {
-                "current_step": step,
-                "queue_size": 0,
-                "env_weight": 1.0,
-                "unallocated_fraction": 1.0,
-                "self_queue_size": 0,
-                "max_group_size": 1,
-            }
-        )
-
-    app = web.Application()
-    app.router.add_get("/", root)
-    app.router.add_get("/status-env", status_env)
-    app.router.add_get("/info", info)
-    app.router.add_post("/register-env", register_env)
-    return app
+    registered = {"status": "success", "env_id": 0, "wandb_name": "reasoning_gym_0", "checkpoint_dir": ""}
+    shares = {"env_weight": 1.0, "unallocated_fraction": 1.0, "max_group_size": 1}
+    return Canned(
+        {
+            "/": {"message": "AtroposLib API"},
+            "/info": {"batch_size": batch_size, "max_token_len": 2048},
+            "/register-env": {**registered, "starting_step": 0, "checkpoint_interval": -1, "num_steps": 10},
+            "/status-env": {**shares, "current_step": step, "queue_size": 0, "self_queue_size": 0},
+        }
+    )
 
 
 @pytest.mark.parametrize("command", ["process", "evaluate"])
 def test_an_inference_server_that_is_not_there_is_named(cli: Cli, command: str) -> None:
-    port = free_port()
-    result = cli(command, *server_flags(port, "vllm"), "--env.use_wandb", "False")
+    url = f"http://127.0.0.1:{free_port()}"
+    result = cli(command, *server_flags(url, "vllm"), "--env.use_wandb", "False")
     assert result.status == 1
-    assert f"http://127.0.0.1:{port}/v1" in result.complaint
+    assert f"{url}/v1" in result.complaint
     assert "openai.base_url" in result.complaint
 
 
 def test_a_run_api_that_is_not_there_is_named(cli: Cli) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    result = cli("serve", *server_flags(9), "--env.rollout_server_url", url)
+    result = cli("serve", *server_flags(NOWHERE), "--env.rollout_server_url", url)
     assert result.status == 1
     assert url in result.complaint
     assert "env.rollout_server_url" in result.complaint
 
 
 def test_another_server_in_place_of_run_api_is_named(cli: Cli) -> None:
-    with running(web.Application()) as port, running(make_app()) as policy:
-        url = f"http://127.0.0.1:{port}"
-        result = cli("serve", *server_flags(policy), "--env.rollout_server_url", url, "--env.use_wandb", "False")
+    with Canned({}) as another, InferenceServer() as server:
+        flags = [*server_flags(server.url), "--env.rollout_server_url", another.url]
+        result = cli("serve", *flags, "--env.use_wandb", "False")
     assert result.status == 1
-    assert url in result.complaint
+    assert another.url in result.complaint
 
 
-@pytest.mark.timeout(30)
 def test_a_run_api_that_never_answers_is_named(cli: Cli) -> None:
-    async def hang(_request: web.Request) -> web.Response:
-        await asyncio.sleep(60)
-        return web.Response()
-
-    app = web.Application()
-    app.router.add_get("/", hang)
-    with running(app) as port:
-        url = f"http://127.0.0.1:{port}"
-        result = cli("serve", *server_flags(9), "--env.rollout_server_url", url)
+    with Canned({}) as silent:
+        silent.fail(hang)
+        result = cli("serve", *server_flags(NOWHERE), "--env.rollout_server_url", silent.url)
     assert result.status == 1
-    assert url in result.complaint
+    assert silent.url in result.complaint
 
 
 @pytest.mark.slow
 def test_an_inference_server_that_goes_away_ends_an_evaluation(cli: Cli, tmp_path: Path) -> None:
-    with running(UnreliablePolicy(gone_after=2).make_app()) as port:
+    with unreliable_server(gone_after=2) as server:
         result = cli(
-            *("evaluate", *server_flags(port, "vllm"), "--env.tasks", "chain_sum", "--env.max_eval_workers", "1"),
-            *("--env.startup_timeout_s", "1", "--env.max_failed_groups_in_a_row", "2", "--env.use_wandb", "False"),
-            *("--env.data_dir_to_save_evals", tmp_path / "evals"),
+            *("evaluate", *server_flags(server.url, "vllm"), "--env.tasks", "chain_sum"),
+            *("--env.max_eval_workers", "1", "--env.startup_timeout_s", "1", "--env.use_wandb", "False"),
+            *("--env.max_failed_groups_in_a_row", "2", "--env.data_dir_to_save_evals", tmp_path / "evals"),
         )
     assert result.status == 1
     assert "2 evaluation problems in a row failed" in result.stderr
@@ -250,23 +234,17 @@ def test_an_inference_server_that_goes_away_ends_an_evaluation(cli: Cli, tmp_pat
 
 @pytest.mark.slow
 def test_serve_ends_by_itself_after_the_trainers_last_step(cli: Cli) -> None:
-    with running(fake_run_api(batch_size=64, step=11)) as port, running(make_app()) as policy:
-        url = f"http://127.0.0.1:{port}"
-        result = cli(
-            *("serve", *server_flags(policy), "--env.rollout_server_url", url, "--env.total_steps", "10"),
-            *("--env.use_wandb", "False"),
-        )
+    with fake_run_api(batch_size=64, step=11) as run_api, InferenceServer() as server:
+        flags = [*server_flags(server.url), "--env.rollout_server_url", run_api.url]
+        result = cli("serve", *flags, "--env.total_steps", "10", "--env.use_wandb", "False")
     assert result.status == 0
     assert result.stderr == ""
 
 
 def test_groups_larger_than_the_trainers_batches_are_named(cli: Cli) -> None:
-    with running(fake_run_api(batch_size=4)) as port, running(make_app()) as policy:
-        url = f"http://127.0.0.1:{port}"
-        result = cli(
-            *("serve", *server_flags(policy), "--env.rollout_server_url", url),
-            *("--env.group_size", "8", "--env.use_wandb", "False"),
-        )
+    with fake_run_api(batch_size=4) as run_api, InferenceServer() as server:
+        flags = [*server_flags(server.url), "--env.rollout_server_url", run_api.url]
+        result = cli("serve", *flags, "--env.group_size", "8", "--env.use_wandb", "False")
     assert result.status in (1, 2)
     assert "group_size" in result.complaint
     assert "8" in result.complaint

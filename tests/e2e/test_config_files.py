@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from testing import TOKENIZER, free_port
+
 from .conftest import COMMANDS, Cli
-from .processes import TOKENIZER, free_port
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a local Base URL")
 
-TOKENIZER_FLAG = ("--env.tokenizer_name", str(TOKENIZER))
+TOKENIZER_FLAG = ("--env.tokenizer_name", TOKENIZER)
 ConfigFile = Callable[[str | bytes], Path]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
-import sys
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._line import Delivery, Environment, Line, key_of_messages, line_under, wait_until
 from reasoning_env.dumps import read_groups
+from testing import Delivery, Line, Process, Processes, wait_until
+from testing.trainer import key_of_messages
 
-from .outages import QUIET, scored
-from .processes import SCRIPT, Runs
+from .outages import quiet_line, scored
+from .processes import start_script
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -49,41 +50,40 @@ def live_and_die(line: Line, lane: int, dumps: Path) -> None:
         environment = start(line, f"lane-{lane}-life-{life}", dumps)
         wait_until(lambda environment=environment: scored(environment), 90, "the first group")
         time.sleep(chance.uniform(0, MOST_S))
-        environment.kill()
+        environment.end(signal.SIGKILL)
 
 
-def start(line: Line, name: str, dumps: Path) -> Environment:
+def start(line: Line, name: str, dumps: Path) -> Process:
     return line.start_environment(
         name,
         dump_rollouts=True,
         dump_failed_rollouts=True,
         rollout_save_score_threshold=0.0,
         data_dumps_dir=dumps,
-        **QUIET,
     )
 
 
-def recover(runs: Runs, dumps: Path) -> tuple[int, str]:
+def recover(processes: Processes, dumps: Path) -> tuple[int, str]:
     """Run `recover` as if a minute had passed."""
     for path in dumps.iterdir():
         os.utime(path, (time.time() - 120,) * 2)
-    run = runs.start("recover", [sys.executable, SCRIPT, "recover", dumps])
-    return run.end(), run.stdout
+    process = start_script(processes, "recover", "recover", dumps)
+    return process.end(), process.stdout
 
 
 @pytest.fixture(scope="module")
 def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
     folder = tmp_path_factory.mktemp("line")
     dumps = folder / "dumps"
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
         with ThreadPoolExecutor(LANES) as lanes:
             for ended in [lanes.submit(live_and_die, line, lane, dumps) for lane in range(LANES)]:
                 ended.result()
         keys = (key_of_messages(one.conversation for one in group.rollouts) for group in read_groups(dumps))
         dumped = Counter(keys)
-        status, recovery = recover(line.runs, dumps)
-        delivered = tuple(line.gateway.delivered)
+        status, recovery = recover(line.processes, dumps)
+        delivered = tuple(line.proxy.delivered)
     files = {path.name: path.read_bytes() for path in dumps.iterdir()}
     return Aftermath(delivered, dumped, files, recovery, status)
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._line import Environment, line_under
-from tests.process_table import ProcessId, descendants
+from testing import Process
+from testing.process_table import descendants
 
 from .outages import (
-    QUIET,
     Account,
     Outage,
     all_at_once,
     check_account,
     check_recovery,
     check_words,
+    quiet_line,
     ride_out,
     settle,
     wait_for_groups,
@@ -63,33 +63,33 @@ class Seen:
 
 def idle_trainer(folder: Path) -> Seen:
     """The trainer takes no batch for a while."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         trainer = line.start_trainer()
-        environment = line.start_environment("environment", max_batches_offpolicy=2, **QUIET)
+        environment = line.start_environment("environment", max_batches_offpolicy=2)
         wait_for_groups(line, count=10)
         idle = ride_out(line, environment, trainer.pause, trainer.go_on, SHORT_S)
         return Seen({"idle trainer": idle}, settle(line, environment))
 
 
-def workers_of(environment: Environment) -> tuple[ProcessId, list[ProcessId]]:
+def workers_of(environment: Process) -> tuple[int, list[int]]:
     """The template, and the makers and judges, which are its children."""
-    below = environment.descendants()
-    [template] = [process for process in below if descendants(process.pid)]
-    return template, sorted(descendants(template.pid))
+    below = descendants(environment.pid)
+    [template] = [process for process in below if descendants(process)]
+    return template, sorted(descendants(template))
 
 
 def dying_workers(folder: Path) -> Seen:
     """Every worker is killed, one after the other, and at last the process that they are forked from."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        environment = line.start_environment("environment", prefetch_problems=4, **QUIET)
+        environment = line.start_environment("environment", prefetch_problems=4)
         wait_for_groups(line, count=10)
         template, workers = workers_of(environment)
         outages = {}
         for number, worker in enumerate(workers):
-            kill = partial(os.kill, worker.pid, signal.SIGKILL)
+            kill = partial(os.kill, worker, signal.SIGKILL)
             outages[f"worker {number}"] = ride_out(line, environment, kill, lambda: None, 0.0)
-        kill = partial(os.kill, template.pid, signal.SIGKILL)
+        kill = partial(os.kill, template, signal.SIGKILL)
         outages["template"] = ride_out(line, environment, kill, lambda: None, 0.0)
         return Seen(outages, settle(line, environment))
 
@@ -105,16 +105,16 @@ def clock_set_back(folder: Path) -> Seen:
         beside.write_text(str(seconds))
         beside.replace(shift)
 
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
         variables = {"PYTHONPATH": str(folder), "SHIFT_FILE": str(shift)}
-        environment = line.start_environment("environment", variables=variables, worker_timeout=60, **QUIET)
+        environment = line.start_environment("environment", variables=variables, worker_timeout=60, debug_logging=True)
         wait_for_groups(line, count=10)
         outages = {
             "clock set back": ride_out(line, environment, partial(set_clock, -HOUR_S), lambda: None, SHORT_S),
             "clock set forward": ride_out(line, environment, partial(set_clock, 0), lambda: None, SHORT_S),
         }
-        stamps = [text[:19] for text in environment.log.splitlines() if text.startswith("20")]
+        stamps = [text[:19] for text in environment.stderr.splitlines() if text.startswith("20")]
         assert stamps != sorted(stamps), "the clock was not set back"
         return Seen(outages, settle(line, environment))
 

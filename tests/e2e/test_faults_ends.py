@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._line import Environment, ProcessId, line_under
 from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
-from tests.process_table import survivors
+from testing import Process, generations, slow
+from testing.process_table import descendants, survivors
 
-from .outages import QUIET, Scored, all_at_once, scored, wait_for_groups
+from .outages import Scored, all_at_once, handed_out, quiet_line, scored, wait_for_groups
+from .processes import left_behind
 
 pytestmark = [
     pytest.mark.slow,
@@ -49,23 +50,23 @@ class Ended:
     delivered: tuple[tuple[float, ...], ...]
     disconnected: tuple[int, ...]
     dumped: tuple[DumpedGroup, ...]
-    left_processes: frozenset[ProcessId]
+    left_processes: frozenset[int]
     left_folders: tuple[str, ...]
     dump_names: tuple[str, ...]
     log: str
 
 
-def under_way(environment: Environment) -> frozenset[int]:
+def under_way(environment: Process) -> frozenset[int]:
     """Positions that were handed out and not scored."""
     return frozenset(
-        {problem.index for problem in environment.handed_out()} - {group.index for group in scored(environment)}
+        {problem["index"] for problem in handed_out(environment)} - {group.index for group in scored(environment)}
     )
 
 
 def end(folder: Path, signals: tuple[signal.Signals, ...], slow_s: float, grace_s: float) -> Ended:
     """End an environment whose rollouts in flight take so long; a second after the first signal comes the second."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
         environment = line.start_environment(
             "environment",
@@ -75,18 +76,17 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], slow_s: float, grace_
             dump_failed_rollouts=True,
             rollout_save_score_threshold=0.0,
             data_dumps_dir=dumps,
-            **QUIET,
         )
         wait_for_groups(line, count=10)
-        line.policy.slow(slow_s)
+        line.servers[0].fail(slow(slow_s), only=generations)
         time.sleep(1.5)  # by now all that is in flight is slow
-        below, in_flight = environment.descendants(), under_way(environment)
+        below, in_flight = descendants(environment.pid), under_way(environment)
         assert len(below) >= 5  # the template, two makers, two judges
         for number in signals[:-1]:
             environment.send(number)
             time.sleep(1)
         began = time.monotonic()
-        exit_code = environment.run.end(signals[-1])
+        exit_code = environment.end(signals[-1])
         took_s = time.monotonic() - began
         return Ended(
             exit_code=exit_code,
@@ -94,13 +94,13 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], slow_s: float, grace_
             in_flight=in_flight,
             scored=tuple(scored(environment)),
             put_back=put_back(checkpoints),
-            delivered=tuple(delivery.scores for delivery in line.gateway.delivered),
-            disconnected=tuple(line.gateway.disconnected),
+            delivered=tuple(delivery.scores for delivery in line.proxy.delivered),
+            disconnected=tuple(line.proxy.disconnected),
             dumped=tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path)),
             left_processes=frozenset(survivors(below, LEFT_TIMEOUT_S)),
-            left_folders=tuple(environment.run.left_behind),
+            left_folders=tuple(left_behind(environment)),
             dump_names=tuple(path.name for path in dumps.iterdir()),
-            log=environment.log,
+            log=environment.stderr,
         )
 
 
@@ -152,7 +152,7 @@ def test_rollouts_in_flight_are_finished(ended: Futures, name: str) -> None:
 @each_orderly_end
 def test_every_group_worth_sending_is_delivered(ended: Futures, name: str) -> None:
     end = ended[name].result()
-    assert end.delivered == tuple(group.scores for group in end.scored if group.outcome == "kept")
+    assert end.delivered == tuple(group.kept for group in end.scored if group.kept is not None)
 
 
 def test_what_does_not_finish_in_time_is_put_back(ended: Futures) -> None:

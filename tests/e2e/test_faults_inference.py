@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._line import line_under
+from demo.policy import ScriptedPolicy
+from testing import generations, refuse, respond, slow
+from testing.inference_server import FAULTS
 
 from .outages import (
-    QUIET,
     RECOVERY_S,
     START_S,
     Account,
@@ -23,6 +24,7 @@ from .outages import (
     check_account,
     check_recovery,
     check_words,
+    quiet_line,
     ride_out,
     settle,
     wait_for_groups,
@@ -49,44 +51,46 @@ class Seen:
 
 def gone(folder: Path) -> Seen:
     """The only server is not there at the start, and away for half a minute later."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
-        line.policy.down()
+    with quiet_line(folder, LATENCY_S) as line:
+        down, up = partial(line.servers[0].fail, refuse), line.servers[0].recover
+        down()
         line.start_trainer()
-        environment = line.start_environment("environment", **QUIET)
+        environment = line.start_environment("environment")
         start = partial(wait_for_words, environment, "waiting for an inference server")
-        at_start = ride_out(line, environment, start, line.policy.up, SHORT_S)
+        at_start = ride_out(line, environment, start, up, SHORT_S)
         wait_for_groups(line, count=10)
-        later = ride_out(line, environment, line.policy.down, line.policy.up, LONG_S)
+        later = ride_out(line, environment, down, up, LONG_S)
         return Seen({"missing at the start": at_start, "gone": later}, settle(line, environment))
 
 
 def faulty(folder: Path) -> Seen:
     """The only server answers, and none of it is good."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        environment = line.start_environment("environment", server_type="openai", **QUIET)
+        environment = line.start_environment("environment", server_type="openai")
         wait_for_groups(line, count=10)
-        policy = line.policy
-        outages = {
-            "errors": ride_out(line, environment, policy.errors, policy.ok, SHORT_S),
-            "garbage": ride_out(line, environment, policy.garbage, policy.ok, SHORT_S),
-            "slow": ride_out(line, environment, partial(policy.slow, SLOW_S), policy.ok, SHORT_S),
+        server = line.servers[0]
+        faults = {
+            "errors": partial(server.fail, respond(500)),
+            "garbage": partial(server.fail, FAULTS["garbage"], only=generations),
+            "slow": partial(server.fail, slow(SLOW_S), only=generations),
         }
+        outages = {name: ride_out(line, environment, fail, server.recover, SHORT_S) for name, fail in faults.items()}
         return Seen(outages, settle(line, environment))
 
 
 def one_of_two(folder: Path, server_type: str) -> Seen:
     """One of two servers goes down, and later answers with errors."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        bad, good = line.policy, line.add_policy(latency_s=LATENCY_S, seed=2)
-        environment = line.start_environment("environment", server_type=server_type, **QUIET)
+        bad, good = line.servers[0], line.add_server(ScriptedPolicy(skill=0.6, seed=2), LATENCY_S)
+        environment = line.start_environment("environment", server_type=server_type)
         wait_for_groups(line, count=10)
-        before = good.generations
-        down = ride_out(line, environment, bad.down, bad.up, SHORT_S)
-        taken_over = good.generations - before
+        before = good.answered
+        down = ride_out(line, environment, partial(bad.fail, refuse), bad.recover, SHORT_S)
+        taken_over = good.answered - before
         time.sleep(2)
-        errors = ride_out(line, environment, bad.errors, bad.ok, SHORT_S)
+        errors = ride_out(line, environment, partial(bad.fail, respond(500)), bad.recover, SHORT_S)
         return Seen({"one down": down, "one with errors": errors}, settle(line, environment), taken_over)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._line import Line, line_under
+from testing import Line, cut_reply, refuse, respond
+from testing.run_api import sends
 
 from .outages import (
-    QUIET,
     RECOVERY_S,
     START_S,
     Account,
@@ -23,6 +23,7 @@ from .outages import (
     check_account,
     check_recovery,
     check_words,
+    quiet_line,
     ride_out,
     settle,
     wait_for_groups,
@@ -35,7 +36,6 @@ LATENCY_S = 0.2
 LONG_S = 30.0
 HANG_S = 12.0
 SHORT_S = 6.0
-SEND_PATHS = ("/scored_data", "/scored_data_list")
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,19 @@ class Seen:
 
 def start_run_api(line: Line) -> None:
     line.run_api.start()
-    line.gateway.accept()
+    line.proxy.recover()
 
 
 def kill_run_api(line: Line) -> None:
-    line.gateway.refuse()
+    line.proxy.fail(refuse)
     line.run_api.kill()
 
 
 def gone(folder: Path) -> Seen:
     """run-api comes after the environment, and is dead for half a minute later."""
-    with line_under(folder, start_run_api=False, latency_s=LATENCY_S) as line:
-        line.gateway.refuse()
-        environment = line.start_environment("environment", **QUIET)
+    with quiet_line(folder, LATENCY_S, start_run_api=False) as line:
+        line.proxy.fail(refuse)
+        environment = line.start_environment("environment")
         line.start_trainer()
         start, kill = partial(start_run_api, line), partial(kill_run_api, line)
         missing = partial(wait_for_words, environment, "waiting for run-api")
@@ -69,41 +69,41 @@ def gone(folder: Path) -> Seen:
         wait_for_groups(line, count=10)
         later = ride_out(line, environment, kill, start, LONG_S)
         outages = {"missing at the start": at_start, "killed and started again": later}
-        return Seen(outages, {"killed and started again": len(line.gateway.registered)}, settle(line, environment))
+        return Seen(outages, {"killed and started again": len(line.proxy.registered)}, settle(line, environment))
 
 
 def forgetful(folder: Path) -> Seen:
     """run-api hangs, and forgets everything later."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        environment = line.start_environment("environment", **QUIET)
+        environment = line.start_environment("environment")
         wait_for_groups(line, count=10)
         hanging = ride_out(line, environment, line.run_api.pause, line.run_api.go_on, HANG_S)
         time.sleep(1)
-        registrations = {"hanging": len(line.gateway.registered)}
+        registrations = {"hanging": len(line.proxy.registered)}
         emptied = ride_out(line, environment, line.run_api.reset_data, lambda: None, 0.0)
         outages = {"hanging": hanging, "emptied": emptied}
-        return Seen(outages, registrations | {"emptied": len(line.gateway.registered)}, settle(line, environment))
+        return Seen(outages, registrations | {"emptied": len(line.proxy.registered)}, settle(line, environment))
 
 
 def broken(folder: Path) -> Seen:
     """Connections break after run-api has taken what was sent, and it answers with errors."""
-    with line_under(folder, latency_s=LATENCY_S) as line:
+    with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        environment = line.start_environment("environment", **QUIET)
+        environment = line.start_environment("environment")
         wait_for_groups(line, count=10)
-        gateway = line.gateway
+        proxy = line.proxy
         faults = {
-            "replies to groups cut": partial(gateway.cut_replies, *SEND_PATHS),
-            "all replies cut": gateway.cut_replies,
-            "errors for groups": partial(gateway.answer, 500, *SEND_PATHS),
-            "errors for everything": partial(gateway.answer, 500),
+            "replies to groups cut": partial(proxy.fail, cut_reply, only=sends),
+            "all replies cut": partial(proxy.fail, cut_reply),
+            "errors for groups": partial(proxy.fail, respond(500), only=sends),
+            "errors for everything": partial(proxy.fail, respond(500)),
         }
         outages, registrations = {}, {}
         for name, fault in faults.items():
-            outages[name] = ride_out(line, environment, fault, gateway.accept, SHORT_S)
+            outages[name] = ride_out(line, environment, fault, proxy.recover, SHORT_S)
             time.sleep(1)
-            registrations[name] = len(line.gateway.registered)
+            registrations[name] = len(line.proxy.registered)
         return Seen(outages, registrations, settle(line, environment))
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pytest
 
-from benchmarks._line import Environment, HandedOut, Line, line_under, wait_until
+from testing import Line, Process, wait_until
 
-from .outages import QUIET
+from .outages import handed_out, quiet_line
+from .policies import steady_policy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -20,7 +23,6 @@ PROBLEMS = 10_000
 AFTERWARDS = 500
 """Handed out after one has left and another has joined."""
 SETTINGS = {
-    **QUIET,
     "group_size": 2,
     "max_num_workers": 32,
     "num_generators": 1,
@@ -35,42 +37,42 @@ BATCH_SIZE = 64
 class Seen:
     """What each environment handed out, and the groups that arrived of each while the first four were together."""
 
-    handed_out: tuple[tuple[HandedOut, ...], ...]
+    handed_out: tuple[tuple[dict[str, Any], ...], ...]
     arrived: Counter[int]
 
 
 def wait_for_problems(line: Line, count: int) -> None:
     """Wait until so many more problems have been answered, each of which was handed out before."""
-    goal = line.policy.generations + count
-    wait_until(lambda: line.policy.generations >= goal, 200, f"{count} problems")
+    goal = line.servers[0].answered + count
+    wait_until(lambda: line.servers[0].answered >= goal, 200, f"{count} problems")
 
 
-def start(line: Line, number: int) -> Environment:
-    return line.start_environment(f"instance-{number}", **SETTINGS)
+def start(line: Line, number: int) -> Process:
+    return line.start_environment(f"instance-{number}")
 
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    with line_under(tmp_path_factory.mktemp("line"), steady=True, skill=0.5, latency_s=0.1) as line:
+    with quiet_line(tmp_path_factory.mktemp("line"), 0.1, steady_policy(0.5), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
         environments = [start(line, number) for number in range(INSTANCES)]
-        gateway = line.gateway
-        wait_until(lambda: len({one.env_id for one in list(gateway.delivered)}) == INSTANCES, 90, "a group of each")
-        before = len(gateway.delivered)
-        wait_for_problems(line, PROBLEMS - line.policy.generations)
-        arrived = Counter(delivery.env_id for delivery in gateway.delivered[before:])
-        environments[0].terminate()
+        proxy = line.proxy
+        wait_until(lambda: len({one.env_id for one in list(proxy.delivered)}) == INSTANCES, 90, "a group of each")
+        before = len(proxy.delivered)
+        wait_for_problems(line, PROBLEMS - line.servers[0].answered)
+        arrived = Counter(delivery.env_id for delivery in proxy.delivered[before:])
+        environments[0].end(signal.SIGTERM)
         environments.append(start(line, INSTANCES))
-        wait_until(lambda: len(gateway.registered) > INSTANCES, 60, "the registration of another")
-        wait_until(lambda: environments[-1].handed_out(), 60, "its first problem")
+        wait_until(lambda: len(proxy.registered) > INSTANCES, 60, "the registration of another")
+        wait_until(lambda: handed_out(environments[-1]), 60, "its first problem")
         wait_for_problems(line, AFTERWARDS)
         for environment in environments[1:]:
-            environment.kill()
-        return Seen(tuple(tuple(environment.handed_out()) for environment in environments), arrived)
+            environment.end(signal.SIGKILL)
+        return Seen(tuple(tuple(handed_out(environment)) for environment in environments), arrived)
 
 
 def test_no_problem_comes_twice(seen: Seen) -> None:
-    problems = Counter((one.task, one.seed, one.params) for one in chain(*seen.handed_out))
+    problems = Counter((one["task"], one["seed"], str(one["params"])) for one in chain(*seen.handed_out))
     print(f"{problems.total()} problems of {len(seen.handed_out)} instances")
     assert problems.total() >= PROBLEMS + AFTERWARDS
     assert [problem for problem, times in problems.items() if times > 1] == []

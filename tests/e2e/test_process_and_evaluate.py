@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from demo.batch_checks import check_batch
 from reasoning_env.dumps import read_groups
+from testing import TOKENIZER, Process, Processes, free_port, server_settings, wait_until
+from testing.batch_checks import check_group
+from testing.process_table import descendants, is_alive
 
-from .processes import TOKENIZER, Run, Runs, free_port, is_alive, server_flags, wait_until
-from .servers import UnreliablePolicy, running
+from .policies import unreliable_server
+from .processes import error_lines, left_behind, server_flags, start_script
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +28,11 @@ BAD_REQUESTS = (3, 4, 5, 8)
 """Three in a row are all the tries of one group; the single one is made good by the next try."""
 
 
-def flaky(port: int, runs: Runs) -> Run:
+def flaky(url: str, processes: Processes) -> Process:
     """`process` with settings from a file and from the command line."""
     settings = {
         "env": {
-            "tokenizer_name": str(TOKENIZER),
+            "tokenizer_name": TOKENIZER,
             "group_size": GROUP_SIZE,
             "total_steps": 99,
             "tasks": ["gcd"],
@@ -41,17 +42,12 @@ def flaky(port: int, runs: Runs) -> Run:
             "dump_failed_rollouts": True,
             "rollout_save_score_threshold": 0.0,
         },
-        "openai": {
-            "server_type": "vllm",
-            "base_url": f"http://127.0.0.1:{port}/v1",
-            "api_key": "x",
-            "model_name": "scripted-policy",
-        },
+        "openai": server_settings(url, "vllm"),
     }
-    config = runs.folder / "settings.yaml"
+    config = processes.folder / "settings.yaml"
     config.write_text(yaml.safe_dump(settings))
-    return runs.start_environment(
-        "flaky",
+    return start_script(
+        *(processes, "flaky"),
         *("process", "--config", config),
         *("--env.total_steps", str(STEPS)),
         *("--env.tasks", "chain_sum,lcm"),
@@ -60,10 +56,10 @@ def flaky(port: int, runs: Runs) -> Run:
     )
 
 
-def gone(port: int, runs: Runs) -> Run:
-    return runs.start_environment(
-        "gone",
-        *("process", *server_flags(port, "openai")),
+def gone(url: str, processes: Processes) -> Process:
+    return start_script(
+        *(processes, "gone"),
+        *("process", *server_flags(url, "openai")),
         *("--env.group_size", "2"),
         *("--env.tasks", "chain_sum"),
         *("--env.use_wandb", "False"),
@@ -73,21 +69,21 @@ def gone(port: int, runs: Runs) -> Run:
     )
 
 
-def evaluate(port: int, runs: Runs) -> Run:
-    return runs.start_environment(
-        "evaluate",
-        *("evaluate", *server_flags(port, "openai")),
+def evaluate(url: str, processes: Processes) -> Process:
+    return start_script(
+        *(processes, "evaluate"),
+        *("evaluate", *server_flags(url, "openai")),
         *("--env.tasks", "chain_sum,gcd"),
         *("--env.num_eval_samples_per_task", "10"),
         *("--env.data_dir_to_save_evals", "evals"),
     )
 
 
-def waiting(port: int, runs: Runs) -> Run:
+def waiting(url: str, processes: Processes) -> Process:
     """`process` without an inference server."""
-    return runs.start_environment(
-        "waiting",
-        *("process", *server_flags(port, "vllm")),
+    return start_script(
+        *(processes, "waiting"),
+        *("process", *server_flags(url, "vllm")),
         *("--env.use_wandb", "False"),
         *("--env.startup_timeout_s", "600"),
         *("--env.data_path_to_save_groups", "groups.jsonl"),
@@ -96,56 +92,50 @@ def waiting(port: int, runs: Runs) -> Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    run: Run
+    process: Process
     exit_code: int
+    workers_of_waiting: set[int]
 
     @property
     def folder(self) -> Path:
-        return self.run.folder
+        return self.process.folder
 
     def groups(self, path: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / path).read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
-def outcomes(runs: Runs) -> Iterator[dict[str, Outcome]]:
+def outcomes(processes: Processes) -> Iterator[dict[str, Outcome]]:
     """How all four end; they run at the same time, because most of each is the start."""
-    with ExitStack() as stack:
-
-        def port_of(policy: UnreliablePolicy) -> int:
-            return stack.enter_context(running(policy.make_app()))
-
+    with (
+        unreliable_server(fails=lambda number: number in BAD_REQUESTS) as flaky_server,
+        unreliable_server(gone_after=3) as gone_server,
+        unreliable_server() as server,
+    ):
         started = {
-            "flaky": flaky(port_of(UnreliablePolicy(fails=lambda number: number in BAD_REQUESTS)), runs),
-            "gone": gone(port_of(UnreliablePolicy(gone_after=3)), runs),
-            "evaluate": evaluate(port_of(UnreliablePolicy()), runs),
-            "waiting": waiting(free_port(), runs),
+            "flaky": flaky(flaky_server.url, processes),
+            "gone": gone(gone_server.url, processes),
+            "evaluate": evaluate(server.url, processes),
+            "waiting": waiting(f"http://127.0.0.1:{free_port()}", processes),
         }
         late = started["waiting"]
         wait_until(lambda: "waiting for an inference server" in late.stderr, 60, "the wait for a server")
-        late.see_descendants()
-        late.process.send_signal(signal.SIGTERM)
-        yield {name: Outcome(run, run.end()) for name, run in started.items()}
+        workers = descendants(late.pid)
+        late.send(signal.SIGTERM)
+        yield {name: Outcome(process, process.end(), workers) for name, process in started.items()}
 
 
 def test_process_gets_through_a_server_that_fails_now_and_then(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["flaky"]
     assert outcome.exit_code == 0
-    assert outcome.run.stderr.count("inference_failed") == 0
+    assert outcome.process.stderr.count("inference_failed") == 0
 
 
 def test_process_writes_as_many_groups_as_it_should(outcomes: dict[str, Outcome]) -> None:
     groups = outcomes["flaky"].groups("out/groups.jsonl")
     assert len(groups) == STEPS
-    # Equal scores are kept here, so each group is checked for all else.
     for group in groups:
-        check_batch(
-            [{**group, "scores": [number / 10 for number in range(GROUP_SIZE)]}],
-            batch_size=GROUP_SIZE,
-            group_size=GROUP_SIZE,
-            max_token_len=2048,
-        )
-        assert all(0.0 <= score <= 1.0 for score in group["scores"])
+        check_group(group, group_size=GROUP_SIZE, max_token_len=2048)
 
 
 def test_settings_of_the_file_are_used(outcomes: dict[str, Outcome]) -> None:
@@ -170,10 +160,10 @@ def test_a_folder_for_dumps_is_taken_from_the_working_directory(outcomes: dict[s
 def test_process_ends_with_an_error_when_the_server_is_gone_for_good(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["gone"]
     assert outcome.exit_code == 1
-    assert outcome.run.error_lines == [
+    assert error_lines(outcome.process) == [
         "reasoning_gym_environment process: 2 groups in a row failed; the log above says why"
     ]
-    assert "Traceback" not in outcome.run.stderr
+    assert "Traceback" not in outcome.process.stderr
 
 
 def test_what_was_processed_before_the_server_went_is_kept(outcomes: dict[str, Outcome]) -> None:
@@ -182,7 +172,7 @@ def test_what_was_processed_before_the_server_went_is_kept(outcomes: dict[str, O
 
 def test_evaluate_ends_well(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["evaluate"].exit_code == 0
-    assert "Traceback" not in outcomes["evaluate"].run.stderr
+    assert "Traceback" not in outcomes["evaluate"].process.stderr
 
 
 def test_evaluate_writes_metrics(outcomes: dict[str, Outcome]) -> None:
@@ -200,12 +190,12 @@ def test_evaluate_writes_every_sample(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_evaluate_shows_its_progress(outcomes: dict[str, Outcome]) -> None:
-    assert "20/20" in outcomes["evaluate"].run.stderr
+    assert "20/20" in outcomes["evaluate"].process.stderr
 
 
 def test_without_an_account_wandb_goes_offline_and_that_is_said_once(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["evaluate"]
-    assert outcome.run.stderr.count("no wandb account is configured") == 1
+    assert outcome.process.stderr.count("no wandb account is configured") == 1
     [record] = (outcome.folder / "wandb").glob("offline-run-*/run-*.wandb")
     assert b"eval/mean_score" in record.read_bytes()
 
@@ -213,16 +203,16 @@ def test_without_an_account_wandb_goes_offline_and_that_is_said_once(outcomes: d
 def test_a_signal_while_it_waits_for_a_server_ends_it_with_one_line(outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes["waiting"]
     assert outcome.exit_code == 143
-    assert outcome.run.error_lines == ["reasoning_gym_environment process: stopped by SIGTERM"]
+    assert error_lines(outcome.process) == ["reasoning_gym_environment process: stopped by SIGTERM"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_a_signal_while_it_waits_for_a_server_leaves_no_process(outcomes: dict[str, Outcome]) -> None:
-    workers = outcomes["waiting"].run.seen
+    workers = outcomes["waiting"].workers_of_waiting
     assert workers
     assert not [worker for worker in workers if is_alive(worker)]
 
 
 @pytest.mark.parametrize("name", ["flaky", "gone", "evaluate", "waiting"])
 def test_no_temporary_folder_is_left(outcomes: dict[str, Outcome], name: str) -> None:
-    assert outcomes[name].run.left_behind == []
+    assert left_behind(outcomes[name].process) == []

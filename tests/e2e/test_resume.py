@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks._line import Environment, HandedOut, Line, Trainer, line_under, wait_until
+from testing import Line, Process, Trainer, wait_until
 
-from .outages import QUIET, all_at_once, scored
+from .outages import all_at_once, handed_out, quiet_line, scored
+from .policies import steady_policy
+
+Problem = dict[str, Any]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -42,12 +45,12 @@ CYCLES = (
 )
 """How a run ends, and what happens to run-api before the next one starts."""
 SETTINGS = {
-    **QUIET,
     "seed": 7,
     "prefetch_problems": 4,  # so that outcomes soon have an effect on what comes next
     "tasks": "chain_sum,gcd,count_bits,products",
 }
-POLICY = {"steady": True, "skill": 0.7, "latency_s": 0.15}
+SKILL = 0.7
+LATENCY_S = 0.15
 BATCH_SIZE = 4
 INTERVAL = 3
 STEPS_A_CYCLE = 6
@@ -60,14 +63,14 @@ REFERENCE = 300
 class Piece:
     """What one run handed out, and the positions of the groups that it scored; `end` and `between` are as in CYCLES."""
 
-    handed_out: tuple[HandedOut, ...]
+    handed_out: tuple[Problem, ...]
     scored: frozenset[int]
     end: signal.Signals
     between: str
 
     @property
     def positions(self) -> list[int]:
-        return [problem.index for problem in self.handed_out]
+        return [problem["index"] for problem in self.handed_out]
 
 
 @dataclass(frozen=True)
@@ -75,20 +78,20 @@ class Seen:
     """The pieces of a run that was stopped again and again, and one that was not."""
 
     pieces: tuple[Piece, ...]
-    reference: tuple[HandedOut, ...]
+    reference: tuple[Problem, ...]
 
 
-def start(line: Line, name: str, mode: str) -> Environment:
-    return line.start_environment(name, **SETTINGS, **MODES[mode])
+def start(line: Line, name: str, mode: str) -> Process:
+    return line.start_environment(name, **MODES[mode])
 
 
-def run_through(folder: Path, mode: str) -> tuple[HandedOut, ...]:
+def run_through(folder: Path, mode: str) -> tuple[Problem, ...]:
     """What a run hands out that nobody stops."""
-    with line_under(folder, **POLICY) as line:
+    with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
         environment = start(line, "reference", mode)
-        wait_until(lambda: len(environment.handed_out()) >= REFERENCE, 200, "the end of the reference")
-        return tuple(environment.handed_out()[:REFERENCE])
+        wait_until(lambda: len(handed_out(environment)) >= REFERENCE, 200, "the end of the reference")
+        return tuple(handed_out(environment)[:REFERENCE])
 
 
 def has_checkpoint(folder: Path, after: int, until: int) -> bool:
@@ -106,8 +109,8 @@ def run_piece(line: Line, trainer: Trainer, checkpoints: Path, number: int, mode
         f"the checkpoint of run {number} ({mode})",
     )
     time.sleep(random.Random(f"{mode}:{number}").uniform(0, MOST_S))
-    environment.run.end(end)
-    return Piece(tuple(environment.handed_out()), frozenset(group.index for group in scored(environment)), end, between)
+    environment.end(end)
+    return Piece(tuple(handed_out(environment)), frozenset(group.index for group in scored(environment)), end, between)
 
 
 def disturb(line: Line, between: str) -> None:
@@ -121,7 +124,7 @@ def disturb(line: Line, between: str) -> None:
 def stop_and_resume(folder: Path, mode: str) -> tuple[Piece, ...]:
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir()
-    with line_under(folder, **POLICY) as line:
+    with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         trainer = line.start_trainer(
             batch_size=BATCH_SIZE, checkpoint_dir=str(checkpoints), save_checkpoint_interval=INTERVAL
         )
@@ -197,9 +200,9 @@ def test_problems_were_in_flight_at_ends(seen: Mapping[str, Future[Any]], mode: 
 def test_levels_changed_on_the_way(seen: Mapping[str, Future[Any]], mode: str) -> None:
     both = of(seen, mode)
     reached = both.pieces[-1].positions[-1]
-    assert len({problem.level for problem in both.reference[:reached]}) > 2
+    assert len({problem["level"] for problem in both.reference[:reached]}) > 2
 
 
 def test_adaptive_sampling_drew_other_tasks_than_uniform_sampling(seen: Mapping[str, Future[Any]]) -> None:
-    tasks = {mode: [problem.task for problem in of(seen, mode).reference] for mode in MODES}
+    tasks = {mode: [problem["task"] for problem in of(seen, mode).reference] for mode in MODES}
     assert tasks["default"] == tasks["random"] != tasks["curriculum, adaptive"]

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
-import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import demo.toy_trainer
-from demo.rules import TASKS
-from demo.toy_trainer import TrainerSettings, pull_batches
+from demo.policy import ScriptedPolicy
+from demo.rules import RULES
 from reasoning_env.dumps import DumpedGroup, read_groups
+from testing import (
+    TOKENIZER,
+    InferenceServer,
+    Process,
+    Processes,
+    RunApi,
+    Trainer,
+    server_settings,
+    wait_until,
+)
+from testing import start_environment as rig_start_environment
+from testing.process_table import descendants, is_alive
 
-from .processes import REPOSITORY, ProcessId, Run, Runs, free_port, is_alive, server_flags, wait_until
+from .processes import error_lines, left_behind
 
 pytestmark = pytest.mark.slow
 
@@ -39,9 +45,9 @@ EXIT_CODES = {"vllm": 143, "openai": 130}
 class Ended:
     """An environment after its end."""
 
-    run: Run
+    process: Process
     exit_code: int
-    workers: set[ProcessId]
+    workers: set[int]
     dumps: Path
 
     @property
@@ -74,73 +80,49 @@ def has_dumped(folder: Path) -> bool:
     return all(any(path.stat().st_size for path in folder.glob(stream)) for stream in STREAMS)
 
 
-async def pull(url: str, folders: Iterable[Path]) -> list[list[dict[str, Any]]]:
-    """The batches that the toy trainer pulls, and checks, until both environments have sent and dumped enough."""
-    batches: list[list[dict[str, Any]]] = []
-    check = demo.toy_trainer.check_batch
-
-    def keep_and_check(batch: list[dict[str, Any]], **rules: int) -> None:
-        batches.append(batch)
-        check(batch, **rules)
-
-    settings = TrainerSettings(
-        batch_size=BATCH_SIZE, group_size=GROUP_SIZE, max_token_len=MAX_TOKEN_LEN, batch_timeout_s=60
-    )
-    demo.toy_trainer.check_batch = keep_and_check  # a spy: the check itself is the trainer's
-    try:
-        async for record in pull_batches(url, settings, batches=1000):
-            senders = {group["env_id"] for batch in batches for group in batch}
-            enough = record.number >= LEAST_BATCHES and len(senders) == len(KINDS)
-            if enough and all(map(has_dumped, folders)):
-                return batches
-    finally:
-        demo.toy_trainer.check_batch = check
-    raise AssertionError("one of the environments sent nothing")
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
+def start_environment(processes: Processes, kind: str, server: InferenceServer, url: str, dumps: Path) -> Process:
+    settings = {
+        "tokenizer_name": TOKENIZER,
+        "rollout_server_url": url,
+        "group_size": GROUP_SIZE,
+        "tasks": sorted(RULES),
+        "max_num_workers": 4,
+        "use_wandb": False,
+        "dump_rollouts": True,
+        "dump_failed_rollouts": True,
+        "data_dumps_dir": dumps,
+        "rollout_save_score_threshold": THRESHOLD,
+        "startup_timeout_s": 60,
+    }
+    return rig_start_environment(processes, kind, settings, [server_settings(server.url, kind)])
 
 
 @pytest.fixture(scope="module")
-def line(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Line:
-    api_port, policy_port = free_port(), free_port()
-    url = f"http://127.0.0.1:{api_port}"
+def line(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Line:
     folders = {kind: tmp_path_factory.mktemp(f"dumps_{kind}") for kind in KINDS}
-    # All at once: the environments wait for the others by themselves.
-    run_api = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", "127.0.0.1", "--port", str(api_port)]
-    runs.start("run_api", run_api)
-    policy = [sys.executable, "-m", "demo.policy_server", "--port", str(policy_port), "--latency-s", "0.01"]
-    runs.start("policy", policy, cwd=REPOSITORY)
-    started = {
-        kind: runs.start_environment(
-            kind,
-            "serve",
-            *server_flags(policy_port, kind),
-            *("--env.rollout_server_url", url),
-            *("--env.group_size", str(GROUP_SIZE)),
-            *("--env.tasks", ",".join(TASKS)),
-            *("--env.max_num_workers", "4"),
-            *("--env.use_wandb", "False"),
-            *("--env.dump_rollouts", "True"),
-            *("--env.dump_failed_rollouts", "True"),
-            *("--env.data_dumps_dir", folders[kind]),
-            *("--env.rollout_save_score_threshold", str(THRESHOLD)),
-            *("--env.startup_timeout_s", "60"),
-        )
-        for kind in KINDS
-    }
-    wait_until(lambda: answers(url), 60, "the start of run-api")
-    batches = asyncio.run(asyncio.wait_for(pull(url, list(folders.values())), 90))
-    workers = {kind: run.see_descendants() for kind, run in started.items()}
-    for kind, run in started.items():
-        run.process.send_signal(SIGNALS[kind])
-    ended = {kind: Ended(run, run.end(), workers[kind], folders[kind]) for kind, run in started.items()}
-    return Line(batches, ended)
+    run_api = RunApi(processes)
+    run_api.start(wait=False)  # the environments and the trainer wait for it by themselves
+    registration = {"batch_size": BATCH_SIZE, "max_token_len": MAX_TOKEN_LEN}
+    with (
+        InferenceServer(ScriptedPolicy(skill=0.6, seed=1), latency_s=0.01) as server,
+        Trainer(run_api.url, group_size=GROUP_SIZE, keep=dict, **registration) as trainer,
+    ):
+        started = {
+            kind: start_environment(processes, kind, server, run_api.url, folder) for kind, folder in folders.items()
+        }
+
+        def enough() -> bool:
+            senders = {group["env_id"] for group in trainer.received}
+            delivered = len(trainer.batches) >= LEAST_BATCHES and len(senders) == len(KINDS)
+            return trainer.error is not None or (delivered and all(map(has_dumped, folders.values())))
+
+        wait_until(enough, 90, "enough batches and dumps of both environments")
+        assert trainer.error is None
+        workers = {kind: descendants(process.pid) for kind, process in started.items()}
+        for kind, process in started.items():
+            process.send(SIGNALS[kind])
+        ended = {kind: Ended(process, process.end(), workers[kind], folders[kind]) for kind, process in started.items()}
+    return Line(trainer.batches, ended)
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -168,8 +150,8 @@ def test_the_two_environments_share_no_problem(line: Line) -> None:
 def test_a_signal_ends_it_with_the_usual_status_and_one_line(line: Line, kind: str) -> None:
     ended = line.environments[kind]
     assert ended.exit_code == EXIT_CODES[kind]
-    assert ended.run.error_lines == [f"reasoning_gym_environment serve: stopped by {SIGNALS[kind].name}"]
-    assert "Traceback" not in ended.run.stderr
+    assert error_lines(ended.process) == [f"reasoning_gym_environment serve: stopped by {SIGNALS[kind].name}"]
+    assert "Traceback" not in ended.process.stderr
 
 
 @needs_proc
@@ -182,7 +164,7 @@ def test_no_process_is_left(line: Line, kind: str) -> None:
 
 @each_kind
 def test_no_temporary_folder_is_left(line: Line, kind: str) -> None:
-    assert line.environments[kind].run.left_behind == []
+    assert left_behind(line.environments[kind].process) == []
 
 
 @each_kind
@@ -207,7 +189,7 @@ def test_every_dumped_line_is_a_whole_group(line: Line, kind: str) -> None:
     for path in line.environments[kind].dumps.iterdir():
         for text in path.read_text().splitlines():
             group = json.loads(text)
-            assert group["item_id"] in TASKS
+            assert group["item_id"] in RULES
             assert len(group["rollouts"]) == GROUP_SIZE
             for rollout in group["rollouts"]:
                 assert [message["role"] for message in rollout["conversation"]] == ["system", "user", "assistant"]
@@ -232,7 +214,7 @@ def test_every_good_group_that_the_trainer_got_was_dumped(line: Line, kind: str)
 
 @each_kind
 def test_the_log_says_where_the_library_came_from_and_how_it_goes(line: Line, kind: str) -> None:
-    log = line.environments[kind].run.stderr
-    assert f"{len(TASKS)} of 106 tasks selected" in log
+    log = line.environments[kind].process.stderr
+    assert f"{len(RULES)} of 106 tasks selected" in log
     assert re.search(r"\((the installed package|the checkout beside this module)\)", log)
     assert re.search(r"progress: groups=\d+ kept=\d+ .*mean_score=0\.\d+", log)

@@ -18,14 +18,15 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.dumps import read_groups
+from testing import TOKENIZER, Process, Processes
 
-from .processes import REPOSITORY, SCRIPT, TOKENIZER, Run, Runs
+from .processes import REPOSITORY, SCRIPT
 
 pytestmark = pytest.mark.slow
 
 TASKS = 106
 SHIPPED = (
-    *("reasoning_gym_environment.py", "reasoning_env", "demo"),
+    *("reasoning_gym_environment.py", "reasoning_env", "demo", "testing"),
     *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
 )
 SETUPTOOLS_NEEDED = 77
@@ -82,17 +83,17 @@ class Imported:
     prompt: str
 
 
-def finish(run: Run) -> str:
-    assert run.end() == 0, run.stderr
-    return run.stdout
+def finish(process: Process) -> str:
+    assert process.end() == 0, process.stderr
+    return process.stdout
 
 
-def start_probe(runs: Runs, name: str, module: str, path: Path, tokenizer: Path) -> Run:
-    return runs.start(name, [sys.executable, "-c", PROBE, module, tokenizer], {"PYTHONPATH": str(path)})
+def start_probe(processes: Processes, name: str, module: str, path: Path, tokenizer: Path) -> Process:
+    return processes.start(name, [sys.executable, "-c", PROBE, module, tokenizer], variables={"PYTHONPATH": str(path)})
 
 
-def probed(run: Run) -> Imported:
-    found = json.loads(finish(run).splitlines()[-1])
+def probed(process: Process) -> Imported:
+    found = json.loads(finish(process).splitlines()[-1])
     return Imported(Path(found["module"]), Path(found["core"]), found["question"], found["prompt"])
 
 
@@ -125,16 +126,16 @@ def install(source: Path, target: Path) -> None:
 class Ways:
     tree: Path
     target: Path
-    table: Run
-    dropped_in: Run
-    installed: Run
-    command: Run
+    table: Process
+    dropped_in: Process
+    installed: Process
+    command: Process
 
 
 @pytest.fixture(scope="module")
-def ways(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Ways:
+def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ways:
     """All of them under way at the same time."""
-    table = runs.start("table", [sys.executable, SCRIPT, "tasks"])
+    table = processes.start("table", [sys.executable, SCRIPT, "tasks"])
 
     tree = tmp_path_factory.mktemp("tree")
     copied = copy_shipped(tree / "environments" / "reasoning_gym_environment")
@@ -144,14 +145,16 @@ def ways(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Ways:
     library = Path(str(importlib.util.find_spec("reasoning_gym").submodule_search_locations[0]))
     (checkout / "reasoning_gym").symlink_to(library)
     dotted = "environments.reasoning_gym_environment.reasoning_gym_environment"
-    dropped_in = start_probe(runs, "dropped_in", dotted, tree, copied / "demo" / "tokenizer")
+    dropped_in = start_probe(processes, "dropped_in", dotted, tree, copied / "testing" / "tokenizer")
 
     target = tmp_path_factory.mktemp("installed")
     install(copy_shipped(tmp_path_factory.mktemp("source") / "project"), target)
-    tokenizer = target / "reasoning_gym_demo" / "tokenizer"
-    installed = start_probe(runs, "installed", "reasoning_gym_environment", target, tokenizer)
+    tokenizer = target / "reasoning_gym_testing" / "tokenizer"
+    installed = start_probe(processes, "installed", "reasoning_gym_environment", target, tokenizer)
     script = target / "bin" / "reasoning-gym-environment"
-    command = runs.start("command", [sys.executable, script, "demo", "--help"], {"PYTHONPATH": str(target)})
+    command = processes.start(
+        "command", [sys.executable, script, "demo", "--help"], variables={"PYTHONPATH": str(target)}
+    )
     return Ways(tree, target, table, dropped_in, installed, command)
 
 
@@ -228,8 +231,8 @@ def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> 
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
-    assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo"}
+    assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
 
 
 def test_the_shipped_tokenizer_is_small() -> None:
-    assert sum(path.stat().st_size for path in TOKENIZER.iterdir()) < 2**20
+    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 2**20

@@ -10,17 +10,18 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import pytest_asyncio
-from aiohttp.test_utils import TestServer
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.atropos import backend
 from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnvConfig
+from testing import InferenceServer
 
 from .fakes import TOKENIZER_FOLDER, TokenEnv
-from .http_servers import HttpEnv, Switchboard
+from .http_servers import HttpEnv
 
 MakeEnv = Callable[..., Awaitable[Any]]
 MakeFor = Callable[..., Awaitable[Any]]
@@ -115,21 +116,16 @@ def no_pauses_between_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def server(kind: str) -> AsyncIterator[Switchboard]:
-    """A server of the kind that the test is parametrized with."""
-    board = Switchboard(kind)
-    async with TestServer(board.make_app()) as running:
-        board.url = str(running.make_url("")).rstrip("/")
-        yield board
-        board.released.set()
+async def server() -> AsyncIterator[InferenceServer]:
+    async with InferenceServer(ScriptedPolicy(skill=0.5, seed=3)) as running:
+        yield running
 
 
 @pytest.fixture
-def make_for(make_env: MakeEnv) -> MakeFor:
-    """Makes environments, with Atropos' own clients, for a server."""
+def make_for(make_env: MakeEnv, kind: str) -> MakeFor:
+    """Makes environments, with Atropos' own clients of the kind that the test is parametrized with, for a server."""
 
-    async def make(board: Switchboard, timeout_s: int = 1200, **fields: Any) -> Any:
-        config = board.config.model_copy(update={"timeout": timeout_s})
-        return await make_env(HttpEnv, servers=[config], **fields)
+    async def make(server: InferenceServer, server_type: str = kind, timeout_s: int = 1200, **fields: Any) -> Any:
+        return await make_env(HttpEnv, servers=[server.config(server_type, timeout=timeout_s)], **fields)
 
     return make

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
@@ -13,11 +12,10 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from openai.types.completion import Completion, CompletionChoice
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-import demo
 from reasoning_gym_environment import ReasoningGymEnv
+from testing import TOKENIZER as TOKENIZER_FOLDER
 
-TOKENIZER_FOLDER = Path(demo.__file__).parent / "tokenizer"
-TOKENIZER: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(TOKENIZER_FOLDER))
+TOKENIZER: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(TOKENIZER_FOLDER)
 END_OF_TURN: int = TOKENIZER.convert_tokens_to_ids("<|im_end|>")
 PROBE = "1 + 1 ="
 """What the environment asks at startup, to see whether a server is there."""

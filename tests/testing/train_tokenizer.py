@@ -1,7 +1,7 @@
-"""Trains the small byte-level BPE tokenizer that the demo and the tests use.
+"""Trains the rig's small byte-level BPE tokenizer.
 
-Run it as `python -m demo.train_tokenizer [FOLDER]`; without FOLDER it rewrites `tokenizer/` beside this file. The same
-versions of reasoning-gym, what it computes with (numpy, sympy) and tokenizers give the same files. Takes 10 seconds.
+`PYTHONHASHSEED=0 python -m tests.testing.train_tokenizer [FOLDER]`; without FOLDER it rewrites `testing/tokenizer/`.
+The same versions of reasoning-gym, what it computes with (numpy, sympy) and tokenizers give the same files. Takes 10 s.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from .chat import PADDING, TEMPLATE, TURN_END, TURN_START
+from testing.chat import PADDING, TEMPLATE, TOKENIZER, TURN_END, TURN_START
 
 VOCABULARY_SIZE = 4096
 ITEMS_PER_TASK = 12
@@ -26,7 +26,7 @@ MAX_CHARS_PER_ITEM = 1200
 PROSE_REPEATS = 3
 CORPUS_SEED = 20_26
 HASH_SEED = "0"
-"""Five tasks of the library draw from sets, so their items depend on the interpreter's hash seed."""
+"""Five tasks of the library draw from sets, so that their items depend on the interpreter's hash seed."""
 
 PROSE = (
     "system\nYou are a careful assistant. Work through the problem step by step inside <think> and </think> tags, then"
@@ -107,13 +107,7 @@ def corpus() -> Iterator[str]:
         yield from PROSE
 
 
-def restart_with_fixed_hashes() -> None:
-    """Replace this process by one whose hash seed is fixed; only a fresh interpreter can take a new one."""
-    environment = dict(os.environ, PYTHONHASHSEED=HASH_SEED)
-    os.execve(sys.executable, [sys.executable, "-m", f"{__package__}.train_tokenizer", *sys.argv[1:]], environment)
-
-
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != HASH_SEED:
-        restart_with_fixed_hashes()
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "tokenizer")
+        sys.exit(f"set PYTHONHASHSEED={HASH_SEED} and run this again")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else TOKENIZER))

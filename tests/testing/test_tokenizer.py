@@ -1,4 +1,4 @@
-"""The tokenizer that the demo and the tests use, through transformers."""
+"""The rig's tokenizer, through transformers, and its chat format."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.chat import last_question
-from demo.generation import TOKENIZER_FOLDER
+from testing.chat import TOKENIZER, last_question, lay_out
 
 TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
 CONVERSATION = [
@@ -24,12 +23,12 @@ CONVERSATION = [
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    return transformers.AutoTokenizer.from_pretrained(TOKENIZER_FOLDER)
+    return transformers.AutoTokenizer.from_pretrained(TOKENIZER)
 
 
 def test_loading_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        transformers.AutoTokenizer.from_pretrained(TOKENIZER_FOLDER)
+        transformers.AutoTokenizer.from_pretrained(TOKENIZER)
     assert caplog.records == []
 
 
@@ -70,11 +69,15 @@ def test_the_generation_prompt_is_where_the_reply_begins(tokenizer: Any) -> None
     assert tokenizer.encode(whole)[: len(ids)] == ids
 
 
-def test_the_policy_finds_the_question_in_a_prompt(tokenizer: Any) -> None:
+def test_the_servers_own_layout_is_the_templates(tokenizer: Any) -> None:
     prompt = tokenizer.apply_chat_template(CONVERSATION[:2], tokenize=False, add_generation_prompt=True)
-    assert last_question(prompt) == "What is 12 * 3?\nQuick!"
+    assert lay_out(CONVERSATION[:2]) == prompt
+
+
+def test_the_question_is_the_last_user_turn_of_a_prompt() -> None:
+    assert last_question(lay_out([*CONVERSATION[1:], {"role": "user", "content": "And\nthis?"}])) == "And\nthis?"
     assert last_question("no turns in here") == "no turns in here"
 
 
 def test_the_files_are_small() -> None:
-    assert sum(path.stat().st_size for path in Path(TOKENIZER_FOLDER).iterdir()) < 300_000
+    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 300_000

@@ -1,0 +1,104 @@
+"""What an inference server is asked for and what it answers, whichever protocol it speaks, and the tokens of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from .chat import last_question
+
+LOGPROB_UNIT = -0.001
+CACHE_SIZE = 512
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """A request for completions.
+
+    `protocol` is vllm, sglang, openai, chat or trl. `prompt` is the whole prompt, markers of the chat template
+    included, and `prompt_tokens` its length; `max_tokens` bounds each completion, its end-of-turn token included.
+    """
+
+    protocol: str
+    prompt: str
+    prompt_tokens: int
+    n: int
+    max_tokens: int
+    temperature: float
+    top_p: float
+
+    @property
+    def question(self) -> str:
+        """The last user turn of the prompt, or all of it where it has no turns."""
+        return last_question(self.prompt)
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One completion. Tokens and log-probabilities are made from the text where they are not given.
+
+    Those that are given are sent as they are, so that they can be wrong.
+    """
+
+    text: str
+    finish_reason: str | None = "stop"
+    token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+
+    @property
+    def places(self) -> list[tuple[int, float]]:
+        """Token ids with their log-probabilities, as many as there are of both."""
+        return list(zip(self.token_ids or (), self.logprobs or (), strict=False))
+
+
+Answer = Sequence[str | Completion]
+Policy = Callable[[GenerationRequest], Answer | Awaitable[Answer]]
+"""Stands for the model. Whatever of aiohttp's HTTP exceptions it raises is the server's reply."""
+
+
+def logprob_of(token_id: int) -> float:
+    """Return a log-probability that shows which token it belongs to."""
+    return LOGPROB_UNIT * (token_id + 1)
+
+
+def do_not_know(request: GenerationRequest) -> Answer:
+    """Give the same wrong answer to everything."""
+    return ["<answer>I do not know</answer>"] * request.n
+
+
+class Tokens:
+    """What a server does with its tokenizer, a folder in the format of transformers."""
+
+    def __init__(self, folder: str) -> None:
+        self._tokenizer: Tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
+        config = json.loads(Path(folder, "tokenizer_config.json").read_text(encoding="utf-8"))
+        (self.end_of_turn,) = self._tokenizer.encode(config["eos_token"], add_special_tokens=False).ids
+        self.finish = lru_cache(CACHE_SIZE)(self._finish)
+
+    def read_prompt(self, prompt: str | list[int]) -> tuple[str, int]:
+        """Return a prompt as text, and its length in tokens. Raises ValueError for token ids that do not exist."""
+        if isinstance(prompt, str):
+            return prompt, len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
+        size = self._tokenizer.get_vocab_size()
+        if not prompt or not all(0 <= token_id < size for token_id in prompt):
+            raise ValueError(f"prompt: expected one or more token ids from 0 to {size - 1}")
+        return self._tokenizer.decode(prompt, skip_special_tokens=False), len(prompt)
+
+    def _finish(self, completion: Completion, max_tokens: int) -> Completion:
+        """Return the completion with tokens and log-probabilities, cut off at `max_tokens` where it has no own."""
+        if completion.token_ids is None:
+            end = [self.end_of_turn] if completion.finish_reason == "stop" else []
+            token_ids = [*self._tokenizer.encode(completion.text, add_special_tokens=False).ids, *end]
+            if len(token_ids) > max_tokens:
+                token_ids = token_ids[:max_tokens]
+                text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
+                completion = replace(completion, text=text, finish_reason="length")
+            completion = replace(completion, token_ids=tuple(token_ids))
+        if completion.logprobs is None and completion.token_ids is not None:
+            completion = replace(completion, logprobs=tuple(map(logprob_of, completion.token_ids)))
+        return completion

@@ -1,0 +1,191 @@
+"""An HTTP server on the loopback interface that keeps its port and breaks in the ways that it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any, Self
+
+from aiohttp import web
+
+HOST = "127.0.0.1"
+PORTS = range(15_000, 32_000)
+"""Below those that systems give to outgoing connections: one of these could take the port of a server that is down."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Fault = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
+"""Answers a request in place of its handler, which it may call, as an aiohttp middleware does."""
+Picks = Callable[[web.Request, bytes], bool]
+"""Tells, from a request and its body, whether a fault meets it."""
+
+
+def every_request(_request: web.Request, _body: bytes) -> bool:
+    return True
+
+
+def free_port() -> int:
+    """Return a port that is free now and that no outgoing connection takes later."""
+    while True:
+        port = random.choice(PORTS)
+        with contextlib.suppress(OSError), socket.create_server((HOST, port)):
+            return port
+
+
+# ---------------------------------------------------------------------------- faults
+
+
+def respond(status: int, value: object = "a fault on demand") -> Fault:
+    """Answer with a status and a JSON value, which need not be what the protocol asks for."""
+
+    async def answer(_request: web.Request, _handler: Handler) -> web.Response:
+        return web.json_response(value, status=status)
+
+    return answer
+
+
+def slow(seconds: float) -> Fault:
+    """Wait before the request is handled."""
+
+    async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return await handler(request)
+
+    return wait
+
+
+async def hang(_request: web.Request, _handler: Handler) -> web.StreamResponse:
+    """Never answer."""
+    never: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+async def cut(request: web.Request, _handler: Handler) -> web.StreamResponse:
+    """Reset the connection instead of handling the request."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+async def cut_reply(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Handle the request and reset the connection instead of answering."""
+    await handler(request)
+    return await cut(request, handler)
+
+
+async def refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Close the listening socket and every connection: new ones are refused."""
+    return await cut(request, handler)  # what came in at the last moment
+
+
+# ---------------------------------------------------------------------------- the server
+
+
+@cache
+def _background_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop of all servers that run beside their owner; it runs as long as this process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+class FaultyServer:
+    """Serves `make_app()` on a port that it keeps for life, also while it refuses connections.
+
+    `async with` serves on the running event loop, `with` on another thread. The methods may be called from any thread.
+    """
+
+    runner_options: Mapping[str, Any] = {"handler_cancellation": True}
+
+    def __init__(self, port: int | None = None) -> None:
+        self.url = f"http://{HOST}:{port or free_port()}"
+        self._fault: Fault | None = None
+        self._only: Picks = every_request
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: socket.socket | None = None
+        self._accepting: set[asyncio.Task[Any]] = set()
+
+    def make_app(self) -> web.Application:
+        """Return what is served; called on the server's own loop."""
+        raise NotImplementedError
+
+    def fail(self, fault: Fault, only: Picks = every_request) -> None:
+        """Meet requests with a fault, those only that `only` picks, until `recover` or the next fault."""
+        self._fault, self._only = fault, only
+        self._open_or_close()
+
+    def recover(self) -> None:
+        """Answer as the server should, on the same port."""
+        self._fault = None
+        self._open_or_close()
+
+    async def __aenter__(self) -> Self:
+        app = self.make_app()
+        app.middlewares.insert(0, self._break)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, **self.runner_options)
+        await self._runner.setup()
+        self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
+        self._open_or_close()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._close()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        await self._runner.cleanup()
+        self._loop = None
+
+    def __enter__(self) -> Self:
+        return asyncio.run_coroutine_threadsafe(self.__aenter__(), _background_loop()).result()
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self.__aexit__(), _background_loop()).result()
+
+    def _open_or_close(self) -> None:
+        """Listen or not, as the fault demands, from now on; before the start, nothing."""
+
+        async def on_loop() -> None:
+            self._open_or_close()
+
+        if self._loop is None:
+            return
+        if threading.get_ident() != self._thread_id:
+            asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result()
+        elif self._fault is refuse:
+            self._close()
+        elif self._listener is None:
+            self._listener = socket.create_server((HOST, int(self.url.rpartition(":")[2])), backlog=1024)
+            self._listener.setblocking(False)
+            self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        # asyncio's own server would leave a connection open for good that it accepts in the turn in which it is closed.
+        assert self._loop is not None
+        assert self._listener is not None
+        with contextlib.suppress(OSError):  # the client has gone again
+            connection, _ = self._listener.accept()
+            connection.setblocking(False)
+            server: Any = self._runner.server
+            task = self._loop.create_task(self._loop.connect_accepted_socket(server, connection))
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
+
+    def _close(self) -> None:
+        if self._listener is not None and self._loop is not None:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    @web.middleware
+    async def _break(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        body = await request.read()
+        if self._fault is not None and (self._fault is refuse or self._only(request, body)):
+            return await self._fault(request, handler)
+        return await handler(request)

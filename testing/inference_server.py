@@ -1,0 +1,165 @@
+"""An inference server without a model: a policy behind the protocols of vLLM, SGLang, OpenAI and TRL, all on one port.
+
+As a process of its own it is `python -m testing.inference_server --policy MODULE:FACTORY`, and prints one line of JSON
+once it listens, `{"url": ...}`. POST /fault takes `{"fault": NAME, "seconds": S}`, with one of FAULTS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import inspect
+import json
+import random
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from .chat import TOKENIZER
+from .completions import Answer, Completion, GenerationRequest, Policy, Tokens, do_not_know
+from .http_server import Fault, FaultyServer, cut, hang, refuse, respond
+from .protocols import MODEL_NAME, PATHS, read_request, write_reply
+
+LATENCY_SPREAD = 0.5
+"""A request takes the latency, give or take this share of it."""
+KEPT_REQUESTS = 1000
+FAULTS: Mapping[str, Fault] = {
+    "error": respond(500),
+    "garbage": respond(200, {"choices": "none", "text": {"a": 1}}),
+    "hang": hang,
+    "cut": cut,
+    "refuse": refuse,
+}
+
+
+def generations(request: web.Request, body: bytes) -> bool:
+    """Pick requests for completions; health checks and the environment's probe ask for a single token at most."""
+    if request.method == "GET":
+        return False
+    asked = json.loads(body)
+    asked = asked.get("sampling_params", asked)
+    return bool(asked.get("max_tokens", asked.get("max_new_tokens")) != 1)
+
+
+def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENIZER) -> dict[str, str]:
+    """Return what an environment needs to know of a server, as the `openai` section of a settings file has it."""
+    # TRL's client takes the model's name for that of the tokenizer.
+    model = tokenizer if server_type == "trl" else MODEL_NAME
+    return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": model, "api_key": "x"}
+
+
+class InferenceServer(FaultyServer):
+    """Answers requests for completions with those of a policy, after `latency_s`, give or take half of it.
+
+    Both may be replaced while the server runs. `tokenizer` is a folder in the format of transformers, and has to be the
+    environment's. `requests` holds the newest requests that the policy was asked, `answered` counts those that got its
+    completions. Requests for a single token, which are health checks and probes, are answered without it.
+    """
+
+    def __init__(
+        self,
+        policy: Policy = do_not_know,
+        *,
+        latency_s: float = 0.0,
+        tokenizer: str = TOKENIZER,
+        port: int | None = None,
+    ) -> None:
+        super().__init__(port)
+        self.policy = policy
+        self.latency_s = latency_s
+        self.requests: deque[GenerationRequest] = deque(maxlen=KEPT_REQUESTS)
+        self.answered = 0
+        self._tokens = Tokens(tokenizer)
+        self._tokenizer = tokenizer
+        self._chance = random.Random(0)
+
+    def config(self, server_type: str = "vllm", **fields: Any) -> Any:
+        """Return the APIServerConfig of a client for this server; needs atroposlib."""
+        from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+
+        return APIServerConfig(**{**server_settings(self.url, server_type, self._tokenizer), **fields})
+
+    def make_app(self) -> web.Application:
+        self._recovery = asyncio.get_running_loop().call_soon(lambda: None)
+        app = web.Application()
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/fault", self._order)
+        for path in PATHS:
+            app.router.add_post(path, self._complete)
+        return app
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        try:
+            asked = read_request(request.path, await request.read(), self._tokens)
+        except ValueError as error:
+            return web.json_response({"error": {"message": str(error), "code": 400}}, status=400)
+        if asked.max_tokens == 1:
+            return self._reply(asked, ["2"] * asked.n)
+        self.requests.append(asked)
+        answer = self.policy(asked)
+        completions = await answer if inspect.isawaitable(answer) else answer
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s * self._chance.uniform(1 - LATENCY_SPREAD, 1 + LATENCY_SPREAD))
+        self.answered += 1
+        return self._reply(asked, completions)
+
+    def _reply(self, asked: GenerationRequest, answer: Answer) -> web.Response:
+        completions = (one if isinstance(one, Completion) else Completion(one) for one in answer)
+        finished = tuple(self._tokens.finish(one, asked.max_tokens) for one in completions)
+        body = write_reply(asked.protocol, finished, asked.prompt_tokens)
+        return web.Response(body=body, content_type="application/json")
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def _models(self, _request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": MODEL_NAME, "object": "model"}]})
+
+    async def _order(self, request: web.Request) -> web.StreamResponse:
+        """Let a fault begin once this request is answered, and end by itself."""
+        order = json.loads(await request.read())
+        if order.keys() != {"fault", "seconds"} or order["fault"] not in FAULTS:
+            return web.json_response({"error": f"expected seconds, and as fault one of {list(FAULTS)}"}, status=400)
+        response = web.json_response(order)
+        await response.prepare(request)
+        await response.write_eof()
+        self.fail(FAULTS[order["fault"]], only=lambda request, _body: request.path != "/fault")
+        self._recovery.cancel()
+        self._recovery = asyncio.get_running_loop().call_later(order["seconds"], self.recover)
+        return response
+
+
+async def _serve(server: InferenceServer) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with server:
+        print(json.dumps({"url": server.url}), flush=True)
+        await stop.wait()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(prog="inference_server", description="An inference server without a model.")
+    parser.add_argument("--policy", metavar="MODULE:FACTORY", help="what makes the policy")
+    parser.add_argument("--options", metavar="JSON", type=json.loads, default={}, help="arguments for that, by name")
+    parser.add_argument("--latency-s", type=float, default=0.0, help="mean seconds that a request takes")
+    parser.add_argument("--tokenizer", default=TOKENIZER, help="folder in the format of transformers")
+    parser.add_argument("--port", type=int, help="where to listen; a free one where it is not given")
+    options = parser.parse_args(argv)
+    policy: Policy = do_not_know
+    if options.policy:
+        module, _, factory = options.policy.partition(":")
+        policy = getattr(importlib.import_module(module), factory)(**options.options)
+    server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
+    asyncio.run(_serve(server))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

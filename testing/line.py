@@ -1,0 +1,97 @@
+"""A whole line on this machine: run-api behind a proxy, inference servers, trainers, and environments as processes.
+
+with Line(folder, policy) as line:
+    line.start_trainer(batch_size=16)
+    environment = line.start_environment("first", seed=1)
+    wait_until(lambda: len(line.proxy.delivered) > 10, 60, "the first groups")
+    line.proxy.fail(refuse)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from . import recorded_environment
+from .chat import TOKENIZER
+from .completions import Policy
+from .inference_server import InferenceServer, server_settings
+from .processes import Process, Processes
+from .run_api import RunApi, RunApiProxy
+from .trainer import Trainer
+
+SCRIPT = Path(__file__).parents[1] / "reasoning_gym_environment.py"
+RECORDED_SCRIPT = Path(recorded_environment.__file__)
+SMALL = {"group_size": 4, "max_token_length": 1024, "max_num_workers": 4, "use_wandb": False, "include_messages": True}
+
+
+def start_environment(
+    processes: Processes,
+    name: str,
+    settings: Mapping[str, Any],
+    servers: Sequence[Mapping[str, Any]],
+    *,
+    script: Path = SCRIPT,
+    variables: Mapping[str, str] | None = None,
+) -> Process:
+    """Start `serve` with the settings of an environment and of its inference servers, from a file in the folder."""
+    path = processes.folder / f"{name}.yaml"
+    plain = {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
+    path.write_text(json.dumps({"env": plain, "openai": servers[0] if len(servers) == 1 else servers}))  # JSON is YAML
+    return processes.start(name, [sys.executable, script.resolve(), "serve", "--config", path], variables=variables)
+
+
+class Line:
+    """A line whose parts end with the block, whatever happens in it.
+
+    It begins with run-api (unless told otherwise), the proxy before it, and one inference server with the policy.
+    `settings` are those of all its environments, on top of SMALL.
+    """
+
+    def __init__(
+        self, folder: Path, policy: Policy, *, latency_s: float = 0.0, start_run_api: bool = True, **settings: Any
+    ) -> None:
+        self.processes = Processes(folder, isolated=True, grace_s=0.0)
+        self.run_api = RunApi(self.processes)
+        self.proxy = RunApiProxy(self.run_api.url)
+        self.servers: list[InferenceServer] = []
+        self.trainers: list[Trainer] = []
+        self._stack = ExitStack()
+        self._settings = {"tokenizer_name": TOKENIZER, "rollout_server_url": self.proxy.url, **SMALL, **settings}
+        self._first = (policy, latency_s)
+        self._start_run_api = start_run_api
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._stack.enter_context(self.proxy)
+            self.add_server(*self._first)
+            self._stack.enter_context(self.processes)
+            if self._start_run_api:
+                self.run_api.start()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def add_server(self, policy: Policy, latency_s: float = 0.0) -> InferenceServer:
+        """Start one more inference server; environments that are started from now on use all of them."""
+        self.servers.append(self._stack.enter_context(InferenceServer(policy, latency_s=latency_s)))
+        return self.servers[-1]
+
+    def start_trainer(self, **options: Any) -> Trainer:
+        """Start a trainer, with the options of `Trainer`; it waits for run-api by itself."""
+        self.trainers.append(self._stack.enter_context(Trainer(self.run_api.url, **options)))
+        return self.trainers[-1]
+
+    def start_environment(
+        self, name: str, *, server_type: str = "vllm", variables: Mapping[str, str] | None = None, **settings: Any
+    ) -> Process:
+        """Start an environment that keeps a journal (see `recorded_environment`); `name` must be new."""
+        servers = [server_settings(server.url, server_type) for server in self.servers]
+        settings = {**self._settings, **settings}
+        return start_environment(self.processes, name, settings, servers, script=RECORDED_SCRIPT, variables=variables)

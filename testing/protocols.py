@@ -1,0 +1,112 @@
+"""The protocols of inference servers: what Atropos' clients send to them, and the replies that they expect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .chat import lay_out
+from .completions import Completion, GenerationRequest, Tokens
+
+MODEL_NAME = "policy"
+MAX_COMPLETIONS = 256
+DEFAULT_MAX_TOKENS = 16
+"""What vLLM and OpenAI assume for a request that does not say."""
+CACHED_REPLIES = 256
+PATHS = ("/generate", "/v1/completions", "/v1/chat/completions", "/v1/generate/")
+SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p"}
+
+
+class _Asked(BaseModel):
+    """What a request says in the words of vLLM and OpenAI; other fields of it mean nothing here."""
+
+    model_config = ConfigDict(strict=True)
+
+    prompt: str | list[int]
+    n: int = Field(1, ge=1, le=MAX_COMPLETIONS)
+    max_tokens: int = Field(DEFAULT_MAX_TOKENS, ge=1)
+    temperature: float = Field(1.0, ge=0.0, le=2.0)
+    top_p: float = Field(1.0, gt=0.0, le=1.0)
+    stream: Literal[False] = False
+
+
+def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
+    """Return what a POST to one of PATHS asks for. Raises ValueError for what no server would take."""
+    body = json.loads(content)
+    try:
+        protocol, plain = _in_common_words(path, body)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"this is no request that {path} takes: {error!r}") from error
+    asked = _Asked.model_validate(plain)
+    prompt, length = tokens.read_prompt(asked.prompt)
+    return GenerationRequest(protocol, prompt, length, asked.n, asked.max_tokens, asked.temperature, asked.top_p)
+
+
+def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the protocol's name, and the body in the words of vLLM and OpenAI."""
+    match path:
+        case "/generate" if "sampling_params" in body:
+            sampling = body["sampling_params"]
+            if sampling.keys() - SGLANG_SAMPLING or body["return_logprob"] is not True:
+                raise ValueError(f"expected return_logprob, and sampling_params out of {sorted(SGLANG_SAMPLING)}")
+            limit = sampling.get("max_new_tokens", DEFAULT_MAX_TOKENS)
+            return "sglang", {**sampling, "prompt": body["input_ids"], "max_tokens": limit}
+        case "/generate":
+            prompt = body["prompt"]
+            return "vllm", {**body, "prompt": prompt["prompt_token_ids"] if isinstance(prompt, dict) else prompt}
+        case "/v1/completions":
+            return "openai", dict(body)
+        case "/v1/chat/completions":
+            return "chat", {**body, "prompt": lay_out(body["messages"])}
+        case _:
+            (prompt,) = body["prompts"]
+            return "trl", {**body, "prompt": prompt}
+
+
+@lru_cache(CACHED_REPLIES)
+def write_reply(protocol: str, completions: tuple[Completion, ...], prompt_tokens: int) -> bytes:
+    """Return the body of a protocol's reply, as JSON."""
+    return json.dumps(_reply(protocol, completions, prompt_tokens)).encode()
+
+
+def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int) -> object:
+    match protocol:
+        case "vllm":
+            return {
+                "text": [one.text for one in completions],
+                "finish_reasons": [one.finish_reason for one in completions],
+                "logprobs": [[[{str(token_id): logprob}] for token_id, logprob in one.places] for one in completions],
+            }
+        case "sglang":
+            replies = [
+                {
+                    "text": one.text,
+                    "meta_info": {
+                        "finish_reason": {"type": one.finish_reason},
+                        "output_token_logprobs": [[logprob, token_id, None] for token_id, logprob in one.places],
+                    },
+                }
+                for one in completions
+            ]
+            return replies if len(replies) != 1 else replies[0]
+        case "trl":
+            return {"completion_ids": [one.token_ids for one in completions]}
+        case _:
+            completion_tokens = sum(len(one.places) for one in completions)
+            usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+            return {
+                "id": "0",
+                "object": "text_completion" if protocol == "openai" else "chat.completion",
+                "created": 0,
+                "model": MODEL_NAME,
+                "choices": [
+                    {"index": index, "finish_reason": one.finish_reason, "logprobs": None, "text": one.text}
+                    | {"message": {"role": "assistant", "content": one.text}}
+                    for index, one in enumerate(completions)
+                ],
+                "usage": {**usage, "total_tokens": prompt_tokens + completion_tokens},
+            }

@@ -1,0 +1,156 @@
+"""A trainer that trains nothing: it registers at Atropos' run-api, takes batches, and checks them if it is told to."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from .batch_checks import check_batch
+
+REQUEST_TIMEOUT_S = 5.0
+POLL_INTERVAL_S = 0.2
+REGISTRATION: Mapping[str, Any] = {
+    "wandb_group": "testing",
+    "wandb_project": "testing",
+    "batch_size": 16,
+    "max_token_len": 2048,
+    "checkpoint_dir": "",
+    "save_checkpoint_interval": -1,
+    "starting_step": 0,
+    "num_steps": 1_000_000,
+}
+
+
+def key_of_messages(conversations: Iterable[Sequence[Mapping[str, str]]]) -> str:
+    """Return a hash of a group's conversations, the same for the group at run-api and in the dumps."""
+    plain = [[(message["role"], message["content"]) for message in conversation] for conversation in conversations]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A group that arrived from environment `env_id` at `at` (seconds of the monotonic clock).
+
+    `key` tells groups apart; it is empty where the group came without messages. `tokens` counts those of all rollouts.
+    """
+
+    key: str
+    env_id: int | None
+    at: float
+    scores: tuple[float, ...]
+    tokens: int
+
+    @classmethod
+    def of(cls, group: Mapping[str, Any]) -> Self:
+        """Return what is worth remembering of a group that has just arrived."""
+        key = key_of_messages(group["messages"]) if group.get("messages") else ""
+        return cls(key, group["env_id"], time.monotonic(), tuple(group["scores"]), sum(map(len, group["tokens"])))
+
+
+class Trainer:
+    """Pulls batches, on a thread of its own, from the start of its block until the end or `max_batches`.
+
+    A run-api that is not there yet, restarts or is emptied is waited for; the trainer registers there again, with the
+    step that it has come to. `registration` holds fields of that which differ from REGISTRATION, and `pause_s` lies
+    between two batches. `batches` holds what `keep` makes of each group. With `group_size`, batches are checked; one
+    that breaks a rule ends the trainer, and `error` is the BatchError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        group_size: int | None = None,
+        max_batches: int | None = None,
+        pause_s: float = 0.0,
+        keep: Callable[[Mapping[str, Any]], Any] = Delivery.of,
+        **registration: Any,
+    ) -> None:
+        self.batches: list[list[Any]] = []
+        self.registrations = 0
+        self.error: Exception | None = None
+        self._url = url
+        self._group_size = group_size
+        self._max_batches = max_batches
+        self._pause_s = pause_s
+        self._keep = keep
+        self._registration = {**REGISTRATION, **registration}
+        self._going = threading.Event()
+        self._going.set()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._train, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._going.set()
+        self._thread.join()
+
+    @property
+    def received(self) -> list[Any]:
+        """The groups of all batches."""
+        return [group for batch in list(self.batches) for group in batch]
+
+    @property
+    def step(self) -> int:
+        """The step that it has come to: the one that it began with, and one more for each batch."""
+        return int(self._registration["starting_step"]) + len(self.batches)
+
+    def pause(self) -> None:
+        """Ask for no batches, until `go_on`."""
+        self._going.clear()
+
+    def go_on(self) -> None:
+        self._going.set()
+
+    def _train(self) -> None:
+        try:
+            while not self._ended.is_set() and len(self.batches) != self._max_batches:
+                self._going.wait()
+                self._ended.wait(self._pause_s if self._train_once() else POLL_INTERVAL_S)
+        except Exception as error:  # whoever started the trainer looks there
+            self.error = error
+
+    def _train_once(self) -> bool:
+        """Take a batch if there is one, and tell whether there was. Raises BatchError."""
+        try:
+            if self._ask("GET", "/info")["batch_size"] == -1:
+                self._register()
+            batch = self._ask("GET", "/batch").get("batch")
+        except (OSError, http.client.HTTPException):  # run-api is not there, or was emptied between two requests
+            return False
+        if not batch:
+            return False
+        if self._group_size is not None:
+            size, max_token_len = self._registration["batch_size"], self._registration["max_token_len"]
+            check_batch(batch, batch_size=size, group_size=self._group_size, max_token_len=max_token_len)
+        self.batches.append(list(map(self._keep, batch)))
+        return True
+
+    def _register(self) -> None:
+        registration = {**self._registration, "starting_step": self.step}
+        self._ask("POST", "/register", registration)
+        self.registrations += 1
+        if self._ask("GET", "/info")["batch_size"] == -1:
+            # A group came between its emptying and this registration, which then has no effect, for good.
+            self._ask("GET", "/reset_data")
+            self._ask("POST", "/register", registration)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self._url}{path}", data=data, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
+            text = response.read()
+        answer: dict[str, Any] = json.loads(text) if text.startswith(b"{") else {}
+        return answer

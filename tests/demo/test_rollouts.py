@@ -1,0 +1,68 @@
+"""Counting and showing what is dumped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from demo.rollouts import Rollouts
+
+
+def line(task: str, *scores: float) -> str:
+    rollouts = [
+        {
+            "conversation": [
+                {"role": "system", "content": "Think."},
+                {"role": "user", "content": "Is it\nthis?"},
+                {"role": "assistant", "content": f"{'well, ' * 50}<answer>{score}</answer>"},
+            ],
+            "score": score,
+        }
+        for score in scores
+    ]
+    return json.dumps({"item_id": task, "rollouts": rollouts}) + "\n"
+
+
+def test_groups_are_counted_by_how_they_did(tmp_path: Path) -> None:
+    rollouts = Rollouts(tmp_path)
+    (tmp_path / "b.jsonl").write_text(line("gcd", 0.0, 1.0) + line("gcd", 1.0, 1.0))
+    (tmp_path / "a.jsonl").write_text(line("maze", 0.0, 0.0) + line("lcm", 0.5, 0.5))
+    rollouts.read_news()
+    assert (rollouts.kept, rollouts.all_right, rollouts.all_wrong, rollouts.all_equal) == (1, 1, 1, 1)
+    assert (rollouts.groups, rollouts.dropped, rollouts.mean_score) == (4, 3, 0.5)
+    assert rollouts.tasks == {"gcd", "maze", "lcm"}
+    assert rollouts.files == {tmp_path / "a.jsonl": 2, tmp_path / "b.jsonl": 2}
+
+
+def test_a_line_counts_once_and_when_it_is_whole(tmp_path: Path) -> None:
+    rollouts = Rollouts(tmp_path)
+    counts = []
+    text = line("gcd", 0.0, 1.0) + line("gcd", 1.0, 1.0)
+    for length in (0, len(text) // 3, len(text) // 2, len(text) - 1, len(text)):
+        (tmp_path / "a.jsonl").write_text(text[:length])
+        rollouts.read_news()
+        counts.append(rollouts.groups)
+    assert counts == [0, 0, 1, 1, 2]
+
+
+def test_files_of_earlier_runs_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(line("gcd", 0.0, 1.0))
+    rollouts = Rollouts(tmp_path)
+    (tmp_path / "notes.txt").write_text("not a dump\n")
+    rollouts.read_news()
+    assert rollouts.groups == 0
+
+
+def test_the_example_has_the_best_and_the_worst_rollout(tmp_path: Path) -> None:
+    rollouts = Rollouts(tmp_path)
+    (tmp_path / "b.jsonl").write_text(line("lcm", 1.0, 1.0) + line("gcd", 0.5, 1.0, 0.0))
+    rollouts.read_news()
+    assert rollouts.example is not None
+    assert (rollouts.example.path, rollouts.example.line) == (tmp_path / "b.jsonl", 2)
+    task, asked, best, worst = rollouts.example.text.splitlines()
+    assert task.split() == ["task", "gcd"]
+    assert asked.endswith("Is it this?")
+    assert best.startswith("1.00")
+    assert best.endswith("<answer>1.0</answer>")
+    assert worst.startswith("0.00")
+    assert len(worst) < 120

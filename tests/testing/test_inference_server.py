@@ -1,0 +1,267 @@
+"""The inference server, through the clients that Atropos has for each protocol, and through plain HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+from aiohttp import web
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.sglang_server import SGLangServer
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
+from atroposlib.envs.server_handling.vllm_server import VLLMServer
+from tokenizers import Tokenizer
+
+from testing import (
+    TOKENIZER,
+    Completion,
+    GenerationRequest,
+    InferenceServer,
+    Processes,
+    cut,
+    cut_reply,
+    generations,
+    hang,
+    refuse,
+    respond,
+    slow,
+    wait_until,
+)
+from testing.completions import logprob_of
+
+CLIENTS = {"vllm": VLLMServer, "sglang": SGLangServer, "openai": OpenAIServer, "trl": TrlVllmServer}
+REPOSITORY = Path(__file__).parents[2]
+ClientFor = Callable[[InferenceServer, str], Any]
+PROMPT = "<|im_start|>user\nWhich one?<|im_end|>\n<|im_start|>assistant\n"
+tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
+(END_OF_TURN,) = tokenizer.encode("<|im_end|>").ids
+ASKED = {"model": "m", "prompt": PROMPT, "n": 2, "max_tokens": 20, "temperature": 0.5}
+RAW = {"prompt": PROMPT, "n": 2, "max_tokens": 20}
+
+
+def one_of_two(request: GenerationRequest) -> list[str]:
+    return ["<answer>this</answer>", f"<answer>{request.question}</answer>"]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[InferenceServer]:
+    async with InferenceServer(one_of_two) as running:
+        yield running
+
+
+@pytest.fixture
+async def client_for() -> AsyncIterator[ClientFor]:
+    """Makes clients of Atropos, which never close their connections."""
+    opened: list[openai.AsyncClient] = []
+
+    def make(server: InferenceServer, kind: str) -> Any:
+        client = CLIENTS[kind](server.config(kind, tokenizer_name=TOKENIZER))
+        if kind != "trl":
+            client.openai.max_retries = 0
+            opened.append(client.openai)
+        return client
+
+    yield make
+    for each in opened:
+        await each.close()
+
+
+async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]:
+    async with aiohttp.ClientSession() as session, session.post(f"{server.url}{path}", json=body) as response:
+        return response.status, await response.json()
+
+
+# ---------------------------------------------------------------------------- protocols
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+async def test_native_protocols_give_tokens_with_logprobs(
+    server: InferenceServer, client_for: ClientFor, kind: str
+) -> None:
+    client = client_for(server, kind)
+    prompt, outputs, logprobs, _ = await client._tokens_and_logprobs_completion_wrapper(**ASKED)
+    assert prompt == tokenizer.encode(PROMPT).ids
+    assert [tokenizer.decode(output) for output in outputs] == ["<answer>this</answer>", "<answer>Which one?</answer>"]
+    assert {output[-1] for output in outputs} == {END_OF_TURN}
+    assert logprobs == [[logprob_of(token) for token in output] for output in outputs]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
+async def test_text_protocols_give_texts(server: InferenceServer, client_for: ClientFor, kind: str) -> None:
+    reply = await client_for(server, kind)._completion_wrapper(**ASKED)
+    texts = [choice.text.removesuffix("<|im_end|>") for choice in reply.choices]
+    assert texts == ["<answer>this</answer>", "<answer>Which one?</answer>"]
+    assert {choice.finish_reason for choice in reply.choices} == {"stop"}
+
+
+async def test_chat_completions_ask_for_the_same_prompt(server: InferenceServer, client_for: ClientFor) -> None:
+    messages = [{"role": "user", "content": "Which one?"}]
+    reply = await client_for(server, "openai")._chat_completion_wrapper(
+        model="m", messages=messages, n=2, max_tokens=20
+    )
+    assert [choice.message.content for choice in reply.choices][1] == "<answer>Which one?</answer>"
+    assert server.requests[-1].prompt == PROMPT
+
+
+async def test_requests_are_recorded_and_the_newest_is_last(server: InferenceServer) -> None:
+    await post(server, "/v1/completions", RAW)
+    await post(server, "/generate", {**RAW, "n": 1})
+    length = len(tokenizer.encode(PROMPT).ids)
+    assert list(server.requests) == [
+        GenerationRequest("openai", PROMPT, length, n=2, max_tokens=20, temperature=1.0, top_p=1.0),
+        GenerationRequest("vllm", PROMPT, length, n=1, max_tokens=20, temperature=1.0, top_p=1.0),
+    ]
+
+
+async def test_requests_for_a_single_token_do_not_reach_the_policy(server: InferenceServer) -> None:
+    _, reply = await post(server, "/v1/completions", {**RAW, "max_tokens": 1})
+    assert len(reply["choices"]) == 2
+    assert (len(server.requests), server.answered) == (0, 0)
+
+
+async def test_a_completion_is_cut_at_max_tokens(server: InferenceServer) -> None:
+    _, reply = await post(server, "/generate", {**RAW, "max_tokens": 3})
+    assert reply["finish_reasons"] == ["length", "length"]
+    assert [len(places) for places in reply["logprobs"]] == [3, 3]
+
+
+async def test_tokens_that_a_policy_gives_are_sent_as_they_are(server: InferenceServer, client_for: ClientFor) -> None:
+    server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
+    _, outputs, logprobs, _ = await client_for(server, "vllm")._tokens_and_logprobs_completion_wrapper(**ASKED)
+    assert outputs == [[5, 6]]
+    assert str(logprobs) == "[[-1.0, nan]]"
+
+
+async def test_a_policy_may_wait_or_refuse(server: InferenceServer, client_for: ClientFor) -> None:
+    async def refuse_later(request: GenerationRequest) -> list[str]:
+        await asyncio.sleep(0)
+        raise web.HTTPTooManyRequests
+
+    server.policy = refuse_later
+    with pytest.raises(openai.RateLimitError):
+        await client_for(server, "openai")._completion_wrapper(**ASKED)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/generate", []),
+        ("/generate", {}),
+        ("/generate", {"prompt": {"prompt_token_ids": []}}),
+        ("/generate", {"prompt": {"prompt_token_ids": [10**9]}}),
+        ("/generate", {"prompt": {"prompt_token_ids": [1, "2"]}}),
+        ("/generate", {"input_ids": [5], "sampling_params": {"max_tokens": 5}, "return_logprob": True}),
+        ("/generate", {"input_ids": [5], "sampling_params": {}, "return_logprob": False}),
+        ("/v1/completions", {"prompt": 3}),
+        ("/v1/completions", {"prompt": "x", "n": 0}),
+        ("/v1/completions", {"prompt": "x", "n": 10**9}),
+        ("/v1/completions", {"prompt": "x", "max_tokens": 1.5}),
+        ("/v1/completions", {"prompt": "x", "temperature": 3}),
+        ("/v1/completions", {"prompt": "x", "stream": True}),
+        ("/v1/chat/completions", {"messages": "hello"}),
+        ("/v1/generate/", {"prompts": ["one", "two"]}),
+    ],
+)
+async def test_what_no_server_would_take_is_refused(server: InferenceServer, path: str, body: Any) -> None:
+    status, reply = await post(server, path, body)
+    assert status == 400
+    assert reply["error"]["message"]
+
+
+# ---------------------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("fault", [cut, cut_reply, refuse])
+async def test_a_broken_connection_is_the_clients_error_until_recovery(server: InferenceServer, fault: Any) -> None:
+    server.fail(fault)
+    with pytest.raises(aiohttp.ClientError):
+        await post(server, "/generate", RAW)
+    server.recover()
+    assert (await post(server, "/generate", RAW))[0] == 200
+
+
+async def test_a_refused_connection_is_refused_by_the_system(server: InferenceServer) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{server.url}/health") as response:
+            assert response.status == 200
+        server.fail(refuse)
+        with pytest.raises(aiohttp.ClientConnectorError):  # nor is the connection left that was there
+            await session.get(f"{server.url}/health")
+
+
+async def test_a_request_that_hangs_gets_no_answer_and_the_server_can_end(server: InferenceServer) -> None:
+    server.fail(hang)
+    waiting = asyncio.ensure_future(post(server, "/generate", RAW))
+    done, _ = await asyncio.wait([waiting], timeout=0.2)
+    assert not done
+    await server.__aexit__()
+    with pytest.raises(aiohttp.ClientError):
+        await waiting
+    await server.__aenter__()
+
+
+async def test_a_reply_can_be_anything_and_late(server: InferenceServer) -> None:
+    server.fail(respond(503, {"hello": "world"}))
+    assert await post(server, "/generate", RAW) == (503, {"hello": "world"})
+    server.fail(slow(0.01))
+    assert (await post(server, "/generate", RAW))[0] == 200
+
+
+async def test_faults_of_generations_spare_health_checks(server: InferenceServer) -> None:
+    server.fail(respond(500), only=generations)
+    statuses = [(await post(server, "/v1/completions", {**RAW, "max_tokens": tokens}))[0] for tokens in (1, 2)]
+    assert statuses == [200, 500]
+    async with aiohttp.ClientSession() as session, session.get(f"{server.url}/health") as response:
+        assert response.status == 200
+
+
+def ask(url: str, body: Any = None) -> tuple[int | None, str | None]:
+    """The status of a reply, and the first text in it; without a connection there is no status."""
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(url, data) as response:
+            return response.status, json.loads(response.read() or b"{}").get("text", [None])[0]
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code, None
+    except OSError:
+        return None, None
+
+
+def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
+    server = InferenceServer()
+    server.fail(refuse)
+    with server:
+        statuses = [ask(f"{server.url}/health")[0]]
+        for order in (server.recover, lambda: server.fail(respond(500)), lambda: server.fail(refuse)):
+            order()
+            statuses.append(ask(f"{server.url}/health")[0])
+    assert statuses == [None, 200, 500, None]
+
+
+# ---------------------------------------------------------------------------- as a process
+
+
+def test_as_a_process_it_says_where_it_listens_and_takes_faults_over_http(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
+    words = ["-m", "testing.inference_server", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
+    with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
+        process = processes.start("server", [sys.executable, *words])
+        url = process.announcement()["url"]
+        assert ask(f"{url}/generate", RAW) == (200, "hi")
+        assert ask(f"{url}/fault", {"fault": "error", "seconds": 600})[0] == 200
+        assert ask(f"{url}/generate", RAW)[0] == 500
+        assert ask(f"{url}/fault", {"fault": "refuse", "seconds": 0.5})[0] == 200
+        wait_until(lambda: ask(f"{url}/generate", RAW)[0] == 200, 30, "the end of the fault")
+        assert ask(f"{url}/fault", {"fault": "no such fault", "seconds": 1})[0] == 400
+        assert process.end(signal.SIGTERM) == 0

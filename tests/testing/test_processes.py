@@ -1,0 +1,127 @@
+"""Processes end when they should, show why when they should not have, and never stay behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testing import ProcessError, Processes, wait_until
+from testing.process_table import descendants, survivors
+from testing.processes import Process
+
+GENEROUS_S = 60.0
+SLEEPER = "import os, time; print('ready', flush=True); time.sleep(600)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+PARENT_OF_STUBBORN = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}]).wait()"
+LEAVES_ONE_BEHIND = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEPER!r}])"
+FOREIGN_STARTER = f"""
+import sys, time
+from pathlib import Path
+from testing import Processes
+Processes(Path(sys.argv[1])).start("sleeper", [sys.executable, "-c", {SLEEPER!r}])
+print("started", flush=True)
+time.sleep(600)
+"""
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path, {"COLOUR": "blue"}, grace_s=0.3) as started:
+        yield started
+
+
+def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
+    process = processes.start("the process", [sys.executable, "-c", code])
+    if ready:
+        wait_until(lambda: process.check() and "ready" in process.stdout, GENEROUS_S, "its start")
+    return process
+
+
+def test_one_that_dies_is_reported_with_its_last_lines(processes: Processes) -> None:
+    process = start(processes, "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)", ready=False)
+    with pytest.raises(ProcessError, match=r"^the process ended by itself with exit status 3\. ") as caught:
+        process.announcement()
+    assert str(caught.value).endswith("\n  | first\n  | second")
+
+
+def test_one_that_cannot_be_started_is_reported(processes: Processes) -> None:
+    with pytest.raises(ProcessError, match="No such file or directory"):
+        processes.start("the process", ["/no/such/program"])
+
+
+def test_one_that_takes_too_long_is_reported(processes: Processes) -> None:
+    with pytest.raises(ProcessError, match=r"the process still runs after 0\.1 s"):
+        start(processes, SLEEPER).end(timeout_s=0.1)
+
+
+def test_its_announcement_is_its_first_line(processes: Processes) -> None:
+    assert start(processes, f"print('{{\"port\": 7}}'); {SLEEPER}").announcement() == {"port": 7}
+
+
+def test_the_exit_status_tells_the_signal(processes: Processes) -> None:
+    assert start(processes, SLEEPER).end(signal.SIGKILL) == 128 + signal.SIGKILL
+
+
+def test_a_process_gets_its_variables_and_its_folder(processes: Processes, tmp_path: Path) -> None:
+    process = processes.start("one", ["sh", "-c", "echo $COLOUR $SIZE $(pwd)"], variables={"SIZE": "big"})
+    assert process.end() == 0
+    assert process.stdout == f"blue big {tmp_path}/one\n"
+
+
+def test_nothing_of_the_users_reaches_an_isolated_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "secret")
+    with Processes(tmp_path, isolated=True) as processes:
+        process = processes.start("one", ["sh", "-c", "echo $HOME $TMPDIR $WANDB_API_KEY"])
+        assert process.end() == 0
+    assert process.stdout == f"{tmp_path}/one {tmp_path}/one/tmp\n"
+
+
+@needs_proc
+@pytest.mark.parametrize("code", [SLEEPER, STUBBORN, PARENT_OF_STUBBORN])
+def test_the_end_of_the_block_is_the_end_of_every_process(code: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), Processes(tmp_path, grace_s=0.3) as processes:
+        start(processes, code)
+        everything = descendants(os.getpid())
+        raise RuntimeError
+    assert everything
+    assert not survivors(everything, GENEROUS_S)
+
+
+@needs_proc
+def test_what_it_leaves_in_its_group_ends_with_it(processes: Processes) -> None:
+    process = start(processes, f"{LEAVES_ONE_BEHIND}; import time; time.sleep(600)")
+    everything = descendants(process.pid)
+    assert everything
+    process.end(signal.SIGTERM)
+    assert not survivors(everything, GENEROUS_S)
+
+
+def test_processes_are_out_of_reach_of_the_terminal(processes: Processes) -> None:
+    assert os.getsid(start(processes, SLEEPER).pid) != os.getsid(0)
+
+
+@needs_proc
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FOREIGN_STARTER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == "started\n"
+        everything = descendants(starter.pid)
+        assert len(everything) == 2  # the tether and the sleeper
+        starter.send_signal(number)
+        starter.wait()
+    assert not survivors(everything, GENEROUS_S)
+
+
+def test_waiting_in_vain_is_an_error_that_says_for_what() -> None:
+    with pytest.raises(TimeoutError, match=r"^the miracle did not happen within 0\.1 s$"):
+        wait_until(lambda: False, 0.1, "the miracle")
