@@ -10,13 +10,6 @@ from .records import Prompt
 
 PROBE = "probe-reply"
 
-SYSTEM_PROMPT = """\
-You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
-</think>. After it, state your final answer exactly once, between <answer> and </answer>.
-
-Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
-the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
-
 
 def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str], ...]:
     """The conversation up to the model's turn; a blank system prompt is left out."""

@@ -10,7 +10,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
-from .prompting import SYSTEM_PROMPT
+SYSTEM_PROMPT = """\
+You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
+</think>. After it, state your final answer exactly once, between <answer> and </answer>.
+
+Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
+the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
 
 
 def _split_names(value: object) -> object:

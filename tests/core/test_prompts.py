@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.prompting import SYSTEM_PROMPT, build_messages
+from reasoning_env.prompting import build_messages
+from reasoning_env.settings import SYSTEM_PROMPT
 
 
 def test_system_message_comes_before_the_question() -> None:

@@ -154,13 +154,10 @@ def test_it_registers_again_where_it_is_not_known_any_more(
     assert seen[scenario].result().registrations[fault] in (2, 3)
 
 
-@pytest.mark.parametrize(("scenario", "fault"), [("forgetful", "hanging"), *(("broken", name) for name in BROKEN[:3])])
-def test_it_does_not_register_again_where_it_is_known(
-    seen: Mapping[str, Future[Seen]], scenario: str, fault: str
-) -> None:
-    assert seen[scenario].result().registrations[fault] == 1
+def test_it_does_not_register_again_where_it_is_known(seen: Mapping[str, Future[Seen]]) -> None:
+    assert seen["forgetful"].result().registrations["hanging"] == 1
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_group_arrives_once_and_in_order(seen: Mapping[str, Future[Seen]], scenario: str) -> None:
-    check_account(seen[scenario].result().account)
+def test_every_group_arrives_in_order(seen: Mapping[str, Future[Seen]], scenario: str) -> None:
+    check_account(seen[scenario].result().account, broken_connections=scenario == "broken")
