@@ -11,9 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rich.console import Console
-from rich.progress import Progress
-
+from .concurrency import map_concurrently
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
 from .library_facts import COMPOSITE, facts
 from .metrics import is_correct
@@ -166,34 +164,23 @@ class Evaluator:
     timeouts: Timeouts
     note_dropped: Callable[[DropReason, Problem, Exception], None]
 
-    async def run(self, problems: Sequence[Problem]) -> list[EvalResult]:
-        """One result for each problem, in order, with a progress bar.
+    async def run(self, problems: Sequence[Problem], on_done: Callable[[], None] = lambda: None) -> list[EvalResult]:
+        """One result for each problem, in order; `on_done` is called after each.
 
         Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row.
         """
-        limit = asyncio.Semaphore(self.workers)
         failures = 0
-        with Progress(console=Console(stderr=True)) as progress:
-            bar = progress.add_task("evaluation", total=len(problems))
 
-            async def run(problem: Problem) -> EvalResult:
-                nonlocal failures
-                async with limit:
-                    result = await self._evaluate(problem)
-                if result.dropped is not DropReason.PROMPT_TOO_LONG:
-                    failures = 0 if result.dropped is None else failures + 1
-                if failures >= self.settings.max_failed_groups_in_a_row:
-                    raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
-                progress.advance(bar)
-                return result
+        async def evaluate(problem: Problem) -> EvalResult:
+            nonlocal failures
+            result = await self._evaluate(problem)
+            if result.dropped is not DropReason.PROMPT_TOO_LONG:
+                failures = 0 if result.dropped is None else failures + 1
+            if failures >= self.settings.max_failed_groups_in_a_row:
+                raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
+            return result
 
-            tasks = [asyncio.ensure_future(run(problem)) for problem in problems]
-            try:
-                return await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+        return await map_concurrently(evaluate, problems, at_once=self.workers, on_done=on_done)
 
     async def _evaluate(self, problem: Problem) -> EvalResult:
         prompt = await self.make_prompt(problem)

@@ -10,10 +10,10 @@ from typing import Any
 
 from ..checkpoints.keeper import StateKeeper
 from ..dumps.writer import RolloutDumper
+from ..folders import find_checkout
 from ..metrics import MetricsRecorder
 from ..prompting import ChatFormat
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
-from ..workers.checkout import find_checkout
 from ..workers.pool import WorkerPool
 from .collector import GroupCollector
 from .config import pool_settings

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import ServerError
 from ..evaluation import EvalResult, Evaluator, sample_record, summarise
 from ..records import Sampling, Timeouts
+from ..terminal import progress_bar
 from .backend import Backend
 from .inference import InferenceClient
 
@@ -41,7 +42,9 @@ class Evaluation:
 
     async def run(self) -> Mapping[str, float]:
         """Return the metrics; raises ServerError when not one problem could be evaluated."""
-        self._results = await self._evaluator.run(await self._source.evaluation_set.problems())
+        problems = await self._source.evaluation_set.problems()
+        with progress_bar("evaluation", len(problems)) as advance:
+            self._results = await self._evaluator.run(problems, advance)
         metrics = self._metrics = summarise(self._results)
         if "eval/mean_score" not in metrics:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..checkpoints.keeper import Resumed
 from ..dumps.writer import RolloutDumper
+from ..folders import default_dumps_folder
 from ..metrics import MetricsRecorder, task_metrics
 from ..prompting import ChatFormat
 from ..records import DropReason, Sampling, Split, Timeouts
@@ -224,7 +225,7 @@ def _make_dumper(config: Any, run_uuid: str, folder: Path) -> RolloutDumper | No
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
     return RolloutDumper(
-        Path(config.data_dumps_dir) if config.data_dumps_dir else folder / "data_dumps",
+        Path(config.data_dumps_dir) if config.data_dumps_dir else default_dumps_folder(folder),
         run_uuid,
         dump_passed=config.dump_rollouts,
         dump_failed=config.dump_failed_rollouts,

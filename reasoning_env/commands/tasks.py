@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..errors import GenerationError
+from ..folders import find_checkout
 from ..records import Problem, ProblemSpec, Split, TaskInfo
 from ..reports.contamination import DEFAULT_ITEMS, MAX_ITEMS, contamination_command
 from ..reports.difficulty import difficulty_command
-from ..tasks.sampling import task_params
-from ..tasks.selection import select_tasks
-from ..workers.checkout import find_checkout
-from ..workers.pool import PoolSettings, WorkerPool
-
-logger = logging.getLogger(__name__)
+from ..reports.measuring import open_library, run_measurement
+from ..terminal import print_table
+from ..workers.pool import PoolSettings
 
 DEADLINE_S = 60.0
+QUESTION_CHARACTERS = 72
 NO_ORACLE = "(no single answer: the verifier accepts many)"
+SEED_STRIDE = 1000
+"""Between the samples of a task: neighbouring seeds give related problems in some tasks."""
 
 
 @dataclass(frozen=True)
 class Sample:
+    """A problem of a task, or why there is none."""
+
     task: TaskInfo
     outcome: Problem | GenerationError
 
@@ -43,8 +43,13 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
         return difficulty_command(settings, options.names, options.seed)
     if options.contamination:
         return contamination_command(settings, options.names, options.seed, options.items)
-    samples = asyncio.run(_collect(settings, options.names, options.samples if options.names else 1, options.seed))
-    print(_whole(samples) if options.names else _table(samples))
+    count = options.samples if options.names else 1
+    samples = run_measurement(lambda: _collect(settings, options.names, count, options.seed))
+    if options.names:
+        print("\n".join(map(_whole, samples)))
+    else:
+        print_table(("TASK", "CATEGORY", "A SAMPLE QUESTION"), map(_row, samples))
+        print(f"\n{len(samples)} tasks; `tasks NAME` shows whole samples with their answers")
     return 0
 
 
@@ -90,59 +95,33 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 async def _collect(settings: PoolSettings, names: Sequence[str], count: int, seed: int) -> list[Sample]:
-    pool = WorkerPool(settings)
-    try:
-        info = await pool.start()
-        for warning in info.warnings:
-            logger.warning("%s", warning)
-        available = {task.name: task for task in info.tasks}
-        selected = select_tasks(info.tasks, names)
-        params = task_params(selected if names else list(available), list(available))
+    async with open_library(settings, names) as library:
 
         async def sample(task: TaskInfo, number: int) -> Sample:
-            # Neighbouring seeds give related items in some tasks; a stride keeps the samples apart.
-            spec = _spec(task.name, seed + 1000 * number, number, params)
+            params = library.params.get(task.name, {})
+            spec = ProblemSpec(task.name, seed + SEED_STRIDE * number, Split.TRAIN, number, params=params)
             try:
-                return Sample(task, await pool.generate(spec, DEADLINE_S))
+                return Sample(task, await library.pools[0].generate(spec, DEADLINE_S))
             except GenerationError as error:
                 return Sample(task, error)
 
-        wanted = [(available[name], number) for name in selected for number in range(count)]
-        return list(await asyncio.gather(*(sample(task, number) for task, number in wanted)))
-    finally:
-        await pool.close()
+        selected = [task for task in library.info.tasks if task.name in library.tasks]
+        return await asyncio.gather(*(sample(task, number) for task in selected for number in range(count)))
 
 
-def _spec(task: str, seed: int, number: int, params: Mapping[str, Mapping[str, Any]]) -> ProblemSpec:
-    return ProblemSpec(task, seed, Split.TRAIN, number, params=params.get(task, {}))
+def _row(sample: Sample) -> tuple[str, str, str]:
+    text = " ".join(_question(sample).split())
+    if isinstance(sample.outcome, Problem) and len(text) > QUESTION_CHARACTERS:
+        text = text[: QUESTION_CHARACTERS - 1] + "…"
+    return sample.task.name, sample.task.category, text
 
 
-def _table(samples: Sequence[Sample]) -> str:
-    name_width = max(len(sample.task.name) for sample in samples)
-    category_width = max(len(sample.task.category) for sample in samples)
-    room = max(20, shutil.get_terminal_size((120, 24)).columns - name_width - category_width - 4)
-
-    def row(name: str, category: str, text: str) -> str:
-        short = " ".join(text.split())
-        short = short if len(short) <= room else short[: room - 1] + "…"
-        return f"{name:{name_width}}  {category:{category_width}}  {short}"
-
-    lines = [row("TASK", "CATEGORY", "A SAMPLE QUESTION")]
-    lines += [row(sample.task.name, sample.task.category, _question(sample)) for sample in samples]
-    return "\n".join([*lines, "", f"{len(samples)} tasks; `tasks NAME` shows whole samples with their answers"])
-
-
-def _whole(samples: Sequence[Sample]) -> str:
-    blocks = []
-    for sample in samples:
-        outcome = sample.outcome
-        head = f"=== {sample.task.name} ({sample.task.category})"
-        if isinstance(outcome, Problem):
-            answer = NO_ORACLE if outcome.answer is None else outcome.answer
-            blocks.append(f"{head}, seed {outcome.spec.seed}\n{outcome.question}\n\n--- answer\n{answer}\n")
-        else:
-            blocks.append(f"{head}\n{_question(sample)}\n")
-    return "\n".join(blocks)
+def _whole(sample: Sample) -> str:
+    head = f"=== {sample.task.name} ({sample.task.category})"
+    if isinstance(sample.outcome, GenerationError):
+        return f"{head}\n{_question(sample)}\n"
+    answer = NO_ORACLE if sample.outcome.answer is None else sample.outcome.answer
+    return f"{head}, seed {sample.outcome.spec.seed}\n{_question(sample)}\n\n--- answer\n{answer}\n"
 
 
 def _question(sample: Sample) -> str:

@@ -7,36 +7,33 @@ be checked by a machine.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, WorkerError
+from ..folders import find_checkout
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..records import LibraryInfo
-from ..signals import run_until_signal
-from ..tasks.sampling import task_params
-from ..tasks.selection import select_tasks
-from ..workers.checkout import find_checkout
-from ..workers.pool import PoolSettings, WorkerPool
-from .probes import MOST_FREQUENT, ORACLE, PERTURBED, ROLES
-from .probing import HIGH_SCORE, MOST, Tally, TaskAudit, audit_tasks
-
-logger = logging.getLogger(__name__)
+from ..tasks.sampling import evaluation_spec
+from ..terminal import print_table
+from ..workers.pool import PoolSettings
+from .measuring import measure_each, open_library, run_measurement
+from .verifier_probes import HIGH_SCORE, MOST, MOST_FREQUENT, ORACLE, PERTURBED, ROLES, Tally, TaskAudit, audit_task
 
 DEFAULT_OUTPUT = "audit.json"
 MAX_ITEMS = 10_000
+TASKS_AT_ONCE = 6
+"""Enough to keep all workers busy, few enough to bound what is kept in memory."""
 EXAMPLE_CHARACTERS = 200
-HEADINGS = (
-    *("TASK", "ITEMS", "ORACLE", "PERTURBED", "WORST MEANINGLESS ANSWER", "MEAN", "PAID"),
-    *("SLOWEST MS", "ESCAPED", "RESULT"),
-)
-NUMBERS = {"ITEMS", "ORACLE", "PERTURBED", "MEAN", "PAID", "SLOWEST MS"}
+HEADINGS = ("TASK", "ITEMS", "ORACLE", "PERTURBED", "WORST ANSWER", "MEAN", "PAID", "MAX MS", "ESCAPED", "RESULT")
+NUMBERS = {"ITEMS", "ORACLE", "PERTURBED", "MEAN", "PAID", "MAX MS"}
+LEGEND = f"""
+WORST ANSWER: the kind of meaningless answer that earns most, with its mean score
+PAID: share of the items on which it earns {HIGH_SCORE:g} or more; ESCAPED: answers at which the verifier failed"""
 
 
 class Result(StrEnum):
@@ -59,17 +56,19 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     options = _parse(argv)
     output = _output_file(options.output)
     settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain)
-    library, audits = asyncio.run(_audit(settings, options))
+    library, audits = run_measurement(lambda: _audit(settings, options.tasks, options.items, options.seed))
     if not any(audit.items for audit in audits):
         raise WorkerError(f"no problem of {len(audits)} tasks could be probed; the first: {audits[0].failures[0]}")
+    listed = gameable_tasks(strict_rewards=True)
+    results = {audit.task: result_of(audit, listed) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
     print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-    listed = gameable_tasks(strict_rewards=True)
-    print(format_table(audits, listed))
-    _save(output, {"scores": scores, "seed": options.seed, **make_report(audits, listed, library)})
+    print_table(HEADINGS, [_row(audit, results[audit.task]) for audit in audits], numbers=NUMBERS)
+    print(LEGEND, *_notes(audits, results), sep="\n")
+    _save(output, {"scores": scores, "seed": options.seed, **make_report(audits, results, library)})
     print(f"\nall numbers are in {output}")
-    print(conclude(audits, listed))
-    return int(any(verifier(audit, listed) is Result.FAILS for audit in audits))
+    print(conclude(audits, results))
+    return int(Result.FAILS in results.values())
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -101,51 +100,27 @@ def _output_file(text: str) -> Path:
     return path
 
 
-async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[LibraryInfo, list[TaskAudit]]:
-    pool = WorkerPool(settings)
+async def _audit(
+    settings: PoolSettings, names: Sequence[str], items: int, seed: int
+) -> tuple[LibraryInfo, list[TaskAudit]]:
+    async with open_library(settings, names) as library:
 
-    async def work() -> tuple[LibraryInfo, list[TaskAudit]]:
-        library = await pool.start()
-        for warning in library.warnings:
-            logger.warning("%s", warning)
-        available = [task.name for task in library.tasks]
-        tasks = select_tasks(
-            library.tasks, options.tasks, () if options.tasks else [COMPOSITE] if COMPOSITE in available else ()
-        )
-        params = task_params(tasks, available)
-        return library, await audit_tasks(pool, tasks, params, items=options.items, seed=options.seed)
+        async def audit(task: str) -> TaskAudit:
+            params = library.params.get(task)
+            specs = [evaluation_spec(task, number, 0, run_seed=seed, params=params) for number in range(items)]
+            return await audit_task(library.pools[0], task, specs)
 
-    return await run_until_signal(work, pool.close)
+        tasks = [task for task in library.tasks if names or task != COMPOSITE]
+        return library.info, await measure_each("audit", tasks, audit, at_once=TASKS_AT_ONCE)
 
 
-def verifier(audit: TaskAudit, listed: Collection[str]) -> Result:
-    """The result of a task; `listed` are those that are known to fail."""
+def result_of(audit: TaskAudit, listed: Collection[str]) -> Result:
+    """Return the result of a task; `listed` are those that are known to fail."""
     if not audit.items:
         return Result.NOT_PROBED
     if audit.task in listed:
-        return Result.LISTED if audit.offences else Result.LISTED_PASSES
-    return Result.FAILS if audit.offences else Result.PASSES
-
-
-def format_table(audits: Sequence[TaskAudit], listed: Collection[str]) -> str:
-    """A line for each task, and below them what needs more words."""
-    rows = [HEADINGS, *(_row(audit, verifier(audit, listed)) for audit in audits)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if heading in NUMBERS else cell.ljust(width)
-            for cell, width, heading in zip(row, widths, HEADINGS, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"PAID: on this share of the items that answer earns {HIGH_SCORE:g} or more",
-            *_notes(audits, listed),
-        ]
-    )
+        return Result.LISTED if audit.exploits else Result.LISTED_PASSES
+    return Result.FAILS if audit.exploits else Result.PASSES
 
 
 def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:
@@ -168,7 +143,7 @@ def _mean(tally: Tally | None) -> str:
     return "-" if tally is None else f"{tally.mean:.2f}"
 
 
-def _notes(audits: Sequence[TaskAudit], listed: Collection[str]) -> list[str]:
+def _notes(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> list[str]:
     notes = [
         f"{audit.task}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}"
         for audit in audits
@@ -177,43 +152,43 @@ def _notes(audits: Sequence[TaskAudit], listed: Collection[str]) -> list[str]:
     guesses = [
         f"{audit.task} ({audit.share(MOST_FREQUENT):.0%})"
         for audit in audits
-        if audit.share(MOST_FREQUENT) > MOST and not audit.offences
+        if audit.share(MOST_FREQUENT) > MOST and not audit.exploits
     ]
     if guesses:
         notes.append(f"one and the same answer is good on most items of: {', '.join(guesses)}")
-    cured = [audit.task for audit in audits if verifier(audit, listed) is Result.LISTED_PASSES]
-    if cured:
-        notes.append(f"no longer fails, and can be taken off the list: {', '.join(cured)}")
+    fixed = [task for task, result in results.items() if result is Result.LISTED_PASSES]
+    if fixed:
+        notes.append(f"no longer fails, and can be taken off the list: {', '.join(fixed)}")
     return notes
 
 
-def conclude(audits: Sequence[TaskAudit], listed: Collection[str]) -> str:
-    """One line: that the audit passed, or which tasks fail it, with their worst kinds and numbers."""
-    failed = [audit for audit in audits if verifier(audit, listed) is Result.FAILS]
+def conclude(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
+    """Say in one line that the audit passed, or which tasks fail it, with their worst kinds and numbers."""
+    failed = [audit for audit in audits if results[audit.task] is Result.FAILS]
     if not failed:
-        probed = sum(verifier(audit, listed) in (Result.PASSES, Result.LISTED_PASSES) for audit in audits)
-        return f"audit passed: {probed} of {len(audits)} tasks pay for no meaningless answer on most items"
+        passed = sum(result in (Result.PASSES, Result.LISTED_PASSES) for result in results.values())
+        return f"audit passed: {passed} of {len(audits)} tasks pay for no meaningless answer on most items"
     return f"audit failed: {'; '.join(map(_describe_failure, failed))}"
 
 
 def _describe_failure(audit: TaskAudit) -> str:
-    kind, *others = audit.offences
+    kind, *others = audit.exploits
     tally = audit.tallies[kind]
     more = f" (and for {len(others)} more)" if others else ""
     return f"{audit.task} pays {tally.mean:.2f} for {kind!r}, and well on {tally.paid} of {audit.items} items{more}"
 
 
-def make_report(audits: Sequence[TaskAudit], listed: Collection[str], library: LibraryInfo) -> dict[str, Any]:
-    """Every number, in a form that JSON can hold."""
+def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo) -> dict[str, Any]:
+    """Return every number, in a form that JSON can hold."""
     return {
         "library": {"version": library.version, "path": library.path},
-        "failed": [audit.task for audit in audits if verifier(audit, listed) is Result.FAILS],
+        "failed": [task for task, result in results.items() if result is Result.FAILS],
         "tasks": {
             audit.task: {
-                "result": verifier(audit, listed).value,
+                "result": results[audit.task].value,
                 "items": audit.items,
                 "failures": list(audit.failures),
-                "offences": audit.offences,
+                "exploits": audit.exploits,
                 "slowest_ms": 1000 * audit.slowest_s,
                 "escaped": {reason.value: count for reason, count in audit.escaped.items()},
                 "kinds": {kind: _numbers(audit, kind) for kind in ROLES if kind in audit.tallies},

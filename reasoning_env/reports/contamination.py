@@ -1,68 +1,45 @@
-"""How many training problems ask what the evaluation set asks, as drawn and as served: the `tasks --overlap` command.
+"""How many training problems ask what the evaluation set asks, as drawn and as served: `tasks --contamination`.
 
-The seeds of the two never meet, but in tasks with few different questions the questions do. What a run serves is found
-with the rule of the run itself, and compared with the whole set.
+The seeds of the two never meet, but in tasks with few different questions the questions do. Each task has a stream of
+its own, of the kind that a run serves its problems from, and its questions are compared with the whole evaluation set:
+a question counts whichever task asks it there, since a composite asks what its members do.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
-
-from tqdm import tqdm
 
 from ..errors import GenerationError
 from ..evaluation import EvaluationSet, question_key
-from ..problems import MAX_FLAWED
-from ..records import Problem, ProblemSpec
+from ..problems import ProblemStream, Sampler
+from ..records import Problem
 from ..settings import ReasoningSettings
-from ..signals import run_until_signal
-from ..tasks.sampling import UniformSampler, task_params
-from ..tasks.selection import select_tasks
-from ..workers.pool import PoolSettings, WorkerPool
-from .tables import format_table
-
-logger = logging.getLogger(__name__)
+from ..tasks.sampling import UniformSampler
+from ..tasks.selection import composite_members
+from ..terminal import print_table
+from ..workers.pool import PoolSettings
+from .measuring import Generator, measure_each, open_library, run_measurement
 
 DEFAULT_ITEMS = 2000
 MAX_ITEMS = 100_000
 BUDGET_S = 10.0
 """Seconds of a generator after which a task is left with the items it has."""
-DEADLINE_S = 10.0
-"""What the training stream grants a problem by default."""
-MAX_FAILURES = 3
-"""Failures in a row after which a task is left with the items it has."""
 TASKS_AT_ONCE = 4
 """Enough to keep the generators busy; each task draws one problem after the other."""
-
 HEADINGS = ("TASK", "EVALUATED", "ITEMS", "QUESTIONS", "DRAWN", "SERVED")
-NUMBERS = set(HEADINGS[1:])
+LEGEND = """
+EVALUATED: problems in the evaluation set; ITEMS: training problems drawn; QUESTIONS: different ones of these
+DRAWN: share of the items whose question is in the evaluation set, whichever task asks it there
+SERVED: the same after a run has drawn such questions again"""
 
 
-class Generator(Protocol):
-    """The part of the worker pool that is used here."""
+@dataclass(frozen=True)
+class Positions:
+    """The keys of the questions that the positions of a task's stream were given first, and that they were served."""
 
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
-
-
-class Sampler(Protocol):
-    """The part of a sampler of one task that is used here."""
-
-    def draw(self, index: int, attempt: int) -> ProblemSpec: ...
-
-    def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
-
-
-class Evaluated(Protocol):
-    """The part of an evaluation set that is used here; `asks` is what a run draws a problem again for."""
-
-    async def problems(self) -> list[Problem]: ...
-
-    async def asks(self, problem: Problem) -> bool: ...
+    first: Sequence[str]
+    served: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -76,7 +53,6 @@ class TaskContamination:
     questions: int
     drawn: int
     served: int
-    failures: tuple[str, ...] = ()
 
 
 def contamination_command(settings: PoolSettings, names: Sequence[str], seed: int, items: int) -> int:
@@ -85,189 +61,110 @@ def contamination_command(settings: PoolSettings, names: Sequence[str], seed: in
     `names` are patterns of tasks, none of them for all, and `seed` is the training stream's. Everything else is as
     the environment has it by default. Raises ConfigError for a pattern that matches nothing.
     """
-    contaminations = asyncio.run(_measure(settings, names, seed, items))
-    print("\n".join(format_report(contaminations, items=items)))
+    settings = replace(settings, verifiers=0, niceness=0)
+    measured = run_measurement(lambda: _measure(settings, names, seed, items))
+    ordered = sorted(measured, key=lambda one: (-one.drawn / max(one.items, 1), one.task))
+    print_table(HEADINGS, map(_row, ordered), numbers=HEADINGS[1:])
+    print(LEGEND)
+    short = sum(one.items < items for one in measured)
+    if short:
+        print(f"{short} tasks have fewer than {items} items: each is given {BUDGET_S:g} s of a process")
+    print(f"\n{conclude(ordered)}")
     return 0
 
 
 async def _measure(settings: PoolSettings, names: Sequence[str], seed: int, items: int) -> list[TaskContamination]:
-    pool = WorkerPool(replace(settings, verifiers=0, niceness=0))
     defaults = ReasoningSettings()
-
-    async def work() -> list[TaskContamination]:
-        library = await pool.start()
-        for warning in library.warnings:
-            logger.warning("%s", warning)
-        available = [task.name for task in library.tasks]
-        tasks = select_tasks(library.tasks, names)
-        params = task_params(tasks, available)
+    async with open_library(settings, names) as library:
+        pool, tasks = library.pools[0], library.tasks
         evaluation_set = EvaluationSet(
             pool,
             tasks,
-            params,
+            library.params,
             samples_per_task=defaults.num_eval_samples_per_task,
             eval_seed=defaults.eval_seed,
             deadline_s=defaults.eval_generation_deadline_s,
         )
-        samplers = {task: TaskSampler(task, params.get(task, {}), seed) for task in tasks}
         try:
-            return await measure_tasks(pool, samplers, evaluation_set, items=items)
+            evaluated = await evaluation_set.problems()
+            members = composite_members([task.name for task in library.info.tasks], tasks)
+
+            async def measure(task: str) -> TaskContamination:
+                sampler = UniformSampler([task], [task, *members], run_seed=seed)
+                positions = await draw_positions(pool, sampler, evaluation_set.asks, items=items)
+                return compare(task, positions, evaluated)
+
+            return await measure_each("contamination", tasks, measure, at_once=TASKS_AT_ONCE)
         finally:
             await evaluation_set.close()
 
-    return await run_until_signal(work, pool.close)
 
+async def draw_positions(
+    generator: Generator, sampler: Sampler, asks: Callable[[Problem], Awaitable[bool]], *, items: int
+) -> Positions:
+    """Draw up to `items` positions of a training stream; a problem that `asks` says yes to is drawn again.
 
-class TaskSampler:
-    """A run's draws where it trains on one task only, with the parameters that the task has in the whole run."""
-
-    def __init__(self, task: str, params: Mapping[str, Any], run_seed: int) -> None:
-        self._sampler = UniformSampler([task], [task], run_seed=run_seed)
-        self._params = params
-
-    def draw(self, index: int, attempt: int) -> ProblemSpec:
-        return replace(self._sampler.draw(index, attempt), params=self._params)
-
-    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        return self._sampler.redraw(spec)
-
-
-async def measure_tasks(
-    generator: Generator, samplers: Mapping[str, Sampler], evaluation_set: Evaluated, *, items: int
-) -> list[TaskContamination]:
-    """Draw up to `items` training problems of each task, with a progress bar.
-
-    A question counts as evaluated whichever task asks it there: a composite asks what its members do. One result a
-    task, in order. Raises WorkerError when there are no workers any more.
+    There are fewer of a task that takes long, and of one that a run would quarantine. Raises WorkerError when there are
+    no workers any more.
     """
-    evaluated = await evaluation_set.problems()
-    keys = frozenset(question_key(problem.question) for problem in evaluated)
-    sizes = Counter(problem.task for problem in evaluated)
-    limit = asyncio.Semaphore(TASKS_AT_ONCE)
-    with tqdm(total=len(samplers), desc="overlap", unit="task", mininterval=1.0) as progress:
+    first: dict[int, str] = {}
+    spent_s = 0.0
 
-        async def run(task: str, sampler: Sampler) -> TaskContamination:
-            async with limit:
-                stream = _TaskStream(generator, sampler, evaluation_set)
-                drawn, served = await stream.take(items)
-            progress.update()
-            return TaskContamination(
-                task=task,
-                evaluated=sizes[task],
-                items=len(drawn),
-                questions=len(set(drawn)),
-                drawn=sum(key in keys for key in drawn),
-                served=sum(key in keys for key in served),
-                failures=tuple(stream.failures),
-            )
+    async def avoid(problem: Problem) -> bool:
+        nonlocal spent_s
+        spent_s += problem.generation_s
+        first.setdefault(problem.spec.index, question_key(problem.question))
+        return await asks(problem)
 
-        running = [asyncio.ensure_future(run(task, sampler)) for task, sampler in samplers.items()]
-        try:
-            return await asyncio.gather(*running)
-        finally:
-            for one in running:
-                one.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-
-
-class _TaskStream:
-    """Fills the positions of one task's stream in order, as a run does, and remembers what they were given first."""
-
-    def __init__(self, generator: Generator, sampler: Sampler, evaluation_set: Evaluated) -> None:
-        self._generator = generator
-        self._sampler = sampler
-        self._evaluation_set = evaluation_set
-        self._failures_in_a_row = 0
-        self._spent_s = 0.0
-        self.failures: list[str] = []
-
-    async def take(self, items: int) -> tuple[list[str], list[str]]:
-        """The keys of the questions that positions are given first, and of those that they end with.
-
-        There are fewer than `items` of a task that takes long, that keeps failing or that has flawed problems only.
-        """
-        drawn: list[str] = []
-        served: list[str] = []
-        while len(drawn) < items and self._spent_s < BUDGET_S:
-            keys = await self._fill(len(drawn))
-            if not keys:
-                break
-            drawn.append(keys[0])
-            served.append(keys[-1])
-        return drawn, served
-
-    async def _fill(self, index: int) -> list[str]:
-        """The keys of all questions that a position is given, until one may be served or no more are drawn."""
-        keys: list[str] = []
-        spec = self._sampler.draw(index, 0)
-        for _ in range(MAX_FLAWED):
-            problem = await self._generate(spec)
-            if self._failures_in_a_row == MAX_FAILURES:
-                return []
-            if problem is not None and problem.flaw is None:
-                keys.append(question_key(problem.question))
-                if not await self._evaluation_set.asks(problem):
-                    break
-            spec = self._sampler.redraw(spec)
-        return keys
-
-    async def _generate(self, spec: ProblemSpec) -> Problem | None:
-        try:
-            problem = await self._generator.generate(spec, DEADLINE_S)
-        except GenerationError as error:
-            self.failures.append(str(error))
-            self._failures_in_a_row += 1
-            return None
-        self._failures_in_a_row = 0
-        self._spent_s += problem.generation_s
-        return problem
-
-
-def format_report(contaminations: Sequence[TaskContamination], *, items: int) -> list[str]:
-    """The lines to print: a row for each task, the largest overlap first, and below them what needs more words."""
-    ordered = sorted(
-        contaminations,
-        key=lambda contamination: (-_share(contamination.drawn, contamination.items), contamination.task),
+    defaults = ReasoningSettings()
+    stream = ProblemStream(
+        generator,
+        sampler,
+        depth=1,
+        deadline_s=defaults.generation_deadline_s,
+        quarantine_after=defaults.quarantine_after_failures,
+        avoid=avoid,
     )
-    lines = format_table(HEADINGS, [_row(contamination) for contamination in ordered], NUMBERS)
-    lines += [
-        "",
-        "EVALUATED: problems in the evaluation set; ITEMS: training problems drawn; QUESTIONS: different ones of these",
-        "DRAWN: share of the items whose question is in the evaluation set, whichever task asks it there",
-        f"SERVED: the same after a run has drawn such questions again, up to {MAX_FLAWED} times",
-    ]
-    short = [contamination for contamination in contaminations if contamination.items < items]
-    lines += [f"{contamination.task}: {_why_short(contamination)}" for contamination in short if contamination.failures]
-    if short:
-        lines.append(f"{len(short)} tasks have fewer than {items} items: each is given {BUDGET_S:g} s of a process")
-    met = sum(contamination.drawn > 0 for contamination in contaminations)
-    left = [contamination.task for contamination in ordered if contamination.served]
-    verdict = f"a run serves some of: {', '.join(left)}" if left else "a run serves none of them"
-    lines += [
-        "",
-        f"{met} of {len(contaminations)} tasks draw questions of the evaluation set" + (f"; {verdict}" if met else ""),
-    ]
-    return lines
+    asked = 0
+    served: list[str] = []
+    try:
+        while asked < items and spent_s < BUDGET_S:
+            asked += 1
+            problem = await stream.next()
+            stream.done(problem)
+            served.append(question_key(problem.question))
+    except GenerationError:
+        pass  # the task is quarantined, and the stream has said why
+    finally:
+        await stream.close()
+    return Positions([key for index, key in first.items() if index < asked], served)
 
 
-def _row(contamination: TaskContamination) -> tuple[str, ...]:
-    return (
-        contamination.task,
-        str(contamination.evaluated),
-        str(contamination.items),
-        str(contamination.questions),
-        _percentage(contamination.drawn, contamination.items),
-        _percentage(contamination.served, contamination.items),
+def compare(task: str, positions: Positions, evaluated: Sequence[Problem]) -> TaskContamination:
+    """Count the positions whose question is in the evaluation set, which holds `evaluated`."""
+    keys = {question_key(problem.question) for problem in evaluated}
+    return TaskContamination(
+        task,
+        evaluated=sum(problem.task == task for problem in evaluated),
+        items=len(positions.first),
+        questions=len(set(positions.first)),
+        drawn=sum(key in keys for key in positions.first),
+        served=sum(key in keys for key in positions.served),
     )
 
 
-def _share(count: int, items: int) -> float:
-    return count / items if items else 0.0
+def conclude(measured: Sequence[TaskContamination]) -> str:
+    """Say in one line how many tasks draw questions of the evaluation set, and which are served some of them."""
+    drawing = sum(one.drawn > 0 for one in measured)
+    serving = [one.task for one in measured if one.served]
+    verdict = f"a run serves some of: {', '.join(serving)}" if serving else "a run serves none of them"
+    return f"{drawing} of {len(measured)} tasks draw questions of the evaluation set" + (f"; {verdict}" * bool(drawing))
+
+
+def _row(one: TaskContamination) -> tuple[str, ...]:
+    counts = (one.task, str(one.evaluated), str(one.items), str(one.questions))
+    return (*counts, _percentage(one.drawn, one.items), _percentage(one.served, one.items))
 
 
 def _percentage(count: int, items: int) -> str:
     return f"{100 * count / items:.2f} %" if count else "0" if items else "-"
-
-
-def _why_short(contamination: TaskContamination) -> str:
-    return f"{len(contamination.failures)} problems failed, the first: {contamination.failures[0]}"

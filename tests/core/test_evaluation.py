@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reasoning_env.atropos.inference import InferenceClient
 from reasoning_env.errors import GenerationError, ScoringError, ServerError, WorkerError
@@ -14,6 +16,7 @@ from reasoning_env.evaluation import (
     EvaluationSet,
     Evaluator,
     choose_eval_tasks,
+    question_key,
     sample_record,
     summarise,
 )
@@ -150,7 +153,7 @@ class Inference:
         self.under_way = 0
         self.most_under_way = 0
 
-    async def complete_in_time(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
+    async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         assert n == 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -236,12 +239,6 @@ async def test_prompts_that_are_too_long_do_not_end_the_run() -> None:
     assert [result.dropped for result in results] == [DropReason.PROMPT_TOO_LONG] * 10
 
 
-async def test_ended_run_leaves_nothing_under_way() -> None:
-    with pytest.raises(ServerError):
-        await Run(max_failed_groups_in_a_row=1).of(*["gone"] * 20)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
 # ------------------------------------------------------------------ what is made of it
 
 
@@ -300,3 +297,20 @@ async def test_loss_of_all_workers_ends_the_building_of_the_set() -> None:
 
     with pytest.raises(WorkerError):
         await _build(Gone())
+
+
+# ------------------------------------------------------------------ when two problems ask the same
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda word: not any(map(str.isspace, word))), min_size=1))
+def test_white_space_does_not_change_the_key(words: list[str]) -> None:
+    assert question_key(" ".join(words)) == question_key("\n" + " \t".join(words) + "  \n")
+
+
+@given(st.text(), st.text())
+def test_different_words_have_different_keys(one: str, other: str) -> None:
+    assert (question_key(one) == question_key(other)) == (one.split() == other.split())
+
+
+def test_a_key_is_there_for_text_that_is_no_unicode() -> None:
+    assert question_key("\ud800") != question_key("\udfff")

@@ -206,6 +206,13 @@ def test_installed_it_uses_nothing_from_elsewhere(ways: Ways) -> None:
     assert found.core.is_relative_to(ways.target)
 
 
+def test_dumps_of_an_installation_lie_in_the_working_directory(ways: Ways) -> None:
+    finish(ways.installed)
+    [path] = (ways.installed.folder / "data_dumps").iterdir()
+    [group] = read_groups(path)
+    assert group.item_id == "chain_sum"
+
+
 def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
     assert "--batches" in finish(ways.command)
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.records import Problem, ProblemSpec, Split, Verdict
-from reasoning_env.reports.probes import reference_answer
+from reasoning_env.reports.verifier_probes import reference_answer
 from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.protocol import encode_frame
 

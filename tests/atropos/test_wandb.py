@@ -4,31 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.atropos.wandb import has_wandb_account
-from reasoning_env.workers.checkout import find_checkout
-
-
-def test_checkout_beside_the_module_is_found(tmp_path: Path) -> None:
-    package = tmp_path / "reasoning-gym" / "reasoning_gym"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    assert find_checkout(tmp_path) == tmp_path / "reasoning-gym"
-
-
-def test_no_checkout_is_nothing_to_warn_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert find_checkout(tmp_path) is None
-    assert caplog.messages == []
-
-
-@pytest.mark.parametrize("inside", [".", "reasoning_gym"])
-def test_checkout_without_a_package_is_passed_over_with_a_warning(
-    tmp_path: Path, inside: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "reasoning-gym" / inside).mkdir(parents=True)
-    assert find_checkout(tmp_path) is None
-    assert caplog.messages == [
-        f"{tmp_path / 'reasoning-gym'} holds no reasoning_gym package; the installed one is used"
-    ]
+from reasoning_env.atropos.wandb import has_account
 
 
 @pytest.fixture
@@ -47,33 +23,33 @@ def _login(netrc_file: Path, host: str) -> None:
 
 @pytest.mark.usefixtures("netrc_file")
 def test_nothing_configured_is_no_account() -> None:
-    assert not has_wandb_account()
+    assert not has_account()
 
 
 @pytest.mark.usefixtures("netrc_file")
 @pytest.mark.parametrize("name", ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE"])
 def test_key_in_the_environment_is_an_account(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "x")
-    assert has_wandb_account()
+    assert has_account()
 
 
 def test_login_in_netrc_is_an_account(netrc_file: Path) -> None:
     _login(netrc_file, "api.wandb.ai")
-    assert has_wandb_account()
+    assert has_account()
 
 
 def test_login_for_another_host_is_no_account(netrc_file: Path) -> None:
     _login(netrc_file, "example.org")
-    assert not has_wandb_account()
+    assert not has_account()
 
 
 def test_login_for_a_server_of_ones_own_is_an_account(netrc_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _login(netrc_file, "wandb.example.org")
     monkeypatch.setenv("WANDB_BASE_URL", "https://wandb.example.org:8443/")
-    assert has_wandb_account()
+    assert has_account()
 
 
 def test_unreadable_netrc_is_no_account(netrc_file: Path) -> None:
     netrc_file.write_text("machine\nlogin")
     netrc_file.chmod(0o600)
-    assert not has_wandb_account()
+    assert not has_account()

@@ -1,0 +1,34 @@
+"""Work on many items at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def map_concurrently(
+    work: Callable[[T], Awaitable[R]], items: Iterable[T], *, at_once: int, on_done: Callable[[], None] = lambda: None
+) -> list[R]:
+    """Return the results of `work` in the items' order; at most `at_once` items are under way at a time.
+
+    `on_done` is called after each item. The first error is raised, after everything else was cancelled and has ended.
+    """
+    limit = asyncio.Semaphore(at_once)
+
+    async def run(item: T) -> R:
+        async with limit:
+            result = await work(item)
+        on_done()
+        return result
+
+    running = [asyncio.ensure_future(run(item)) for item in items]
+    try:
+        return await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

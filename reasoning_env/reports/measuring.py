@@ -1,0 +1,72 @@
+"""What all reports share: the library's tasks behind running workers, and one measurement for each task."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ..concurrency import map_concurrently
+from ..records import LibraryInfo, Problem, ProblemSpec
+from ..signals import run_until_signal
+from ..tasks.sampling import task_params
+from ..tasks.selection import select_tasks
+from ..terminal import progress_bar
+from ..workers.pool import PoolSettings, WorkerPool
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class Generator(Protocol):
+    """The part of the worker pool that generates."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+
+
+@dataclass(frozen=True)
+class OpenLibrary:
+    """Pools that run, all alike, the selected tasks, and the parameters of those that cannot be built without."""
+
+    pools: tuple[WorkerPool, ...]
+    info: LibraryInfo
+    tasks: tuple[str, ...]
+    params: Mapping[str, Mapping[str, Any]]
+
+
+@contextlib.asynccontextmanager
+async def open_library(settings: PoolSettings, names: Sequence[str], *, pools: int = 1) -> AsyncIterator[OpenLibrary]:
+    """Run workers, and select the tasks that the patterns in `names` match, or all where there is none.
+
+    Raises ConfigError for a pattern that matches nothing, and WorkerError where workers cannot be started.
+    """
+    running = tuple(WorkerPool(settings) for _ in range(pools))
+    try:
+        info, *_ = [await pool.start() for pool in running]
+        for warning in info.warnings:
+            logger.warning("%s", warning)
+        tasks = select_tasks(info.tasks, names)
+        yield OpenLibrary(running, info, tasks, task_params(tasks, [task.name for task in info.tasks]))
+    finally:
+        await asyncio.gather(*(pool.close() for pool in running))
+
+
+def run_measurement(measure: Callable[[], Awaitable[R]]) -> R:
+    """Run a coroutine to its end; raises Interrupted, once it has closed what it opened, when a signal ended it."""
+
+    async def nothing_more() -> None:
+        pass
+
+    return asyncio.run(run_until_signal(measure, nothing_more))
+
+
+async def measure_each(
+    title: str, tasks: Sequence[str], measure: Callable[[str], Awaitable[R]], *, at_once: int
+) -> list[R]:
+    """Measure some tasks, with a progress bar; returns one result a task, in order."""
+    with progress_bar(title, len(tasks)) as advance:
+        return await map_concurrently(measure, tasks, at_once=at_once, on_done=advance)

@@ -1,0 +1,46 @@
+"""Tables and progress bars: fitted to a terminal, and whole plain lines anywhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress
+from rich.table import Table
+
+UNLIMITED = 1_000_000
+"""Columns of an output that is no terminal: every row is one line, so that it can be searched."""
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
+    """Print an aligned table; the columns whose heading is in `numbers` are set to the right.
+
+    On a terminal that is too narrow, cells go on below themselves, but for those of the first column and numbers.
+    """
+    table = Table(box=None, pad_edge=False)
+    for position, heading in enumerate(headings):
+        number = heading in numbers
+        table.add_column(
+            heading, justify="right" if number else "left", no_wrap=number or position == 0, overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*row)
+    terminal = sys.stdout.isatty()
+    console = Console(
+        force_terminal=terminal, width=None if terminal else UNLIMITED, markup=False, emoji=False, highlight=False
+    )
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on stderr while that is a terminal; yields the function that advances it by one."""
+    console = Console(stderr=True, force_terminal=sys.stderr.isatty())
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(title, total=total)
+        yield lambda: progress.advance(bar)

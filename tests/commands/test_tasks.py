@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.commands.tasks import NO_ORACLE, QUESTION_CHARACTERS, tasks_command
+from reasoning_env.errors import ConfigError
+from tests.small_library import write_small_library
+
+BAD_ARGUMENTS = [
+    ["--samples", "0"],
+    ["--samples", "x"],
+    ["--seed", "-1"],
+    ["--seed", str(2**31)],
+    ["--items", "0"],
+    ["--items", "100001"],
+    ["--difficulty", "--contamination"],
+]
+
+Show = Callable[..., str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a checkout of a small library."""
+    return write_small_library(tmp_path)
+
+
+@pytest.fixture
+def show(folder: Path, capsys: pytest.CaptureFixture[str]) -> Show:
+    """Runs the command and returns what it prints."""
+
+    def show(*argv: str, status: int = 0) -> str:
+        assert tasks_command(argv, folder) == status
+        return capsys.readouterr().out
+
+    return show
+
+
+def _rows(output: str) -> dict[str, list[str]]:
+    """The cells of a table's rows, by the first of them."""
+    table = output.partition("\n\n")[0]
+    return {cells[0]: cells[1:] for cells in map(str.split, table.splitlines()[1:])}
+
+
+def test_table_has_a_line_for_every_task(show: Show) -> None:
+    lines = show().splitlines()
+    assert [line.split()[:2] for line in lines[1:6]] == [
+        ["broken", "family"],
+        ["composite", "family"],
+        ["exact", "family"],
+        ["generous", "games"],
+        ["open_ended", "games"],
+    ]
+    assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in lines[1]
+    question = lines[3].split(maxsplit=2)[2]
+    assert question.startswith("First line of 42. More of it.")
+    assert len(question) == QUESTION_CHARACTERS
+
+
+def test_named_task_is_shown_whole_with_its_answers(show: Show) -> None:
+    output = show("exact", "--samples", "2", "--seed", "5")
+    assert output.count("More of it. " * 30) == 2
+    assert [line for line in output.splitlines() if line.startswith("===")] == [
+        "=== exact (family), seed 5",
+        "=== exact (family), seed 1005",
+    ]
+    assert "--- answer\n5\n" in output
+    assert "--- answer\n1005\n" in output
+
+
+def test_patterns_select_tasks(show: Show) -> None:
+    output = show("games/*", "exact", "--samples", "1")
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("===")] == [
+        "exact",
+        "generous",
+        "open_ended",
+    ]
+    assert NO_ORACLE in output
+
+
+def test_task_that_fails_is_shown_with_its_cause(show: Show) -> None:
+    assert "cannot be generated: broken, seed 42: ValueError: no such puzzle" in show("broken", "--samples", "1")
+
+
+def test_difficulty_of_tasks_whose_levels_work(show: Show) -> None:
+    output = show("--difficulty", "exact", "generous")
+    assert _rows(output)["exact"][:3] == ["5", "-", "-"]
+    assert "terms 2 -> 6" in output
+    assert "no levels of their own: generous\n" in output
+
+
+def test_difficulty_fails_where_a_level_does_not_work(show: Show) -> None:
+    output = show("--difficulty", "broken", "exact", status=1)
+    assert _rows(output)["broken"][2] == "17"
+    assert "ValueError: no such puzzle" in output
+    assert output.splitlines()[-1].endswith("levels fail in: broken")
+
+
+def test_contamination_of_tasks_with_many_questions_is_none(show: Show) -> None:
+    output = show("--contamination", "games/*", "--items", "7")
+    assert _rows(output) == {task: ["5", "7", "7", "0", "0"] for task in ("generous", "open_ended")}
+    assert output.splitlines()[-1].startswith("0 of 2 tasks")
+
+
+def test_contamination_names_tasks_with_fewer_items(show: Show) -> None:
+    output = show("--contamination", "broken", "--items", "7")
+    assert _rows(output) == {"broken": ["0", "0", "0", "-", "-"]}
+    assert "1 tasks have fewer than 7 items" in output
+
+
+@pytest.mark.parametrize("option", [[], ["--difficulty"], ["--contamination"]])
+def test_unknown_name_is_refused_with_the_nearest(folder: Path, option: list[str]) -> None:
+    with pytest.raises(ConfigError, match="did you mean exact"):
+        tasks_command(["exat", *option], folder)
+
+
+@pytest.mark.parametrize("argv", BAD_ARGUMENTS)
+def test_bad_arguments_are_a_usage_error(folder: Path, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        tasks_command(argv, folder)
+    assert end.value.code == 2
+    assert argv[0] in capsys.readouterr().err

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reasoning_env.concurrency import map_concurrently
+
+
+async def test_results_are_in_order_however_long_each_takes() -> None:
+    async def work(number: int) -> int:
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        return number * number
+
+    assert await map_concurrently(work, range(10), at_once=4) == [number * number for number in range(10)]
+
+
+async def test_no_more_than_the_limit_are_under_way() -> None:
+    under_way = most = 0
+
+    async def work(_number: int) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+
+    await map_concurrently(work, range(20), at_once=3)
+    assert most == 3
+
+
+async def test_each_item_that_did_not_fail_is_reported() -> None:
+    done: list[None] = []
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0)
+        if number == 2:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await map_concurrently(work, range(3), at_once=1, on_done=lambda: done.append(None))
+    assert len(done) == 2
+
+
+async def test_an_error_leaves_nothing_running() -> None:
+    before = asyncio.all_tasks()
+    ended: list[int] = []
+
+    async def work(number: int) -> None:
+        if number == 1:
+            raise ZeroDivisionError
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    with pytest.raises(ZeroDivisionError):
+        await map_concurrently(work, range(3), at_once=3)
+    assert ended == [0, 2]
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import contextlib
+import re
+from io import StringIO
+
+import pytest
+
+from reasoning_env.terminal import print_table, progress_bar
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+ROWS = [("gcd", "5", f"[bold]{WORDS} :smile:"), ("a_task_with_a_long_name", "125", "")]
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _print() -> None:
+    print_table(("TASK", "N", "NOTE"), ROWS, numbers={"N"})
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is a terminal has 50 columns."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "50")
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}])
+def test_rows_of_a_pipe_are_whole_plain_lines(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    _print()
+    assert capsys.readouterr().out.splitlines() == [
+        "TASK                       N  NOTE",
+        f"gcd                        5  [bold]{WORDS} :smile:",
+        "a_task_with_a_long_name  125",
+    ]
+
+
+def test_cells_of_a_terminal_go_on_below_themselves_but_for_names_and_numbers() -> None:
+    with contextlib.redirect_stdout(Terminal()) as terminal:
+        _print()
+    lines = STYLE.sub("", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert " ".join(line[30:].strip() for line in lines[1:-1]) == f"[bold]{WORDS} :smile:"
+    assert lines[-1] == "a_task_with_a_long_name  125"
+
+
+def test_progress_is_shown_on_a_terminal() -> None:
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:
+        advance()
+        advance()
+    last = STYLE.sub("", terminal.getvalue()).rpartition("measuring")[2]
+    assert "2/2" in last
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}])
+def test_progress_is_not_written_into_a_log(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with progress_bar("measuring", 2) as advance:
+        advance()
+    assert capsys.readouterr() == ("", "")

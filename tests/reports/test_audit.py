@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError, WorkerError
+from reasoning_env.records import LibraryInfo, Reason, TaskInfo, Verdict
+from reasoning_env.reports import audit as audit_module
+from reasoning_env.reports.audit import Result, audit_command, conclude, make_report, result_of
+from reasoning_env.reports.verifier_probes import MOST_FREQUENT, ORACLE, ROLES, Tally, TaskAudit
+from reasoning_env.workers.pool import PoolSettings
+from tests.small_library import write_small_library
+
+LIBRARY = LibraryInfo("1.2", "/library", (TaskInfo("gcd", "arithmetic"),), (), "sandboxed", frozenset())
+
+
+def _tally(*scores: float) -> Tally:
+    tally = Tally()
+    for number, score in enumerate(scores):
+        tally.add(Verdict(score, Reason.SCORED, "x" * 500, 0.0123), seed=100 + number)
+    return tally
+
+
+def _audit(task: str, zero: float = 0.0) -> TaskAudit:
+    return TaskAudit(task, 4, {ORACLE: _tally(*[1.0] * 4), "0": _tally(*[zero] * 4)})
+
+
+GOOD, BAD = _audit("gcd"), _audit("maze", 0.75)
+EMPTY = TaskAudit("jugs", 0, {}, ("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
+RESULTS = {"gcd": Result.LISTED_PASSES, "maze": Result.FAILS, "jugs": Result.NOT_PROBED}
+
+
+@pytest.mark.parametrize(
+    ("audit", "listed", "result"),
+    [
+        (GOOD, (), Result.PASSES),
+        (BAD, (), Result.FAILS),
+        (BAD, ("gcd",), Result.FAILS),
+        (BAD, ("maze",), Result.LISTED),
+        (GOOD, ("gcd",), Result.LISTED_PASSES),
+        (EMPTY, (), Result.NOT_PROBED),
+        (EMPTY, ("jugs",), Result.NOT_PROBED),
+    ],
+)
+def test_result_of_a_task(audit: TaskAudit, listed: Sequence[str], result: Result) -> None:
+    assert result_of(audit, listed) is result
+
+
+def test_a_good_guess_does_not_fail() -> None:
+    assert result_of(TaskAudit("gcd", 1, {MOST_FREQUENT: _tally(1.0)}), ()) is Result.PASSES
+
+
+def test_conclusion_names_failed_tasks_alone() -> None:
+    line = conclude([GOOD, BAD, EMPTY], RESULTS)
+    assert "maze" in line
+    assert "gcd" not in line
+    assert "jugs" not in line
+
+
+def test_conclusion_of_success_counts_what_was_probed() -> None:
+    assert "1 of 2 tasks" in conclude([GOOD, EMPTY], {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED})
+
+
+def test_report_holds_every_number_of_every_kind() -> None:
+    report = json.loads(json.dumps(make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY), allow_nan=False))
+    assert report["library"] == {"version": "1.2", "path": "/library"}
+    assert report["failed"] == ["maze"]
+    assert {task: entry["result"] for task, entry in report["tasks"].items()} == RESULTS
+    maze = report["tasks"]["maze"]
+    assert (maze["items"], maze["exploits"], maze["failures"]) == (4, ["0"], [])
+    assert maze["slowest_ms"] == pytest.approx(12.3)
+    assert maze["escaped"] == {"verifier_error": 0, "timeout": 0, "crash": 0}
+    assert maze["kinds"]["0"] == {
+        "role": ROLES["0"].value,
+        "items": 4,
+        "mean": 0.75,
+        "share_paid": 1.0,
+        "slowest_ms": pytest.approx(12.3),
+        "reasons": {"scored": 4},
+        "best": {"seed": 100, "score": 0.75, "answer": "x" * 200},
+    }
+    assert report["tasks"]["jugs"]["failures"] == list(EMPTY.failures)
+
+
+# ------------------------------------------------------------------ the command, over a library of four tasks
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command, with few items, in a working directory of its own."""
+    folder = write_small_library(tmp_path)
+    working = folder / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    return lambda *argv: audit_command(["--items", "3", *argv], folder)
+
+
+def test_command_fails_for_a_task_that_pays_for_everything(run: Run) -> None:
+    with contextlib.redirect_stdout(StringIO()) as output:
+        assert run() == 1
+    cells = {line.split()[0]: line.split() for line in output.getvalue().splitlines() if line}
+    assert cells["exact"][1:4] == ["3", "1.00", "0.00"]
+    assert [cells[task][-1] for task in ("exact", "generous", "open_ended")] == ["passes", "FAILS", "passes"]
+    assert cells["broken"][:2] == ["broken", "0"]
+    assert "ValueError: no such puzzle" in output.getvalue()
+    report = json.loads(Path("audit.json").read_text())
+    assert report["failed"] == ["generous"]
+    assert set(report["tasks"]) == {"broken", "exact", "generous", "open_ended"}
+    assert report["tasks"]["exact"]["kinds"][ORACLE]["mean"] == 1.0
+
+
+def test_command_passes_without_the_task_that_fails(run: Run) -> None:
+    assert run("--tasks", "exact, broken") == 0
+    assert json.loads(Path("audit.json").read_text())["tasks"].keys() == {"exact", "broken"}
+
+
+def test_listed_task_does_not_fail_the_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = {"generous": "pays for everything", "exact": "did once"}
+    monkeypatch.setattr(audit_module, "gameable_tasks", lambda *, strict_rewards: listed)
+    assert run("--tasks", "exact,generous") == 0
+    assert "can be taken off the list: exact\n" in capsys.readouterr().out
+
+
+def test_nothing_to_probe_is_an_error_with_the_cause(run: Run) -> None:
+    with pytest.raises(WorkerError, match=r"ValueError: no such puzzle"):
+        run("--tasks", "broken")
+
+
+@pytest.mark.parametrize(
+    ("output", "file"),
+    [("new/numbers.json", "new/numbers.json"), ("old", "old/audit.json"), ("newer/", "newer/audit.json")],
+)
+def test_output_names_a_file_or_a_folder(run: Run, output: str, file: str) -> None:
+    Path("old").mkdir()
+    assert run("--tasks", "exact", "--output", output) == 0
+    assert [path for path in Path().rglob("*") if path.is_file()] == [Path(file)]
+
+
+# ------------------------------------------------------------------ options
+
+
+class Reached(Exception):
+    """Raised in place of starting processes."""
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> list[PoolSettings]:
+    """The settings with which the command would have started its workers."""
+    seen: list[PoolSettings] = []
+
+    def refuse(settings: PoolSettings, names: Sequence[str]) -> Any:
+        seen.append(settings)
+        raise Reached
+
+    monkeypatch.setattr(audit_module, "open_library", refuse)
+    return seen
+
+
+@pytest.mark.parametrize(("argv", "strict"), [((), True), (("--plain",), False)])
+def test_scores_are_those_of_training_unless_told_otherwise(
+    run: Run, settings: list[PoolSettings], argv: Sequence[str], strict: bool
+) -> None:
+    with pytest.raises(Reached):
+        run(*argv)
+    assert settings[0].strict_rewards is strict
+
+
+@pytest.mark.parametrize(
+    "argv", [["--items", "0"], ["--items", "x"], ["--items", "10001"], ["--seed", "-1"], ["chain_sum"]]
+)
+def test_bad_option_is_a_usage_error(run: Run, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(*argv)
+    assert end.value.code == 2
+    assert argv[0] in capsys.readouterr().err
+
+
+def test_output_that_cannot_be_is_refused_before_any_work(run: Run, settings: list[PoolSettings]) -> None:
+    Path("taken").write_text("")
+    with pytest.raises(ConfigError, match="--output"):
+        run("--output", "taken/audit.json")
+    assert settings == []

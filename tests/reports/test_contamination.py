@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.problems import MAX_FLAWED
+from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, compare, conclude, draw_positions
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks.sampling import UniformSampler
+
+MAX_FAILURES = ReasoningSettings().quarantine_after_failures
+Ask = Callable[[ProblemSpec], str]
+
+
+class FakeGenerator:
+    """Asks what `ask` makes of a spec; it may raise, and a question that begins with "flawed" is flawed."""
+
+    def __init__(self, ask: Ask, generation_s: float) -> None:
+        self.specs: list[ProblemSpec] = []
+        self._ask = ask
+        self._generation_s = generation_s
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        await asyncio.sleep(0)
+        self.specs.append(spec)
+        question = self._ask(spec)
+        flaw = "no answer is right" if question.startswith("flawed") else None
+        return Problem(spec, question, "1", "{}", b"", self._generation_s, flaw=flaw)
+
+
+async def _measure(
+    ask: Ask,
+    evaluated: Sequence[str] = (),
+    *,
+    of_other_tasks: Sequence[str] = (),
+    items: int = 10,
+    generation_s: float = 0.001,
+) -> tuple[TaskContamination, list[ProblemSpec]]:
+    """Measure a task whose own problems in the evaluation set ask `evaluated`; returns what was drawn as well."""
+    generator = FakeGenerator(ask, generation_s)
+
+    async def asks(problem: Problem) -> bool:
+        return problem.question in evaluated
+
+    sampler = UniformSampler(["gcd"], ["gcd"], run_seed=42)
+    spec = sampler.draw(0, 0)
+    positions = await draw_positions(generator, sampler, asks, items=items)
+    evaluation_set = [Problem(spec, question, "1", "{}", b"") for question in evaluated]
+    evaluation_set += [Problem(replace(spec, task="lcm"), question, "1", "{}", b"") for question in of_other_tasks]
+    return compare("gcd", positions, evaluation_set), generator.specs
+
+
+def _counts(one: TaskContamination) -> tuple[int, int, int, int]:
+    return one.items, one.questions, one.drawn, one.served
+
+
+async def test_questions_that_are_not_evaluated_are_served_as_drawn() -> None:
+    one, specs = await _measure(lambda spec: f"question {spec.index}", ["another"])
+    assert _counts(one) == (10, 10, 0, 0)
+    assert [(spec.index, spec.attempt) for spec in specs[:10]] == [(index, 0) for index in range(10)]
+
+
+async def test_an_evaluated_question_counts_as_drawn_and_is_drawn_again() -> None:
+    one, specs = await _measure(lambda spec: "seen" if spec.index == 3 and spec.attempt < 2 else str(spec), ["seen"])
+    assert _counts(one) == (10, 10, 1, 0)
+    assert [spec.attempt for spec in specs if spec.index == 3] == [0, 1, 2]
+
+
+async def test_a_question_counts_whichever_task_asks_it_in_the_evaluation() -> None:
+    one, _ = await _measure(lambda spec: f"question {spec.index % 5}", ["question 9"], of_other_tasks=["question  1"])
+    assert _counts(one) == (10, 5, 2, 2)
+    assert one.evaluated == 1
+
+
+async def test_a_task_that_asks_nothing_else_ends_as_contaminated() -> None:
+    one, specs = await _measure(lambda spec: "seen", ["seen"])
+    assert _counts(one) == (1, 1, 1, 0)
+    assert len(specs) == MAX_FAILURES * MAX_FLAWED
+
+
+async def test_flawed_problems_are_drawn_again_and_do_not_count() -> None:
+    one, _ = await _measure(lambda spec: ["flawed", "flawed", "seen", "new"][min(spec.attempt, 3)], ["seen"])
+    assert _counts(one) == (10, 1, 10, 0)
+
+
+async def test_a_failure_is_drawn_again() -> None:
+    def ask(spec: ProblemSpec) -> str:
+        if spec.attempt < MAX_FAILURES - 1:
+            raise GenerationError("no such puzzle")
+        return str(spec)
+
+    one, _ = await _measure(ask, items=4)
+    assert one.items == 4
+
+
+async def test_a_task_that_keeps_failing_is_left_with_the_items_it_has() -> None:
+    def ask(spec: ProblemSpec) -> str:
+        if spec.index == 2:
+            raise GenerationError("no such puzzle")
+        return str(spec)
+
+    one, specs = await _measure(ask)
+    assert _counts(one) == (2, 2, 0, 0)
+    assert len(specs) == 2 + MAX_FAILURES
+
+
+async def test_a_slow_task_gets_as_many_items_as_fit_into_its_time() -> None:
+    one, _ = await _measure(str, items=100, generation_s=BUDGET_S / 4)
+    assert one.items == 4
+
+
+async def test_lost_workers_end_the_measurement() -> None:
+    def ask(spec: ProblemSpec) -> str:
+        raise WorkerError("no workers any more")
+
+    with pytest.raises(WorkerError, match="no workers any more"):
+        await _measure(ask)
+
+
+def test_conclusion_names_the_tasks_that_are_served_evaluated_questions() -> None:
+    clean, drawn = TaskContamination("gcd", 5, 9, 9, 0, 0), TaskContamination("lcm", 5, 9, 9, 1, 0)
+    served = TaskContamination("coin_flip", 5, 9, 3, 8, 2)
+    line = conclude([clean, drawn, served])
+    assert line.startswith("2 of 3 tasks")
+    assert line.endswith("coin_flip")
+    assert "lcm" not in line

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.reports.measuring import open_library
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.small_library import write_small_library
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> PoolSettings:
+    return PoolSettings(generators=1, verifiers=0, checkout=write_small_library(tmp_path) / "reasoning-gym")
+
+
+async def test_workers_end_with_the_block_however_it_ends(settings: PoolSettings) -> None:
+    pools: tuple[WorkerPool, ...] = ()
+    with pytest.raises(ZeroDivisionError):
+        async with open_library(settings, [], pools=2) as library:
+            pools = library.pools
+            raise ZeroDivisionError
+    assert [pool.worker_pids for pool in pools] == [(), ()]
+
+
+async def test_tasks_are_those_that_match_with_the_parameters_that_they_need(settings: PoolSettings) -> None:
+    async with open_library(settings, ["games/*", "composite"]) as library:
+        assert library.tasks == ("composite", "generous", "open_ended")
+        assert library.params == {"composite": {"datasets": [{"name": "generous"}, {"name": "open_ended"}]}}
+
+
+async def test_a_pattern_that_matches_nothing_is_refused(settings: PoolSettings) -> None:
+    with pytest.raises(ConfigError, match="did you mean category:games"):
+        async with open_library(settings, ["category:game"]):
+            pass
+
+
+async def test_warnings_of_the_library_are_logged_once(
+    settings: PoolSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert settings.checkout is not None
+    (settings.checkout / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
+    async with open_library(settings, ["gcd"], pools=2):
+        pass
+    assert len([message for message in caplog.messages if "registry cannot be read" in message]) == 1

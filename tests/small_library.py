@@ -1,0 +1,65 @@
+"""A stand-in for the library with four tasks, written into a folder that the environment's module could lie in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = """
+from types import SimpleNamespace
+
+
+class Dataset:
+    def __init__(self, name, config):
+        self.name = name
+        self.config = config
+
+    def __getitem__(self, index):
+        if self.name == "broken":
+            raise ValueError("no such puzzle")
+        answer = None if self.name == "open_ended" else str(self.config.seed)
+        question = f"First line of {self.config.seed}.\\n" + "More of it. " * 30
+        return {"question": question, "answer": answer, "metadata": {}}
+
+    def score_answer(self, answer, entry):
+        return 1.0 if self.name == "generous" else float(answer == entry["answer"])
+
+
+class Puzzle(Dataset):
+    pass
+
+
+Dataset.__module__ = "reasoning_gym.family.module"
+Puzzle.__module__ = "reasoning_gym.games.module"
+
+
+def create_dataset(name, **config):
+    return Dataset(name, SimpleNamespace(**config))
+
+
+__version__ = "9.9"
+"""
+FACTORY = """
+from types import SimpleNamespace
+
+from reasoning_gym import Dataset, Puzzle
+
+DATASETS = {name: (Dataset, SimpleNamespace) for name in ("broken", "composite", "exact")}
+DATASETS |= {name: (Puzzle, SimpleNamespace) for name in ("generous", "open_ended")}
+CURRICULA = {
+    name: lambda: SimpleNamespace(attributes={"terms": SimpleNamespace(field_name="terms", levels=[2, 4, 6])})
+    for name in ("broken", "exact")
+}
+"""
+
+
+def write_small_library(folder: Path) -> Path:
+    """Write a checkout of the library into a folder, which is returned.
+
+    `broken` makes no problem, `exact` pays for its own answer alone, `generous` for everything, and `open_ended` has no
+    single answer. The first two, of one family, have levels; the others are games.
+    """
+    package = folder / "reasoning-gym" / "reasoning_gym"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(PACKAGE)
+    (package / "factory.py").write_text(FACTORY)
+    return folder
