@@ -351,7 +351,7 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(run_command(cls, sys.argv[1:], environment_file=Path(__file__).resolve()))
+        raise SystemExit(run_command(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve()))
 
 
 def main() -> None:

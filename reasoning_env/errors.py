@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 
 class ReasoningEnvError(Exception):
-    """Root of everything that this package raises on purpose; its text is fit to be shown to a user as it is."""
+    """Root of everything that this package raises on purpose; its text is fit to be shown to a user as it is.
+
+    `exit_code` is the status of a command that ends with it.
+    """
+
+    exit_code = 1
 
 
 class ConfigError(ReasoningEnvError):
     """A setting that cannot work: says what was expected, what came and what to do."""
+
+    exit_code = 2
 
 
 class ServerError(ReasoningEnvError):
@@ -25,3 +35,9 @@ class ScoringError(ReasoningEnvError):
 
 class WorkerError(ReasoningEnvError):
     """Worker processes cannot be started or kept alive at all."""
+
+
+def did_you_mean(word: str, choices: Collection[str]) -> str:
+    """Return a hint at what may have been meant, to be put behind a message; empty when nothing is near."""
+    found = difflib.get_close_matches(word, choices, n=3)
+    return f"; did you mean {', '.join(found)}?" if found else ""

@@ -127,10 +127,10 @@ def test_only_the_adapter_knows_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_adapter_is_reached_from_the_front_door_and_the_command_line_only(rooms: dict[str, set[str]]) -> None:
+def test_adapter_is_reached_from_the_front_door_only(rooms: dict[str, set[str]]) -> None:
     above = {"tests", "benchmarks", "testing", "demo"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
-    assert reached - above == {FRONT_DOOR, "reasoning_env/commands"}
+    assert reached - above == {FRONT_DOOR}
 
 
 def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:

@@ -4,6 +4,7 @@ What is exported here is what the front door is made of.
 """
 
 from ..signals import run_until_signal
+from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .evaluate import Evaluation
 from .group_writer import write_in_background
@@ -23,6 +24,7 @@ __all__ = [
     "RunMode",
     "check_base_settings",
     "close",
+    "commands",
     "complete_servers",
     "explain_construction",
     "go_offline_without_account",

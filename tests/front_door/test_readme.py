@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reasoning_env.commands.settings_table import settings_table
+from reasoning_env.atropos.settings_table import settings_table
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.reports.measuring import open_library
+from reasoning_env.reports.measuring import open_library, run_measurement
+from reasoning_env.signals import Interrupted
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.small_library import write_small_library
 
@@ -22,6 +26,22 @@ async def test_workers_end_with_the_block_however_it_ends(settings: PoolSettings
             pools = library.pools
             raise ZeroDivisionError
     assert [pool.worker_pids for pool in pools] == [(), ()]
+
+
+def test_a_signal_ends_a_measurement_after_it_has_closed_what_it_opened(settings: PoolSettings) -> None:
+    pools: tuple[WorkerPool, ...] = ()
+
+    async def measure() -> None:
+        nonlocal pools
+        async with open_library(settings, []) as library:
+            pools = library.pools
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.Event().wait()
+
+    with pytest.raises(Interrupted) as end:
+        run_measurement(measure)
+    assert end.value.exit_code == 143
+    assert pools[0].worker_pids == ()
 
 
 async def test_tasks_are_those_that_match_with_the_parameters_that_they_need(settings: PoolSettings) -> None:

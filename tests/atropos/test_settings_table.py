@@ -4,7 +4,7 @@ import re
 
 from pydantic import BaseModel, Field
 
-from reasoning_env.commands.settings_table import settings_table
+from reasoning_env.atropos.settings_table import settings_table
 from reasoning_env.settings import ReasoningSettings
 
 

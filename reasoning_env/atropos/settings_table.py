@@ -8,15 +8,15 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ..atropos.config import BASE_RANGES
 from ..settings import ReasoningSettings
+from .config import BASE_RANGES
 
 LIMITS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 LONG_DEFAULT = 40
 
 
 def settings_table(config_cls: type[BaseModel]) -> str:
-    """Two tables: this environment's settings, then those of Atropos, each with default, range and description."""
+    """Return two tables: this environment's settings, then Atropos', with default, range and description."""
     own = {name: field for name, field in config_cls.model_fields.items() if name in ReasoningSettings.model_fields}
     others = {name: field for name, field in config_cls.model_fields.items() if name not in own}
     return "\n".join(
