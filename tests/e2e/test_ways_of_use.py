@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 TASKS = 106
 SHIPPED = (
-    *("reasoning_gym_environment.py", "reasoning_env", "demo", "testing"),
+    *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "testing"),
     *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
 )
 SETUPTOOLS_NEEDED = 77
@@ -63,7 +63,8 @@ async def main():
     finally:
         await env.close()
     print(json.dumps({
-        "module": module.__file__,
+        "module": sys.modules[module.ReasoningGymEnv.__module__].__file__,
+        "dotted": module.ReasoningGymEnv.__module__,
         "core": sys.modules[type(item.problem).__module__].__file__,
         "question": item.problem.question,
         "prompt": item.prompt.text,
@@ -78,6 +79,7 @@ class Imported:
     """What a fresh interpreter found: files of the module and of the core, and a problem with its prompt."""
 
     module: Path
+    dotted: str
     core: Path
     question: str
     prompt: str
@@ -94,7 +96,7 @@ def start_probe(processes: Processes, name: str, module: str, path: Path, tokeni
 
 def probed(process: Process) -> Imported:
     found = json.loads(finish(process).splitlines()[-1])
-    return Imported(Path(found["module"]), Path(found["core"]), found["question"], found["prompt"])
+    return Imported(Path(found["module"]), found["dotted"], Path(found["core"]), found["question"], found["prompt"])
 
 
 def copy_shipped(target: Path) -> Path:
@@ -144,8 +146,8 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ways
     # Found without an import, which would bring the library into this process.
     library = Path(str(importlib.util.find_spec("reasoning_gym").submodule_search_locations[0]))
     (checkout / "reasoning_gym").symlink_to(library)
-    dotted = "environments.reasoning_gym_environment.reasoning_gym_environment"
-    dropped_in = start_probe(processes, "dropped_in", dotted, tree, copied / "testing" / "tokenizer")
+    tokenizer = copied / "testing" / "tokenizer"
+    dropped_in = start_probe(processes, "dropped_in", "environments.reasoning_gym_environment", tree, tokenizer)
 
     target = tmp_path_factory.mktemp("installed")
     install(copy_shipped(tmp_path_factory.mktemp("source") / "project"), target)
@@ -168,8 +170,9 @@ def test_the_script_lists_every_task_with_its_category(ways: Ways) -> None:
     assert not [row for row in rows if "cannot be generated" in row]
 
 
-def test_dropped_in_it_works_by_its_dotted_path(ways: Ways) -> None:
+def test_dropped_in_it_works_as_a_package_and_by_its_dotted_path(ways: Ways) -> None:
     found = probed(ways.dropped_in)
+    assert found.dotted == "environments.reasoning_gym_environment.reasoning_gym_environment"
     assert found.question in found.prompt
     assert "<answer>" in found.prompt
 
