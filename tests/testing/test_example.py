@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 import testing
 
-EXAMPLE = """\
-from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
-from reasoning_gym_testing import TOKENIZER, InferenceServer
-
-async def test_right_and_wrong():
-    async with InferenceServer() as server:
-        config = ReasoningGymEnvConfig(tokenizer_name=TOKENIZER, tasks="chain_sum", group_size=2, use_wandb=False)
-        env = ReasoningGymEnv(config, [server.config()])
-        await env.setup()
-        item = await env.get_next_item()
-        server.policy = lambda request: ["<answer>?</answer>", f"<answer>{item.problem.answer}</answer>"]
-        group, _ = await env.collect_trajectories(item)
-        await env.close()
-    assert group["scores"] == [0.0, 1.0]
-"""
+README = Path(testing.__file__).parent.parent / "README.md"
 
 
 async def test_the_example_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    [example] = re.findall(
+        r"```python\n(from reasoning_gym_environment .*?reasoning_gym_testing .*?)```", README.read_text(), re.S
+    )
     monkeypatch.setitem(sys.modules, "reasoning_gym_testing", testing)
     names: dict[str, object] = {}
-    exec(EXAMPLE, names)
+    exec(example, names)
     await names["test_right_and_wrong"]()
