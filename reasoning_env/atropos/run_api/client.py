@@ -6,6 +6,7 @@ again, and then nobody knows whether the request was taken.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Mapping, Sequence
@@ -45,19 +46,10 @@ class RunApiClient:
         self.url = url.rstrip("/")
 
     async def ask(self, method: str, path: str, keys: Sequence[str] = (), body: Any = None) -> dict[str, Any]:
-        """Return a reply that is a JSON object with these keys; raises RunApiFault."""
-        reply = await self.request(method, path, body)
-        try:
-            parsed = json.loads(reply)
-        except ValueError:
-            parsed = None
-        if not isinstance(parsed, dict) or any(key not in parsed for key in keys):
-            text = f"the server answers {path} not as run-api does: {reply[:100]!r}"
-            raise RunApiFault(text, status=200, maybe_taken=True)
-        return parsed
+        """Return a reply that is a JSON object with these keys; raises RunApiFault.
 
-    async def request(self, method: str, path: str, body: Any = None) -> bytes:
-        """Return the reply; `body` is JSON in gzip as bytes, or what JSON can hold. Raises RunApiFault."""
+        `body` is JSON in gzip as bytes, or what JSON can hold.
+        """
         sent: Mapping[str, Any] = {"json": body}
         if isinstance(body, bytes):
             sent = {"data": body, "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
@@ -66,15 +58,18 @@ class RunApiClient:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             try:
                 async with session.request(method, f"{self.url}{path}", **sent) as response:
-                    reply = await response.read()
+                    reply, status = await response.read(), response.status
             except NEVER_SENT as error:
                 raise RunApiFault(str(error), maybe_taken=False) from error
             except (aiohttp.ClientError, OSError) as error:
                 raise RunApiFault(f"{type(error).__name__}: {error}", maybe_taken=True) from error
-        if response.status >= 400:
-            text = f"run-api answered {path} with status {response.status}: {reply[:200].decode(errors='replace')}"
-            raise RunApiFault(text, status=response.status, maybe_taken=response.status >= SERVER_ERROR)
-        return reply
+        parsed = None
+        with contextlib.suppress(ValueError):
+            parsed = json.loads(reply)
+        if status < 400 and isinstance(parsed, dict) and all(key in parsed for key in keys):
+            return parsed
+        text = f"{path} was answered not as run-api does, with status {status}: {reply[:200].decode(errors='replace')}"
+        raise RunApiFault(text, status=status, maybe_taken=status < 400 or status >= SERVER_ERROR)
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:

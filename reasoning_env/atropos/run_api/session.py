@@ -37,10 +37,8 @@ NO_TRAINER = -1
 """The batch size that a run-api without a trainer tells."""
 MIN_SHARE = 0.01
 """run-api tells no smaller share of the weights."""
-OWN_WEIGHTS = 2**32
-"""How many weights a session chooses its own from ..."""
-WEIGHT_STEP = 2.0**-44
-"""... and how far they lie apart, relatively: far more than what run-api's arithmetic rounds away."""
+OWN_PART = 2.0**-12
+"""At most so much of its weight a session adds to it, by chance, so that no other has the same."""
 
 T = TypeVar("T")
 
@@ -77,9 +75,8 @@ class RunApiSession:
     """
 
     def __init__(self, url: str, entry: Mapping[str, Any]) -> None:
-        own = random.SystemRandom().randrange(OWN_WEIGHTS)
         self._client = RunApiClient(url)
-        self._entry = {**entry, "weight": entry["weight"] * (1 + own * WEIGHT_STEP)}
+        self._entry = {**entry, "weight": entry["weight"] * (1 + OWN_PART * random.SystemRandom().random())}
         self._state = State.UNREGISTERED
         self._registration: Registration | None = None
         self._registering = asyncio.Lock()
@@ -136,15 +133,24 @@ class RunApiSession:
         async with self._registering:
             pause_s = 0.0
             while True:
-                status = await self._status_of(self.registration.env_id)
+                number = self.registration.env_id
+                status = await self._status_of(number)
                 if status is None or status["current_step"] < self._step:
                     self._doubt()
                 if status is not None and self._state is State.REGISTERED:
                     self._unknown.over("run-api tells the state again")
                     self._step = status["current_step"]
                     return status
-                await self._register_again(pause_s)
+                if not pause_s:
+                    logger.info("run-api may have forgotten environment %d, which registers again", number)
+                else:
+                    self._unknown.note(
+                        f"run-api does not tell the state of environment {number}, which has just registered; with no "
+                        f"inference_weight above 0 (here {self._entry['weight']:.3g}) it never does"
+                    )
+                await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s + 1.0, MAX_PAUSE_S)
+                await self._register()
 
     async def clear_to_send(self) -> int:
         """Return the number to send in the name of, as soon as run-api knows it and a trainer takes such groups."""
@@ -180,20 +186,9 @@ class RunApiSession:
                     await self._disconnect(self.registration.env_id)
                 logger.info("disconnected from run-api")
             except (RunApiFault, TimeoutError) as error:  # the end goes on without it
-                logger.info("run-api could not be told that this environment ends: %r", error)
+                logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
 
     # ------------------------------------------------------------------ registering
-
-    async def _register_again(self, pause_s: float) -> None:
-        if pause_s:
-            self._unknown.note(
-                f"run-api does not tell the state of environment {self.registration.env_id}, which has just "
-                f"registered; with no inference_weight above 0 (here {self._entry['weight']:g}) it never does"
-            )
-        else:
-            logger.info("run-api was away or emptied, and may have forgotten this environment; it registers again")
-        await asyncio.sleep(pause_s)
-        await self._register()
 
     async def _register(self) -> None:
         """Register; where run-api has the old number still, keep that and give the new one back."""
@@ -259,7 +254,7 @@ class RunApiSession:
         await asyncio.sleep(POLL_S)
 
     async def _disconnect(self, number: int) -> None:
-        await self._client.request("POST", "/disconnect-env", {"env_id": number})
+        await self._client.ask("POST", "/disconnect-env", (), {"env_id": number})
 
     # ------------------------------------------------------------------ requests
 

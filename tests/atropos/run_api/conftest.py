@@ -23,6 +23,7 @@ ENTRY = {
 async def api() -> AsyncIterator[ServedRunApi]:
     async with ServedRunApi() as api:
         yield api
+        assert api.count("/reset_data") == 0, "no environment may empty run-api"
 
 
 @pytest.fixture(autouse=True)

@@ -64,18 +64,17 @@ class ServedRunApi:
         return sum(asked == path for asked, _ in self.requests)
 
     async def __aenter__(self) -> ServedRunApi:
-        await self.restart()
+        self.forget()
+        await self.train()
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def restart(self) -> None:
-        """Come back as another process would, on the same port, with a trainer that has registered."""
-        await self.stop()
+    def forget(self) -> None:
+        """Know as little as another process would."""
         atropos_app.state = State()
-        await self.train()
-        await self.start()
 
     async def start(self) -> None:
         """Listen again, with all that it knew."""
@@ -88,8 +87,7 @@ class ServedRunApi:
 
     async def stop(self) -> None:
         """Refuse connections."""
-        if self._port is not None:
-            await self._server.close()
+        await self._server.close()
 
     async def reset(self) -> None:
         """Forget the trainer, the environments and the groups."""

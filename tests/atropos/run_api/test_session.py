@@ -3,8 +3,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -39,6 +42,17 @@ async def in_time(waiting: asyncio.Task[Any]) -> Any:
     return await asyncio.wait_for(waiting, WAIT_S)
 
 
+@asynccontextmanager
+async def absence(api: ServedRunApi, session: RunApiSession) -> AsyncIterator[None]:
+    """Let a session miss run-api, and find it again at the end."""
+    await api.stop()
+    asking = asyncio.create_task(session.status())
+    await until(lambda: session.state is State.UNCERTAIN)
+    yield
+    await api.start()
+    await in_time(asking)
+
+
 # ---------------------------------------------------------------------------- waiting
 
 
@@ -62,27 +76,24 @@ async def test_the_account_at_wandb_waits_for_the_trainer(api: ServedRunApi) -> 
     assert await in_time(asking) == ("group", "project")
 
 
+@pytest.mark.parametrize("fault", [None, 502, "cut"])
 async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
-    api: ServedRunApi, caplog: pytest.LogCaptureFixture
+    api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
-    await api.stop()
+    if fault is None:
+        await api.stop()
+    else:
+        api.faults = {"/info": fault}
     with caplog.at_level(logging.INFO):
         asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
         await until(lambda: said(caplog, "WARNING"))
-        await api.start()
+        api.faults = {}
+        if fault is None:
+            await api.start()
         assert (await in_time(asking))["batch_size"] == 32
     begin, end = said(caplog, "WARNING", "INFO")
     assert api.url in begin
     assert api.url in end
-
-
-@pytest.mark.parametrize("fault", [502, "cut"])
-async def test_a_question_is_asked_again_after_a_fault(api: ServedRunApi, fault: int | str) -> None:
-    api.faults = {"/info": fault}
-    asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
-    await until_asked(api, "/info")
-    api.faults = {}
-    assert (await in_time(asking))["batch_size"] == 32
 
 
 async def test_a_run_api_that_does_not_reply_is_named(
@@ -101,15 +112,11 @@ async def test_a_run_api_that_does_not_reply_is_named(
     assert "does not reply" in said(caplog, "WARNING")[0]
 
 
-async def test_a_run_api_that_replies_is_not_named(
-    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timers: list[asyncio.TimerHandle] = []
-    loop = asyncio.get_running_loop()
-    call_later = loop.call_later
-    monkeypatch.setattr(loop, "call_later", lambda *how: timers.append(call_later(*how)) or timers[-1])
+async def test_a_reply_ends_the_waiting_for_it(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "SLOW_S", 1000.0)
     await session.info()
-    assert [timer.cancelled() for timer in timers if timer.when() - loop.time() > 1.0] == [True]
+    loop: Any = asyncio.get_running_loop()
+    assert not [timer for timer in loop._scheduled if timer.when() > loop.time() + 500.0 and not timer.cancelled()]
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
@@ -166,11 +173,8 @@ async def test_after_an_absence_the_number_is_kept_where_run_api_lives_on(
     before = session.registration
     await register_others(api, 1)
     for absences in (1, 2):
-        await api.stop()
-        asking = asyncio.create_task(session.status())
-        await until(lambda: session.state is State.UNCERTAIN)
-        await api.start()
-        await in_time(asking)
+        async with absence(api, session):
+            pass
         assert session.registration is before
         assert api.connected == [0, 1]
         assert len(api.environments) == 2 + absences
@@ -180,13 +184,10 @@ async def test_after_an_absence_the_number_is_kept_where_run_api_lives_on(
 async def test_after_a_restart_the_number_may_be_anothers_and_is_left_to_it(
     api: ServedRunApi, session: RunApiSession, others: int
 ) -> None:
-    await api.stop()
-    asking = asyncio.create_task(session.status())
-    await until(lambda: session.state is State.UNCERTAIN)
-    await api.restart()
-    await register_others(api, others)
-    api.faults = {}
-    await in_time(asking)
+    async with absence(api, session):
+        api.forget()
+        await api.train()
+        await register_others(api, others)
     assert api.connected == list(range(others + 1))
     assert api.environments[session.registration.env_id]["weight"] != 1.0
 
@@ -222,14 +223,9 @@ async def test_run_api_may_have_been_restarted_when_requests_fail_for_long_enoug
 async def test_run_api_may_have_been_restarted_while_a_reply_was_waited_for(
     session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(session_module, "time", clock)
-
-    async def break_after_long(*_: Any) -> None:
-        clock.now += 1000.0
-        raise RunApiFault("the connection broke", maybe_taken=True)
-
-    monkeypatch.setattr(session._client, "ask", break_after_long)
+    times = iter([0.0, 1000.0])
+    monkeypatch.setattr(session_module, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr(session._client, "ask", AsyncMock(side_effect=RunApiFault("it broke", maybe_taken=True)))
     with pytest.raises(RunApiFault):
         await session.send("/scored_data", b"")
     assert session.state is State.UNCERTAIN
@@ -289,11 +285,8 @@ async def test_what_cannot_be_told_from_anothers_is_never_disconnected(api: Serv
     session = RunApiSession(api.url, ENTRY)
     await session.register()
     await register_others(api, 1)
-    await api.stop()
-    asking = asyncio.create_task(session.status())
-    await until(lambda: session.state is State.UNCERTAIN)
-    await api.start()
-    await in_time(asking)
+    async with absence(api, session):
+        pass
     assert session.registration.env_id == 3
     assert api.connected == [0, 1, 2, 3]
 
@@ -335,10 +328,6 @@ async def test_a_state_that_is_never_told_is_asked_for_ever_less_often(
 # ---------------------------------------------------------------------------- sending
 
 
-async def test_sending_is_clear_with_a_number_and_a_trainer(api: ServedRunApi, session: RunApiSession) -> None:
-    assert await session.clear_to_send() == 0
-
-
 @pytest.mark.parametrize("others_register", [False, True])
 async def test_sending_is_not_clear_without_a_trainer(
     api: ServedRunApi, session: RunApiSession, others_register: bool
@@ -368,16 +357,6 @@ async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
     await api.reset()
     await api.train(batch_size=33)
     assert await in_time(waiting) == 0
-
-
-async def test_a_group_that_no_connection_could_carry_makes_the_number_uncertain(
-    api: ServedRunApi, session: RunApiSession
-) -> None:
-    await session.clear_to_send()
-    await api.stop()
-    with pytest.raises(RunApiFault):
-        await session.send("/scored_data", b"")
-    assert session.state is State.UNCERTAIN
 
 
 async def test_a_trainer_that_takes_nothing_is_named_once(
