@@ -187,7 +187,7 @@ async def test_the_end_waits_no_longer_than_the_grace(make: Make, api: ServedRun
 
 async def test_the_end_does_not_depend_on_run_api(make: Make, api: ServedRunApi) -> None:
     env = await make()
-    await api.stop()
+    api.stop()
     await asyncio.wait_for(env.close(), WAIT_S)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import httpx
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 from atroposlib.api.server import app as atropos_app
 from starlette.datastructures import State
+
+from testing import FaultyServer, cut, cut_reply, refuse
+from testing.http_server import Handler
 
 TRAINER = {
     "wandb_group": "group",
@@ -24,30 +27,28 @@ TRAINER = {
 }
 
 
-class ServedRunApi:
-    """One run-api, which keeps its port; `async with` starts it, with a trainer and without environments.
+class ServedRunApi(FaultyServer):
+    """One run-api; `async with` starts it, with a trainer and without environments.
 
     `faults` maps a path to what happens to its requests: a status to answer with, a text to answer with in place of
     run-api's own reply, "cut" to take the request and close the connection without an answer, or "drop" to close it
     without taking anything. `requests` holds all that came, as path and parsed body.
     """
 
+    # aiohttp would unpack the first of several gzip members only.
+    runner_options: Mapping[str, Any] = {"auto_decompress": False}
+
     def __init__(self) -> None:
+        super().__init__()
         self.faults: dict[str, int | str] = {}
         self.requests: list[tuple[str, Any]] = []
-        self._port: int | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        self.start()
 
     @property
     def groups(self) -> list[dict[str, Any]]:
         """What lies in run-api's queue."""
-        return [
-            {name: value for name, value in group.items() if value is not None}
-            for group in getattr(atropos_app.state, "queue", [])
-        ]
+        queue = getattr(atropos_app.state, "queue", [])
+        return [{name: value for name, value in group.items() if value is not None} for group in queue]
 
     @property
     def environments(self) -> list[dict[str, Any]]:
@@ -63,31 +64,22 @@ class ServedRunApi:
         """How many requests to this path came."""
         return sum(asked == path for asked, _ in self.requests)
 
-    async def __aenter__(self) -> ServedRunApi:
+    async def __aenter__(self) -> Self:
         self.forget()
         await self.train()
-        await self.start()
-        return self
+        return await super().__aenter__()
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+    def start(self) -> None:
+        """Listen, with all that it knew."""
+        self.fail(self._meet, self._is_met)
+
+    def stop(self) -> None:
+        """Refuse connections."""
+        self.fail(refuse)
 
     def forget(self) -> None:
         """Know as little as another process would."""
         atropos_app.state = State()
-
-    async def start(self) -> None:
-        """Listen again, with all that it knew."""
-        app = web.Application(client_max_size=2**30)
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        self._server = TestServer(app, host="127.0.0.1", port=self._port)
-        # aiohttp would unpack the first of several gzip members only.
-        await self._server.start_server(access_log=None, auto_decompress=False)
-        self._port = self._server.port
-
-    async def stop(self) -> None:
-        """Refuse connections."""
-        await self._server.close()
 
     async def reset(self) -> None:
         """Forget the trainer, the environments and the groups."""
@@ -102,23 +94,25 @@ class ServedRunApi:
         """Do what somebody else asks run-api for."""
         await self._pass_on(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        body = await request.read()
+    def make_app(self) -> web.Application:
+        app = web.Application(client_max_size=2**30)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        return app
+
+    def _is_met(self, request: web.Request, body: bytes) -> bool:
         plain = gzip.decompress(body) if "Content-Encoding" in request.headers else body
         self.requests.append((request.path, json.loads(plain or b"null")))
-        fault = self.faults.get(request.path)
-        if isinstance(fault, int):
-            return web.Response(status=fault, body=b"\xff broken")
-        if fault not in (None, "cut", "drop"):
-            return web.Response(text=fault)
-        response = web.Response()
-        if fault != "drop":
-            taken = await self._pass_on(request.method, request.path, body, request.headers)
-            response = web.Response(status=taken.status_code, body=taken.content)
-        if fault is not None:
-            assert request.transport is not None
-            request.transport.abort()
-        return response
+        return request.path in self.faults
+
+    async def _meet(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        fault = self.faults[request.path]
+        if fault in ("cut", "drop"):
+            return await (cut_reply if fault == "cut" else cut)(request, handler)
+        return web.Response(status=fault) if isinstance(fault, int) else web.Response(text=fault)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        taken = await self._pass_on(request.method, request.path, await request.read(), request.headers)
+        return web.Response(status=taken.status_code, body=taken.content)
 
     async def _pass_on(self, method: str, path: str, body: bytes, headers: Any) -> httpx.Response:
         kept = {name: headers[name] for name in ("Content-Type", "Content-Encoding") if name in headers}

@@ -41,7 +41,7 @@ async def test_a_fault_tells_whether_the_request_may_have_been_taken(
 
 
 async def test_a_refused_connection_carried_nothing(api: ServedRunApi) -> None:
-    await api.stop()
+    api.stop()
     assert (await fault_of(api.url)).unreachable
 
 

@@ -3,75 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiClient, RunApiFault, RunApiSession, State
+from testing import Processes, RunApi
 
 from .conftest import ENTRY, WAIT_S, until
 from .served import TRAINER
 
 
-class RunApiProcess:
-    """A run-api on a port of its own, with a trainer's requests."""
-
-    def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = str(probe.getsockname()[1])
-        self.client = RunApiClient(f"http://127.0.0.1:{self._port}")
-
-    async def start(self) -> None:
-        command = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", "127.0.0.1", "--port", self._port]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        await RunApiSession(self.client.url, ENTRY).wait_until_there(WAIT_S)
-
-    async def train(self) -> None:
-        await self.client.ask("POST", "/register", (), {**TRAINER, "batch_size": 1})
-        await self.client.ask("GET", "/batch")
-
-    async def batches(self) -> list[int]:
-        """Take all batches; return the numbers in their groups."""
-        numbers: list[int] = []
-        while (batch := (await self.client.ask("GET", "/batch", ("batch",)))["batch"]) is not None:
-            numbers += [group["tokens"][0][0] for group in batch]
-        return numbers
-
-    async def shares(self) -> list[float]:
-        """The share of each entry."""
-        shares: list[float] = []
-        try:
-            while True:
-                status = await self.client.ask("GET", "/status-env", (), {"env_id": len(shares)})
-                shares.append(status["env_weight"])
-        except RunApiFault:
-            return shares
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
 @pytest.fixture
-async def api() -> AsyncIterator[RunApiProcess]:
-    api = RunApiProcess()
-    try:
-        await api.start()
-        await api.train()
+def api(tmp_path: Path) -> Iterator[RunApi]:
+    with Processes(tmp_path, isolated=True) as processes:
+        api = RunApi(processes)
+        api.start()
         yield api
-    finally:
-        api.kill()
 
 
 @pytest.fixture
-async def sessions(api: RunApiProcess) -> list[RunApiSession]:
-    sessions = [RunApiSession(api.client.url, ENTRY) for _ in range(2)]
+async def sessions(api: RunApi) -> list[RunApiSession]:
+    await train(api)
+    sessions = [RunApiSession(api.url, ENTRY) for _ in range(2)]
     for session in sessions:
         await session.register()
     return sessions
@@ -90,45 +45,55 @@ async def queues(sessions: list[RunApiSession]) -> AsyncIterator[list[DeliveryQu
         await queue.close()
 
 
+async def train(api: RunApi) -> None:
+    """Register a trainer whose batches hold one group each, and let environments register."""
+    client = RunApiClient(api.url)
+    await client.ask("POST", "/register", (), {**TRAINER, "batch_size": 1})
+    await client.ask("GET", "/batch")
+
+
 def put_all(queues: list[DeliveryQueue]) -> list[int]:
     """Put groups into all queues; return the numbers in them."""
-    numbers = itertools.count()
-    put = [(next(numbers), queue) for queue in queues for _ in range(50)]
+    put = list(enumerate(queue for queue in queues for _ in range(50)))
     for number, queue in put:
         queue.put({"tokens": [[number]], "masks": [[number]], "scores": [0.5]})
     return [number for number, _ in put]
 
 
-async def check(api: RunApiProcess, sessions: list[RunApiSession], queues: list[DeliveryQueue], put: list[int]) -> None:
+async def check(api: RunApi, sessions: list[RunApiSession], queues: list[DeliveryQueue], put: list[int]) -> None:
     """All groups arrive once, and each environment has an entry of its own beside which there are no others."""
     for queue in queues:
         await queue.drain(WAIT_S)
-    assert sorted(await api.batches()) == put
-    shares = await api.shares()
-    assert len({shares[session.registration.env_id] for session in sessions}) == len(shares) == len(sessions)
-    assert sum(shares) == pytest.approx(1.0)
+    client = RunApiClient(api.url)
+    arrived: list[int] = []
+    while (batch := (await client.ask("GET", "/batch", ("batch",)))["batch"]) is not None:
+        arrived += [group["tokens"][0][0] for group in batch]
+    assert sorted(arrived) == put
+    assert {session.registration.env_id for session in sessions} == set(range(len(sessions)))
+    with pytest.raises(RunApiFault):
+        await client.ask("GET", "/status-env", (), {"env_id": len(sessions)})
 
 
 async def test_after_restarts_all_have_numbers_of_their_own_and_what_waited_arrives(
-    api: RunApiProcess, sessions: list[RunApiSession], queues: list[DeliveryQueue]
+    api: RunApi, sessions: list[RunApiSession], queues: list[DeliveryQueue]
 ) -> None:
     for _ in range(3):
         api.kill()
         put = put_all(queues)
         await until(lambda: all(session.state is State.UNCERTAIN for session in sessions))
-        await api.start()
-        await api.train()
+        api.start()
+        await train(api)
         await check(api, sessions, queues, put)
 
 
 async def test_a_run_api_that_hangs_is_waited_for_and_nobody_registers_again(
-    api: RunApiProcess, sessions: list[RunApiSession], queues: list[DeliveryQueue]
+    api: RunApi, sessions: list[RunApiSession], queues: list[DeliveryQueue]
 ) -> None:
     before = [session.registration for session in sessions]
-    api.process.send_signal(signal.SIGSTOP)
+    api.pause()
     put = put_all(queues)
     await asyncio.sleep(1.0)
-    api.process.send_signal(signal.SIGCONT)
+    api.go_on()
     await check(api, sessions, queues, put)
     assert [session.registration for session in sessions] == before
     assert [queue.stats.repeated for queue in queues] == [0, 0]

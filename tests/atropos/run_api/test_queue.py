@@ -119,11 +119,11 @@ async def test_groups_wait_for_a_run_api_that_is_away(
 ) -> None:
     queue = make()
     queue.start()
-    await api.stop()
+    api.stop()
     for number in range(50):
         queue.put(group(number))
     await until(lambda: said(caplog, "WARNING"))
-    await api.start()
+    api.start()
     await queue.drain(WAIT_S)
     assert numbers(api) == list(range(50))
     assert len(said(caplog, "WARNING", "ERROR")) == 1

@@ -45,11 +45,11 @@ async def in_time(waiting: asyncio.Task[Any]) -> Any:
 @asynccontextmanager
 async def absence(api: ServedRunApi, session: RunApiSession) -> AsyncIterator[None]:
     """Let a session miss run-api, and find it again at the end."""
-    await api.stop()
+    api.stop()
     asking = asyncio.create_task(session.status())
     await until(lambda: session.state is State.UNCERTAIN)
     yield
-    await api.start()
+    api.start()
     await in_time(asking)
 
 
@@ -81,7 +81,7 @@ async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
     if fault is None:
-        await api.stop()
+        api.stop()
     else:
         api.faults = {"/info": fault}
     with caplog.at_level(logging.INFO):
@@ -89,7 +89,7 @@ async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
         await until(lambda: said(caplog, "WARNING"))
         api.faults = {}
         if fault is None:
-            await api.start()
+            api.start()
         assert (await in_time(asking))["batch_size"] == 32
     begin, end = said(caplog, "WARNING", "INFO")
     assert api.url in begin
@@ -136,7 +136,7 @@ async def test_another_server_is_an_error_at_first_and_an_absence_later(api: Ser
 
 async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
-    await api.stop()
+    api.stop()
     with pytest.raises(ServerError, match="start it with `run-api`"):
         await RunApiSession(api.url, ENTRY).wait_until_there(0.05)
 
@@ -268,9 +268,9 @@ async def test_nothing_is_disconnected_after_an_absence_in_which_entries_were_co
         disconnected_before.append(api.count("/disconnect-env"))
         if len(disconnected_before) == 1:
             with pytest.raises(RunApiFault):
-                await api.stop()
+                api.stop()
                 await session.send("/scored_data", b"")
-            await api.start()
+            api.start()
         return await compare(number, known)
 
     monkeypatch.setattr(session, "_is_own", compare_through_an_absence)
@@ -381,15 +381,15 @@ async def test_leaving_disconnects_once(api: ServedRunApi, session: RunApiSessio
 
 
 async def test_leaving_disconnects_nothing_that_may_be_anothers(api: ServedRunApi, session: RunApiSession) -> None:
-    await api.stop()
+    api.stop()
     with pytest.raises(RunApiFault):
         await session.send("/scored_data", b"")
-    await api.start()
+    api.start()
     await session.leave()
     assert api.connected == [0]
 
 
 async def test_leaving_a_run_api_that_is_gone_is_no_error(api: ServedRunApi, session: RunApiSession) -> None:
-    await api.stop()
+    api.stop()
     await session.leave()
     assert session.state is State.UNREGISTERED
