@@ -1,8 +1,8 @@
 """Delivery of scored groups to Atropos' run-api.
 
 `client` makes one request, `session` keeps the environment registered and knows whether groups may be sent, `queue`
-keeps groups until run-api has confirmed them. Nothing that was accepted is lost: a group leaves the queue when it was
-confirmed, when run-api refused it for good, or when more wait than memory is meant for; the last two are counted.
+keeps groups until run-api has confirmed them. A group is dropped, and counted, only if run-api refuses it for good, if
+JSON cannot hold it, or if it comes while as much waits as memory is meant for.
 
 What run-api can and cannot tell (atroposlib 0.4.0), and what follows from it:
 
@@ -19,8 +19,8 @@ What run-api can and cannot tell (atroposlib 0.4.0), and what follows from it:
   entirely between two requests, after which another environment has the number, shows only in a step that went back.
 - An entry that stays behind takes a share of the work, and with a `min_batch_allocation` it stops all batches.
 - A group that arrives before a trainer has registered breaks run-api: `/register` then has no effect, for good. Only
-  `/reset_data` or a restart mend that, and an environment must do neither to other environments' groups. So `/info` is
-  asked before each request; a reset in the milliseconds between the two cannot be excluded, and is named in the log.
+  `/reset_data` or a restart mend that, which would cost other environments their groups. So `/info` is asked right
+  before each request; a reset between the two cannot be excluded, and the log then says what helps.
 - After `/reset_data`, a trainer that asks for a batch opens the registration of environments although it is not
   registered itself; it then clears all entries when it does. `/info` tells a batch size of -1 until then.
 - A group larger than the trainer's batch blocks run-api's queue: none is sent.

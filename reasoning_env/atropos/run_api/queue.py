@@ -25,6 +25,7 @@ MAX_BYTES = 256 * 2**20
 BATCH_BYTES = 8 * 2**20
 BATCH_GROUPS = 32
 SEND_INTERVAL_S = 0.1
+"""So much lies between two requests at least, so that groups collect for the next."""
 RETRY_S = 0.5
 MAX_RETRY_S = 4.0
 REFUSALS = (400, 413, 422)
@@ -139,9 +140,10 @@ class DeliveryQueue:
             self._bytes += sign * len(body.result())
 
     async def _send_all(self) -> None:
-        pause_s = 0.0
+        loop, pause_s = asyncio.get_running_loop(), 0.0
         while True:
             await self._filled.wait()
+            next_send = loop.time() + SEND_INTERVAL_S
             try:
                 batch = await self._next_batch()
                 await self._before_send()
@@ -151,7 +153,7 @@ class DeliveryQueue:
                 logger.exception("groups could not be sent; they are tried again")
                 sent = False
             pause_s = 0.0 if sent else min(2 * pause_s, MAX_RETRY_S) or RETRY_S
-            await asyncio.sleep(pause_s or SEND_INTERVAL_S)
+            await asyncio.sleep(max(pause_s, next_send - loop.time()))
 
     async def _next_batch(self) -> list[_Entry]:
         """Return the oldest entries that go into one request; none when the oldest cannot be sent at all."""
