@@ -24,7 +24,8 @@ FOREIGN_STARTER = f"""
 import sys, time
 from pathlib import Path
 from testing import Processes
-Processes(Path(sys.argv[1])).start("sleeper", [sys.executable, "-c", {SLEEPER!r}])
+processes = Processes(Path(sys.argv[1]))
+processes.start("sleeper", [sys.executable, "-c", {SLEEPER!r}])
 print("started", flush=True)
 time.sleep(600)
 """
@@ -116,9 +117,9 @@ def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tm
         assert starter.stdout is not None
         assert starter.stdout.readline() == "started\n"
         everything = descendants(starter.pid)
-        assert len(everything) == 2  # the tether and the sleeper
         starter.send_signal(number)
         starter.wait()
+    assert len(everything) == 2  # the tether and the sleeper
     assert not survivors(everything, GENEROUS_S)
 
 
