@@ -60,6 +60,8 @@ class Scene:
         """Runs of environments that were killed: what they had written and not yet sent cannot arrive."""
         self.resets = 0
         """How often run-api had to be emptied; see `_reset`."""
+        self.broken: list[tuple[float, float]] = []
+        """When connections to run-api broke, from and to: what was sent then may arrive again."""
         self.statuses: list[int] = []
         """How environments ended that were asked to."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
@@ -200,6 +202,9 @@ KINDS: Mapping[str, Fault] = {
     "environment_killed": Fault(_kill, lambda scene: scene.start(RESTARTED), RESTARTED),
 }
 
+BREAKING = ("run_api_killed", "run_api_paused", "run_api_unreachable", "replies_cut", "environment_killed")
+"""Kinds at which run-api may have taken a group without the environment getting to know."""
+
 
 def schedule(chance: random.Random) -> Iterator[str]:
     """Kinds without end, in random order; none comes again before all others came."""
@@ -210,10 +215,13 @@ def schedule(chance: random.Random) -> Iterator[str]:
 def inject(scene: Scene, kind: str, chance: random.Random) -> float | None:
     """Let a fault happen and end; the seconds from its end to the next delivery, or None where none came in time."""
     fault = KINDS[kind]
+    began = time.monotonic()
     fault.begin(scene, chance)
     time.sleep(chance.uniform(MIN_FAULT_S, MAX_FAULT_S))
     ended = time.monotonic()
     fault.end(scene)
+    if kind in BREAKING:
+        scene.broken.append((began, ended))
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         if (
             time.monotonic() - ended > RECOVERY_TIMEOUT_S

@@ -7,6 +7,7 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - lost: groups with unequal scores that were dumped and never delivered, and groups that were delivered and are not in
   the dumps. What an environment had dumped and not yet sent when it was killed with SIGKILL is counted apart.
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
+  `repeated` counts apart what was delivered while connections to run-api broke, and again later, as it may be.
 - torn: dumps and checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
   the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
@@ -38,7 +39,7 @@ from typing import Any
 
 from demo.policy import ScriptedPolicy
 from reasoning_env.dumps import DumpFormatError, read_groups
-from testing import Line, refuse, wait_until
+from testing import Delivery, Line, refuse, wait_until
 from testing.recorded_environment import read_journal
 from testing.trainer import key_of_messages
 
@@ -55,6 +56,8 @@ WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
 MEASURE_S = 15.0
 AWAY_S = 4.0
 SETTLE_S = 10.0
+SLACK_S = 1.0
+"""How long before a fault a group may have been delivered whose reply the fault swallowed."""
 FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
 GROWTH_LIMIT_PERCENT = 5.0
@@ -75,26 +78,38 @@ class DumpedGroup:
 
 @dataclass(frozen=True)
 class Balance:
-    """What became of groups; all but `undelivered_at_kill` should be 0."""
+    """What became of groups; all but `undelivered_at_kill` and `repeated` should be 0."""
 
     never_delivered: int
     never_dumped: int
     undelivered_at_kill: int
     delivered_twice: int
     dumped_twice: int
+    repeated: int = 0
 
 
-def balance(delivered: Iterable[str], dumped: Sequence[DumpedGroup], killed_runs: Collection[str]) -> Balance:
-    """Compare the keys of delivered groups with the dumps."""
-    deliveries, dumps = Counter(delivered), Counter(group.key for group in dumped)
+def balance(
+    delivered: Iterable[Delivery],
+    dumped: Sequence[DumpedGroup],
+    killed_runs: Collection[str],
+    broken: Collection[tuple[float, float]] = (),
+) -> Balance:
+    """Compare delivered groups with the dumps; `broken` holds the times in which connections broke."""
+    times, dumps = defaultdict(list), Counter(group.key for group in dumped)
+    for delivery in delivered:
+        times[delivery.key].append(delivery.at)
+    deliveries = times.keys()
+    again = [at for ats in times.values() for at in sorted(ats)[:-1]]
+    excused = sum(any(began - SLACK_S <= at <= ended + SLACK_S for began, ended in broken) for at in again)
     missing = [group for group in dumped if group.has_signal and group.key not in deliveries]
     at_kill = [group for group in missing if group.run in killed_runs]
     return Balance(
         never_delivered=len(missing) - len(at_kill),
-        never_dumped=len(deliveries.keys() - dumps.keys()),
+        never_dumped=len(deliveries - dumps.keys()),
         undelivered_at_kill=len(at_kill),
-        delivered_twice=deliveries.total() - len(deliveries),
+        delivered_twice=len(again) - excused,
         dumped_twice=dumps.total() - len(dumps),
+        repeated=excused,
     )
 
 
@@ -174,11 +189,13 @@ def _measure(scene: Scene, sampler: Sampler) -> list[Usage]:
     """Samples of normal work and, at the end, of a moment without any server to be connected to."""
     first = len(sampler.samples)
     time.sleep(MEASURE_S - AWAY_S)
+    away = time.monotonic()
     scene.line.servers[0].fail(refuse)
     scene.line.proxy.fail(refuse)
     time.sleep(AWAY_S)
     scene.line.servers[0].recover()
     scene.line.proxy.recover()
+    scene.broken.append((away, time.monotonic()))
     return sampler.samples[first:]
 
 
@@ -212,8 +229,7 @@ def _report(
     torn = torn_checkpoints(folder / "checkpoints")
     dumped = list(read_dumps(dump_folders, torn))
     deliveries = scene.line.proxy.delivered
-    delivered = [delivery.key for delivery in deliveries]
-    balanced = balance(delivered, dumped, scene.killed_runs)
+    balanced = balance(deliveries, dumped, scene.killed_runs, scene.broken)
     both = served_by_both(scene)
     complaints = {
         level: sum(one.stderr.count(f" {level} ") for all_of in scene.environments.values() for one in all_of)
@@ -221,14 +237,10 @@ def _report(
     }
     for name in torn:
         print(f"torn: {name}", file=sys.stderr)
-    for key, count in Counter(delivered).items():
-        if count > 1:
-            times = [f"{one.at - started:.1f} s" for one in deliveries if one.key == key]
-            print(f"delivered {count} times: {', '.join(times)}", file=sys.stderr)
     return {
         "minutes": round(took_s / 60, 1),
-        "groups_delivered": len(delivered),
-        "groups_per_s": round(len(delivered) / took_s, 1),
+        "groups_delivered": len(deliveries),
+        "groups_per_s": round(len(deliveries) / took_s, 1),
         "groups_dumped": len(dumped),
         "lost": balanced.never_delivered + balanced.never_dumped,
         "duplicated": balanced.delivered_twice + balanced.dumped_twice + both,

@@ -12,6 +12,7 @@ import pytest
 from benchmarks._faults import KINDS, run_of_dump, schedule
 from benchmarks._usage import Usage, growth
 from benchmarks.soak import Balance, DumpedGroup, balance, passes, read_dumps, torn_checkpoints
+from testing import Delivery
 from testing.trainer import key_of_messages
 
 CONVERSATION = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "<answer>2</answer>"}]
@@ -19,6 +20,10 @@ CONVERSATION = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "co
 
 def group(key: str, run: str = "run", *, has_signal: bool = True) -> DumpedGroup:
     return DumpedGroup(key, run, has_signal)
+
+
+def delivery(key: str, at: float = 0.0) -> Delivery:
+    return Delivery(key, 0, at, (0.0, 1.0), 10)
 
 
 def line(scores: tuple[float, ...]) -> str:
@@ -41,7 +46,15 @@ def line(scores: tuple[float, ...]) -> str:
 def test_each_disagreement_of_deliveries_and_dumps_is_counted_as_what_it_is(
     delivered: list[str], dumped: list[DumpedGroup], expected: Balance
 ) -> None:
-    assert balance(delivered, dumped, {"killed"}) == expected
+    assert balance(map(delivery, delivered), dumped, {"killed"}) == expected
+
+
+@pytest.mark.parametrize(("broken", "twice", "repeated"), [([(9.0, 11.0)], 0, 1), ([(30.0, 40.0)], 1, 0)])
+def test_what_came_again_after_a_broken_connection_is_counted_apart(
+    broken: list[tuple[float, float]], twice: int, repeated: int
+) -> None:
+    found = balance([delivery("a", at=10.0), delivery("a", at=20.0)], [group("a")], set(), broken)
+    assert (found.delivered_twice, found.repeated) == (twice, repeated)
 
 
 def test_dumped_groups_have_the_key_under_which_they_are_delivered(tmp_path: Path) -> None:
