@@ -17,7 +17,7 @@ GRACE_S = 10.0
 TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.05
 TAIL_LINES = 15
-TETHER = Path(__file__).with_name("tether.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 ISOLATED_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHONDONTWRITEBYTECODE")
 
 
@@ -41,14 +41,14 @@ class Process:
         self.name = name
         self.folder = folder
         self._hold, its_end = socket.socketpair()
-        words = [sys.executable, "-I", "-S", str(TETHER), str(grace_s), *command]
+        words = [sys.executable, "-I", "-S", str(SUPERVISOR), str(grace_s), *command]
         with its_end, (folder / "stdout.log").open("wb") as out, (folder / "stderr.log").open("wb") as err:
-            self._tether: subprocess.Popen[bytes] = subprocess.Popen(
+            self._supervisor: subprocess.Popen[bytes] = subprocess.Popen(
                 words, stdin=its_end.fileno(), stdout=out, stderr=err, start_new_session=True, **options
             )
         started = self._hold.makefile().readline()
         if not started:
-            self._tether.wait()
+            self._supervisor.wait()
             self._hold.close()
             raise self.error("could not be started")
         self.pid: int = json.loads(started)["pid"]
@@ -64,7 +64,7 @@ class Process:
     @property
     def exit_status(self) -> int | None:
         """None while it runs, 128 + N if signal N ended it."""
-        return self._tether.poll()
+        return self._supervisor.poll()
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process alone."""
@@ -75,14 +75,14 @@ class Process:
         if number is not None:
             self.send(number)
         try:
-            status = self._tether.wait(timeout_s)
+            status = self._supervisor.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise self.error(f"still runs after {timeout_s:g} s") from None
         self._hold.close()
         return status
 
     def release(self) -> None:
-        """Have it ended with all that runs in its process group, as `tether` describes, without waiting for that."""
+        """End it with all that runs in its process group, as `supervisor` describes, without waiting for that."""
         self._hold.close()
 
     def check(self) -> bool:

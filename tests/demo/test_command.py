@@ -21,7 +21,7 @@ FRONT_DOOR = ROOT / "reasoning_gym_environment.py"
 TASKS = "gcd,leg_counting,spell_backward,maze"
 GENEROUS_S = 90.0
 DEMO_AND_THREE_CHILDREN = 6
-"""Each of the three processes has a tether; what comes on top are the environment's workers."""
+"""Each of the three processes has a supervisor; what comes on top are the environment's workers."""
 ALONE = """
 import sys
 from pathlib import Path
@@ -171,7 +171,7 @@ def test_a_server_that_dies_is_named(start: StartDemo) -> None:
     demo = start(code=IDLE)
     everything = demo.wait_for_processes(more_than=DEMO_AND_THREE_CHILDREN - 1)
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in everything}
-    (run_api,) = (pid for pid, command in commands.items() if "run_api" in command and "tether" not in command)
+    (run_api,) = (pid for pid, command in commands.items() if "run_api" in command and "supervisor" not in command)
     os.kill(run_api, signal.SIGKILL)
     status, _, err = demo.finish()
     assert status == 1

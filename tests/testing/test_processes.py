@@ -119,7 +119,7 @@ def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tm
         everything = descendants(starter.pid)
         starter.send_signal(number)
         starter.wait()
-    assert len(everything) == 2  # the tether and the sleeper
+    assert len(everything) == 2  # the supervisor and the sleeper
     assert not survivors(everything, GENEROUS_S)
 
 

@@ -1,10 +1,10 @@
 """Runs a command, and ends it with all that it started once the process that asked for it is gone.
 
-Usage: `python tether.py GRACE_S COMMAND [ARGUMENT ...]`, with one end of a socket pair as standard input. The tether
-writes a line of JSON to it, `{"pid": N}`, and then waits for its end: the starter closes the other end to stop the
-command, and if the starter is killed, the operating system closes it. Either way the command's process group gets
-SIGTERM and, after GRACE_S seconds, SIGKILL. What the command leaves running in its group is killed when it ends. The
-exit status is the command's, 128 + N if signal N ended it.
+Usage: `python supervisor.py GRACE_S COMMAND [ARGUMENT ...]`, with one end of a socket pair as standard input. The
+supervisor writes a line of JSON to it, `{"pid": N}`, and then waits for its end: the starter closes the other end to
+stop the command, and if the starter is killed, the operating system closes it. Either way the command's process group
+gets SIGTERM and, after GRACE_S seconds, SIGKILL. What the command leaves running in its group is killed when it ends.
+The exit status is the command's, 128 + N if signal N ended it.
 
 Stands alone, standard library only, so that it starts in a few milliseconds.
 """
