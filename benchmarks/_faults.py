@@ -61,7 +61,7 @@ class Scene:
         self.resets = 0
         """How often run-api had to be emptied; see `_reset`."""
         self.broken: list[tuple[float, float]] = []
-        """When connections to run-api broke, from and to: what was sent then may arrive again."""
+        """From and to when groups were sent that may arrive again."""
         self.statuses: list[int] = []
         """How environments ended that were asked to."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
@@ -202,8 +202,15 @@ KINDS: Mapping[str, Fault] = {
     "environment_killed": Fault(_kill, lambda scene: scene.start(RESTARTED), RESTARTED),
 }
 
-BREAKING = ("run_api_killed", "run_api_paused", "run_api_unreachable", "replies_cut", "environment_killed")
-"""Kinds at which run-api may have taken a group without the environment getting to know."""
+AT_ONCE_S = 1.0
+BREAKING: Mapping[str, float] = {
+    "run_api_killed": AT_ONCE_S,
+    "run_api_paused": AT_ONCE_S,
+    "run_api_unreachable": AT_ONCE_S,
+    "replies_cut": AT_ONCE_S,
+    "environment_killed": 15.0,  # what it delivered is saved every 10 s
+}
+"""Kinds after which groups that arrived may be sent again, and how long before they may have arrived, in seconds."""
 
 
 def schedule(chance: random.Random) -> Iterator[str]:
@@ -221,7 +228,7 @@ def inject(scene: Scene, kind: str, chance: random.Random) -> float | None:
     ended = time.monotonic()
     fault.end(scene)
     if kind in BREAKING:
-        scene.broken.append((began, ended))
+        scene.broken.append((began - BREAKING[kind], ended))
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         if (
             time.monotonic() - ended > RECOVERY_TIMEOUT_S

@@ -7,7 +7,7 @@ the end the line is left alone to recover, the environments are stopped with SIG
 - lost: groups with unequal scores that were dumped and never delivered, and groups that were delivered and are not in
   the dumps. What an environment had dumped and not yet sent when it was killed with SIGKILL is counted apart.
 - duplicated: groups that were delivered twice, or are in the dumps twice; also problems that both environments served.
-  `repeated` counts apart what was delivered while connections to run-api broke, and again later, as it may be.
+  `repeated` counts apart what was sent again because its connection broke or its environment was killed, as it may be.
 - torn: dumps and checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
   the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
@@ -43,7 +43,7 @@ from testing import Delivery, Line, refuse, wait_until
 from testing.recorded_environment import read_journal
 from testing.trainer import key_of_messages
 
-from ._faults import Scene, inject, run_of_dump, schedule
+from ._faults import AT_ONCE_S, Scene, inject, run_of_dump, schedule
 from ._usage import Sampler, Usage, growth
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,8 +56,6 @@ WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
 MEASURE_S = 15.0
 AWAY_S = 4.0
 SETTLE_S = 10.0
-SLACK_S = 1.0
-"""How long before a fault a group may have been delivered whose reply the fault swallowed."""
 FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
 GROWTH_LIMIT_PERCENT = 5.0
@@ -94,13 +92,13 @@ def balance(
     killed_runs: Collection[str],
     broken: Collection[tuple[float, float]] = (),
 ) -> Balance:
-    """Compare delivered groups with the dumps; `broken` holds the times in which connections broke."""
+    """Compare delivered groups with the dumps; `broken` holds the times of what may have been sent again."""
     times, dumps = defaultdict(list), Counter(group.key for group in dumped)
     for delivery in delivered:
         times[delivery.key].append(delivery.at)
     deliveries = times.keys()
     again = [at for ats in times.values() for at in sorted(ats)[:-1]]
-    excused = sum(any(began - SLACK_S <= at <= ended + SLACK_S for began, ended in broken) for at in again)
+    excused = sum(any(began <= at <= ended for began, ended in broken) for at in again)
     missing = [group for group in dumped if group.has_signal and group.key not in deliveries]
     at_kill = [group for group in missing if group.run in killed_runs]
     return Balance(
@@ -195,7 +193,7 @@ def _measure(scene: Scene, sampler: Sampler) -> list[Usage]:
     time.sleep(AWAY_S)
     scene.line.servers[0].recover()
     scene.line.proxy.recover()
-    scene.broken.append((away, time.monotonic()))
+    scene.broken.append((away - AT_ONCE_S, time.monotonic()))
     return sampler.samples[first:]
 
 
