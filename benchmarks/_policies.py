@@ -13,11 +13,10 @@ VARIANTS = 64
 """Different replies for a group; which one a request gets is drawn."""
 
 
-def canned(tokens: int, *, distinct: bool = False) -> Policy:
+def canned(tokens: int) -> Policy:
     """Give completions made beforehand, all of this length, that end in a number as the answer.
 
     Within a group the answers cluster, as a policy's do: half give the likeliest, half of the rest the next, and so on.
-    With `distinct` no two are equal.
     """
     tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
     thought = tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids
@@ -26,9 +25,7 @@ def canned(tokens: int, *, distinct: bool = False) -> Policy:
     @cache
     def answer(n: int, length: int, variant: int) -> list[Completion]:
         draw = random.Random(f"{n} {length} {variant}")
-        answers = draw.sample(range(1000), n)
-        if not distinct:
-            answers = draw.choices(answers, [0.5**rank for rank in range(n)], k=n)
+        answers = draw.choices(draw.sample(range(1000), n), [0.5**rank for rank in range(n)], k=n)
         ends = [tokenizer.encode(f"</think>\n<answer>{answer}</answer><|im_end|>").ids for answer in answers]
         outputs = [[*thought[: max(0, length - len(end))], *end][-length:] for end in ends]
         texts = tokenizer.decode_batch(outputs)

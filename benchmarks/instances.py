@@ -15,7 +15,7 @@ scored counts. Processor time is in milliseconds a group: of the main processes,
 inference. `run_api` is the processor time of one request of each kind, with nothing else going on: 1000 divided by it
 is what one run-api can do in a second.
 
-Prints one line of JSON; progress goes to stderr. Needs Linux.
+Prints one line of JSON; progress goes to stderr. Exits with 1 when a problem came twice. Needs Linux.
 """
 
 from __future__ import annotations
@@ -144,6 +144,8 @@ def measure(setting: Setting, instances: int, seconds: float) -> dict[str, Any]:
             first, before, started = len(site.trainer.received), site.spent(), time.monotonic()
             time.sleep(seconds)
             groups, after, took_s = site.trainer.received[first:], site.spent(), time.monotonic() - started
+            if not groups:
+                raise TimeoutError(f"no batch came within {seconds:g} s; measure longer (--seconds)")
             # A worker that was replaced in between counts from its start; what its predecessor used is left out.
             spent = {
                 name: sum(used - before[name].get(pid, 0.0) for pid, used in pids.items())
@@ -228,7 +230,7 @@ def _group(completion_tokens: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- the whole
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, nargs="+", default=[1, 2, 4], help="how many environments at a time")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each is measured")
@@ -242,7 +244,8 @@ def main() -> None:
             result[name][count] = measure(SETTINGS[name], count, options.seconds)
             print(f"{name}, {count}: {json.dumps(result[name][count])}", file=sys.stderr, flush=True)
     print(json.dumps(result))
+    return int(any(figures.get("repeated") for name in options.settings for figures in result[name].values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

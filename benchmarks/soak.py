@@ -7,8 +7,8 @@ and the books are balanced:
 
 - lost: groups with unequal scores that were dumped and never arrived, and groups that arrived and are not in the dumps.
   What a killed environment (SIGKILL) had dumped, and neither sent nor saved, is counted apart: `undelivered_at_kill`.
-- repeated: how often a group arrived once more. It may after a fault that broke its connection, or that ended its
-  environment; where no such fault lay between its arrivals it also counts as `repeated_without_cause`.
+- repeated: how often a group arrived once more. It may after a fault that broke connections or ended an environment,
+  if it had arrived shortly before that; where no such fault came in between, it also is a `repeated_without_cause`.
 - dumped_twice: groups that are in the dumps twice. served_by_both: problems that both environments were given.
 - torn: dumps and checkpoints that do not parse.
 - growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
@@ -61,6 +61,8 @@ LAST_S = 2 * SETTLE_S + MEASURE_S
 FAULT_INTERVAL_S = (15.0, 20.0)
 START_TIMEOUT_S = 120.0
 GROWTH_LIMIT_PERCENT = 5.0
+UNSAVED_S = 30.0
+"""How long ago, at most, a killed environment saved what it had not delivered; what it delivered since comes again."""
 ENDED_BY_SIGTERM = 143
 MUST_BE_NOTHING = (
     "lost",
@@ -182,8 +184,8 @@ def balance(scene: Scene) -> dict[str, Any]:
 
 
 def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float) -> bool:
-    """Whether connections broke between two arrivals of a group."""
-    return any(began <= again and first <= ended for began, ended in breaks)
+    """Whether connections broke between two arrivals of a group, and soon after the first of them."""
+    return any(began - UNSAVED_S <= first <= ended and began <= again for began, ended in breaks)
 
 
 def read_dumps(folders: Sequence[Path], torn: list[str]) -> Iterator[DumpedGroup]:

@@ -5,8 +5,7 @@ something where the figures alone do not. Both use Atropos' own server manager w
 groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks that can be built from defaults.
 
 Both do the same problems, position by position: some take a thousand times longer to generate than others, so that two
-samples of them are not the same work. Answers cluster within a group, as a policy's do (`--distinct` has no two of them
-equal). Stalls are by how much wake-ups of the event loop came late, set-up apart.
+samples of them are not the same work. Stalls are by how much wake-ups of the event loop came late, set-up apart.
 
 `--variants` adds what a setting leaves of the throughput, as the median of `--pairs` pairs of runs in alternating
 order: `random` and `adaptive` difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
@@ -35,7 +34,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from operator import truediv
-from typing import Any, Protocol
+from typing import Any
 
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import ProblemSpec, Split
@@ -73,7 +72,6 @@ class Load:
     groups: int
     warm_up_groups: int
     in_flight: int
-    distinct: bool
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -94,22 +92,12 @@ class Figures:
 # ---------------------------------------------------------------------------- both sides
 
 
-class Side(Protocol):
-    """One of the two that are compared; its construction, which is Atropos loading tokenizers, is not measured."""
-
-    worker_pids: Sequence[int]
-
-    async def set_up(self) -> None:
-        """Get ready, the first problem included."""
-
-    async def group(self) -> None:
-        """Serve one problem: get its completions and score them."""
-
-    async def close(self) -> None: ...
-
-
 class Environment:
-    """The environment as a training config imports it."""
+    """The environment as a training config imports it.
+
+    Of both sides, construction, which is Atropos loading tokenizers, is not measured; `set_up` ends with the first
+    problem, and `group` serves one.
+    """
 
     def __init__(self, load: Load) -> None:
         front_door = importlib.import_module("reasoning_gym_environment")
@@ -122,8 +110,7 @@ class Environment:
             tasks=TASKS,
             **load.settings,
         )
-        server_class = _instant_server_class(load.distinct)
-        environment_class = type("Env", (front_door.ReasoningGymEnv,), {"server_cls": server_class})
+        environment_class = type("Env", (front_door.ReasoningGymEnv,), {"server_cls": _instant_server_class()})
         self._env = environment_class(config, [_server_config()])
 
     @property
@@ -152,7 +139,7 @@ class PlainLoop:
         from transformers import AutoTokenizer
 
         self._tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-        self._servers = ServerManager([_server_config()], server_class=_instant_server_class(load.distinct))
+        self._servers = ServerManager([_server_config()], server_class=_instant_server_class())
         self._positions = itertools.count()
 
     async def set_up(self) -> None:
@@ -206,7 +193,7 @@ def _server_config() -> Any:
     )
 
 
-def _instant_server_class(distinct: bool) -> Any:
+def _instant_server_class() -> Any:
     """Return a class of Atropos' servers that answers at once, in this process, with canned completions."""
     from atroposlib.envs.server_handling.server_baseline import APIServer
     from transformers import AutoTokenizer
@@ -215,7 +202,7 @@ def _instant_server_class(distinct: bool) -> Any:
         def __init__(self, config: Any, reasoning_config: Any = None) -> None:
             super().__init__(config, reasoning_config=reasoning_config)
             self.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-            self._policy: Any = canned(COMPLETION_TOKENS, distinct=distinct)
+            self._policy: Any = canned(COMPLETION_TOKENS)
 
         async def check_server_status_task(self, chat_completion: bool = True) -> None:
             self.server_healthy = True
@@ -239,7 +226,7 @@ def _instant_server_class(distinct: bool) -> Any:
 # ---------------------------------------------------------------------------- measuring
 
 
-async def measure(make_side: Callable[[Load], Side], load: Load) -> Figures:
+async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) -> Figures:
     heartbeat = Heartbeat()
     side = make_side(load)
     await asyncio.sleep(SETTLE_S)
@@ -337,11 +324,10 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=3000, help="groups to measure each side over")
     parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
-    parser.add_argument("--distinct", action="store_true", help="no two equal answers in a group (the worst case)")
     parser.add_argument("--variants", nargs="*", default=[], choices=VARIANTS, help="settings to compare with default")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of runs for each of these")
     options = parser.parse_args()
-    load = Load(options.groups, options.warm_up_groups, options.in_flight, options.distinct)
+    load = Load(options.groups, options.warm_up_groups, options.in_flight)
     reference: Figures = in_fresh_process(measure, PlainLoop, load)
     environment: Figures = in_fresh_process(measure, Environment, load)
     isolation_ms: float = in_fresh_process(measure_isolation)
