@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import importlib
 import itertools
 import json
@@ -229,6 +230,8 @@ def _instant_server_class() -> Any:
 async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) -> Figures:
     heartbeat = Heartbeat()
     side = make_side(load)
+    gc.collect()
+    gc.freeze()  # as `serve` does: what is loaded by now would else be walked again and again
     await asyncio.sleep(SETTLE_S)
     heartbeat.late_ms.clear()
     started = time.perf_counter()
