@@ -1,4 +1,4 @@
-"""Stand-ins for the model that cost next to nothing, for `testing.inference_server`."""
+"""A stand-in for the model that costs next to nothing, for `testing.inference_server`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIANTS = 64
 def canned(tokens: int) -> Policy:
     """Give completions made beforehand, all of this length, that end in a number as the answer.
 
-    Within a group the answers cluster, as a policy's do.
+    Within a group the answers cluster, as a policy's do: half give the likeliest, half of the rest the next, and so on.
     """
     tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
     thought = tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids
@@ -25,7 +25,7 @@ def canned(tokens: int) -> Policy:
     @cache
     def answer(n: int, length: int, variant: int) -> list[Completion]:
         draw = random.Random(f"{n} {length} {variant}")
-        answers = draw.choices([draw.randrange(1000) for _ in range(n)], [0.5**rank for rank in range(n)], k=n)
+        answers = draw.choices(draw.sample(range(1000), n), [0.5**rank for rank in range(n)], k=n)
         ends = [tokenizer.encode(f"</think>\n<answer>{answer}</answer><|im_end|>").ids for answer in answers]
         outputs = [[*thought[: max(0, length - len(end))], *end][-length:] for end in ends]
         texts = tokenizer.decode_batch(outputs)

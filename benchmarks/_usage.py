@@ -1,21 +1,66 @@
-"""What processes use, read from /proc: processor time in seconds, memory in megabytes, open files. Linux only.
+"""What programs use: processor time in seconds, memory in megabytes, open files, and how late an event loop is.
 
-All functions raise OSError for a process that is gone.
+What is read from /proc needs Linux, and raises OSError for a process that is gone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from testing.process_table import descendants, is_alive
 
-SAMPLE_EVERY_S = 0.5
+SAMPLE_INTERVAL_S = 0.5
+HEARTBEAT_S = 0.005
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process has used, system calls included, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def resident_mb(pid: int) -> float:
+    return _megabytes(Path(f"/proc/{pid}/status"), "VmRSS:")
+
+
+def proportional_mb(pids: Iterable[int]) -> float:
+    """Return the memory of several processes, with what they share counted once."""
+    return sum(_megabytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") for pid in pids)
+
+
+def _megabytes(path: Path, name: str) -> float:
+    for line in path.read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(f"{path} has no {name}: the process has ended")
+
+
+class Heartbeat:
+    """Asks the running event loop for a wake-up every 5 ms and notes by how many milliseconds each came late."""
+
+    def __init__(self) -> None:
+        self.late_ms: list[float] = []
+        self._task = asyncio.create_task(self._beat())
+
+    def stop(self) -> None:
+        self._task.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            due = time.perf_counter() + HEARTBEAT_S
+            await asyncio.sleep(HEARTBEAT_S)
+            self.late_ms.append(1000 * (time.perf_counter() - due))
+
+
+# ---------------------------------------------------------------------------- growth
 
 
 @dataclass(frozen=True)
@@ -27,14 +72,8 @@ class Usage:
     processes: float
 
 
-def usage(pid: int) -> Usage:
-    """The usage of a process with those below it."""
-    alive = sum(map(is_alive, descendants(pid)))
-    return Usage(resident_mb(pid), len(os.listdir(f"/proc/{pid}/fd")), 1 + alive)
-
-
 class Sampler:
-    """Notes the usage of a process twice a second, on a thread of its own, for as long as it lives."""
+    """Notes the usage of a process with those below it twice a second, on a thread of its own, while it lives."""
 
     def __init__(self, pid: int) -> None:
         self.samples: list[Usage] = []
@@ -49,12 +88,14 @@ class Sampler:
 
     def _sample(self) -> None:
         with contextlib.suppress(OSError):
-            while not self._ended.wait(SAMPLE_EVERY_S):
-                self.samples.append(usage(self._pid))
+            while not self._ended.wait(SAMPLE_INTERVAL_S):
+                processes = 1 + sum(map(is_alive, descendants(self._pid)))
+                open_files = len(os.listdir(f"/proc/{self._pid}/fd"))
+                self.samples.append(Usage(resident_mb(self._pid), open_files, processes))
 
 
 def growth(before: Sequence[Usage], after: Sequence[Usage]) -> dict[str, dict[str, float]]:
-    """For each thing that is counted, the least of two series of samples, and their difference in percent.
+    """Return, for each thing that is counted, the least of both series of samples and their difference in percent.
 
     The least, because connections come and go with the load; what leaks stays open all the time.
     """
@@ -63,25 +104,3 @@ def growth(before: Sequence[Usage], after: Sequence[Usage]) -> dict[str, dict[st
         start, end = (min(getattr(one, name) for one in samples) for samples in (before, after))
         result[name] = {"before": round(start, 1), "after": round(end, 1), "percent": round(100 * (end / start - 1), 1)}
     return result
-
-
-def cpu_s(pid: int) -> float:
-    """Processor time that a process has used, system calls included, without its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-
-
-def resident_mb(pid: int) -> float:
-    return _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:") / 1024
-
-
-def proportional_mb(pids: Iterable[int]) -> float:
-    """Memory of several processes, with what they share counted once."""
-    return sum(_kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") for pid in pids) / 1024
-
-
-def _kilobytes(path: Path, name: str) -> int:
-    for line in path.read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1])
-    raise ProcessLookupError(f"{path} has no {name}: the process has ended")

@@ -26,7 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.throughput import TASKS, Heartbeat, _resident_mb
+from benchmarks._usage import Heartbeat, resident_mb
+from benchmarks.throughput import TASKS
 from reasoning_env.records import Reason, Rollout
 from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -96,7 +97,7 @@ async def measure(tasks: Sequence[str], seeds: int, slow: bool) -> dict[str, Any
         witnesses = itertools.cycle([await make_target(pool, task) for task in WITNESSES])
         sums = await make_target(pool, COMPLETION_TASK)
         gc.collect()
-        before_mb = _resident_mb(os.getpid())
+        before_mb = resident_mb(os.getpid())
         heartbeat = Heartbeat()
         for target in targets:
             for hostile in hostile_answers(target.problem, traps):
@@ -107,7 +108,7 @@ async def measure(tasks: Sequence[str], seeds: int, slow: bool) -> dict[str, Any
         spring(traps, tally, "completions")
         heartbeat.stop()
         gc.collect()
-        growth_mb = _resident_mb(os.getpid()) - before_mb
+        growth_mb = resident_mb(os.getpid()) - before_mb
     finally:
         traps.close()
         await pool.close()

@@ -1,6 +1,6 @@
 """Several environments at one run-api: groups a second, shares, what each costs, and what run-api can take.
 
-`python -m benchmarks.instances [--instances 1,2,4] [--seconds 20]` starts that many environments at the same moment
+`python -m benchmarks.instances [--instances 1 2 4] [--seconds 20]` starts that many environments at the same moment
 with the same settings, each a process with its workers, and counts what the trainer gets. Inference is one process with
 the policy `_policies.canned`, which stands for a GPU fleet: the environments are what is measured. The settings:
 
@@ -15,7 +15,7 @@ scored counts. Processor time is in milliseconds a group: of the main processes,
 inference. `run_api` is the processor time of one request of each kind, with nothing else going on: 1000 divided by it
 is what one run-api can do in a second.
 
-Prints one line of JSON; progress goes to stderr. Needs Linux.
+Prints one line of JSON; progress goes to stderr. Exits with 1 when a problem came twice. Needs Linux.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from typing import Any
 import aiohttp
 
 from reasoning_env.library_facts import KNOWN_TASKS
-from testing import TOKENIZER, Processes, RunApi, Trainer, server_settings, start_environment, wait_until
+from testing import TOKENIZER, Delivery, Processes, RunApi, Trainer, server_settings, start_environment, wait_until
 from testing.line import RECORDED_SCRIPT, SCRIPT
 from testing.process_table import descendants, is_alive
 from testing.recorded_environment import read_journal
@@ -47,18 +47,28 @@ from testing.trainer import REGISTRATION
 from ._usage import cpu_s, proportional_mb, resident_mb
 
 ROOT = Path(__file__).resolve().parent.parent
-TASKS = "chain_sum,gcd,lcm,count_bits,products,letter_counting,spell_backward,word_sorting"
+CHEAP_TASKS = "chain_sum,gcd,lcm,count_bits,products,letter_counting,spell_backward,word_sorting"
+ALL_TASKS = ",".join(sorted(KNOWN_TASKS - {"composite"}))
 GROUP_SIZE = 8
 MAX_TOKENS = 4096
 PROMPT_TOKENS = 100
 COMPLETION_TOKENS = 200
 BATCH_SIZE = 64
-MAX_BATCHES_OFFPOLICY = 64
-"""So many that the queue at run-api never holds an environment back."""
 WARM_UP_S = 8.0
 START_TIMEOUT_S = 180.0
 REQUESTS = 200
 LIST_LENGTH = 8
+ALIKE: Mapping[str, Any] = {
+    "tokenizer_name": TOKENIZER,
+    "group_size": GROUP_SIZE,
+    "max_token_length": MAX_TOKENS,
+    "max_batches_offpolicy": 64,  # so many that the queue at run-api never holds an environment back
+    "total_steps": 1_000_000,
+    "steps_per_eval": 0,
+    "ensure_scores_are_not_same": False,
+    "use_wandb": False,
+}
+"""What all environments are told."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +83,10 @@ class Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "ceiling": Setting(TASKS, 0.0, 64),
-    "mix": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 0.0, 64),
-    "long": Setting(TASKS, 0.0, 16, tokens=10 * COMPLETION_TOKENS),
-    "paced": Setting(",".join(sorted(KNOWN_TASKS - {"composite"})), 2.0, 16, recorded=True),
+    "ceiling": Setting(CHEAP_TASKS, 0.0, 64),
+    "mix": Setting(ALL_TASKS, 0.0, 64),
+    "long": Setting(CHEAP_TASKS, 0.0, 16, tokens=10 * COMPLETION_TOKENS),
+    "paced": Setting(ALL_TASKS, 2.0, 16, recorded=True),
 }
 
 
@@ -86,16 +96,15 @@ class Site:
     def __init__(self, processes: Processes, setting: Setting, instances: int) -> None:
         self.run_api = RunApi(processes)
         self.run_api.start()
+        self.trainer = Trainer(self.run_api.url, batch_size=BATCH_SIZE, max_token_len=MAX_TOKENS)
         words = ["-m", "testing.inference_server", "--latency-s", str(setting.latency_s)]
         words += ["--policy", "benchmarks._policies:canned", "--options", json.dumps({"tokens": setting.tokens})]
         self.policy = processes.start("policy", [sys.executable, *words], cwd=ROOT)
         servers = [server_settings(self.policy.announcement()["url"])]
         script = RECORDED_SCRIPT if setting.recorded else SCRIPT
-        self.trainer = Trainer(self.run_api.url, batch_size=BATCH_SIZE, max_token_len=MAX_TOKENS)
+        own = {"rollout_server_url": self.run_api.url, "tasks": setting.tasks, "max_num_workers": setting.workers}
         self.environments = [
-            start_environment(
-                processes, f"environment-{number}", _settings(setting, self.run_api.url), servers, script=script
-            )
+            start_environment(processes, f"environment-{number}", {**ALIKE, **own}, servers, script=script)
             for number in range(instances)
         ]
 
@@ -104,109 +113,70 @@ class Site:
             environment.check()
         return len({group.env_id for group in self.trainer.received}) == len(self.environments)
 
-
-def _settings(setting: Setting, run_api: str) -> dict[str, Any]:
-    return {
-        "rollout_server_url": run_api,
-        "tokenizer_name": TOKENIZER,
-        "tasks": setting.tasks,
-        "group_size": GROUP_SIZE,
-        "max_token_length": MAX_TOKENS,
-        "max_num_workers": setting.workers,
-        "max_batches_offpolicy": MAX_BATCHES_OFFPOLICY,
-        "total_steps": 1_000_000,
-        "steps_per_eval": 0,
-        "ensure_scores_are_not_same": False,
-        "use_wandb": False,
-    }
+    def spent(self) -> dict[str, dict[int, float]]:
+        """Return the processor time in seconds so far, by process id, of programs by name."""
+        mains = [environment.pid for environment in self.environments]
+        programs = {
+            "main": mains,
+            "workers": [worker for pid in mains for worker in descendants(pid) if is_alive(worker)],
+            "run_api": [self.run_api.process.pid],
+            "inference": [self.policy.pid],
+        }
+        return {name: dict(_spent_by(pids)) for name, pids in programs.items()}
 
 
-@contextlib.contextmanager
-def site(setting: Setting, instances: int) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
-        started = Site(processes, setting, instances)
-        with started.trainer:
-            wait_until(started.everyone_delivers, START_TIMEOUT_S, f"the first group of each of {instances}")
-            yield started
+def _spent_by(pids: Iterable[int]) -> Iterator[tuple[int, float]]:
+    for pid in pids:
+        with contextlib.suppress(OSError):  # a worker that has just been replaced
+            yield pid, cpu_s(pid)
 
 
 # ---------------------------------------------------------------------------- environments
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Processor time in seconds at one moment, by process id, of programs by name."""
-
-    at: float
-    by_program: Mapping[str, Mapping[int, float]]
-
-
 def measure(setting: Setting, instances: int, seconds: float) -> dict[str, Any]:
-    """The figures of so many environments over so many seconds."""
-    with site(setting, instances) as running:
-        time.sleep(WARM_UP_S)
-        first, before = len(running.trainer.received), _spent(running)
-        time.sleep(seconds)
-        groups, after = running.trainer.received[first:], _spent(running)
-        return _figures(running, groups, before, after)
+    """Return the figures of so many environments over so many seconds."""
+    with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
+        site = Site(processes, setting, instances)
+        with site.trainer:
+            wait_until(site.everyone_delivers, START_TIMEOUT_S, f"the first group of each of {instances}")
+            time.sleep(WARM_UP_S)
+            first, before, started = len(site.trainer.received), site.spent(), time.monotonic()
+            time.sleep(seconds)
+            groups, after, took_s = site.trainer.received[first:], site.spent(), time.monotonic() - started
+            if not groups:
+                raise TimeoutError(f"no batch came within {seconds:g} s; measure longer (--seconds)")
+            # A worker that was replaced in between counts from its start; what its predecessor used is left out.
+            spent = {
+                name: sum(used - before[name].get(pid, 0.0) for pid, used in pids.items())
+                for name, pids in after.items()
+            }
+            return _figures(site, groups, spent, took_s)
 
 
-def _spent(running: Site) -> Spent:
-    mains = [environment.pid for environment in running.environments]
-    workers = [worker for pid in mains for worker in descendants(pid) if is_alive(worker)]
-    programs = {
-        "main": mains,
-        "workers": workers,
-        "run_api": [running.run_api.process.pid],
-        "inference": [running.policy.pid],
-    }
-    return Spent(time.monotonic(), {name: _spent_by(pids) for name, pids in programs.items()})
-
-
-def _spent_by(pids: Sequence[int]) -> dict[int, float]:
-    spent = {}
-    for pid in pids:
-        with contextlib.suppress(OSError):  # a worker that has just been replaced
-            spent[pid] = cpu_s(pid)
-    return spent
-
-
-def _figures(running: Site, groups: Sequence[Any], before: Spent, after: Spent) -> dict[str, Any]:
-    took = after.at - before.at
+def _figures(site: Site, groups: Sequence[Delivery], spent: Mapping[str, float], took_s: float) -> dict[str, Any]:
     shares = Counter(group.env_id for group in groups)
-    mains = [environment.pid for environment in running.environments]
-    trees = [[pid, *filter(is_alive, descendants(pid))] for pid in mains]
+    mains = [environment.pid for environment in site.environments]
     figures = {
-        "groups_per_s": round(len(groups) / took, 1),
+        "groups_per_s": round(len(groups) / took_s, 1),
         "shares": [round(count / len(groups), 3) for _, count in sorted(shares.items())],
-        "cpu_ms_per_group": {
-            name: round(1000 * _difference(after.by_program[name], before.by_program[name]) / len(groups), 2)
-            for name in after.by_program
-        },
-        "cores_used": round(
-            sum(_difference(after.by_program[name], before.by_program[name]) for name in after.by_program) / took, 2
-        ),
+        "cpu_ms_per_group": {name: round(1000 * seconds / len(groups), 2) for name, seconds in spent.items()},
+        "cores_used": round(sum(spent.values()) / took_s, 2),
         "main_process_mb": [round(resident_mb(pid)) for pid in mains],
-        "with_workers_mb": [round(proportional_mb(tree)) for tree in trees],
+        "with_workers_mb": [round(proportional_mb([pid, *filter(is_alive, descendants(pid))])) for pid in mains],
     }
-    journals = [read_journal(environment.folder, "handed_out") for environment in running.environments]
-    served = [problem for journal in journals for problem in journal]
+    served = [problem for one in site.environments for problem in read_journal(one.folder, "handed_out")]
     if served:
         distinct = {(problem["task"], problem["seed"], str(problem["params"])) for problem in served}
         figures |= {"problems": len(served), "repeated": len(served) - len(distinct)}
     return figures
 
 
-def _difference(after: Mapping[int, float], before: Mapping[int, float]) -> float:
-    # A worker that was replaced in between counts from its start; what its predecessor used is left out.
-    return sum(spent - before.get(pid, 0.0) for pid, spent in after.items())
-
-
 # ---------------------------------------------------------------------------- run-api
 
 
 def measure_run_api(completion_tokens: int) -> dict[str, float]:
-    """Milliseconds of processor time that run-api spends on a request of each kind, for completions of that length."""
+    """Return the milliseconds of processor time that run-api spends on requests with completions of that length."""
     with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
         run_api = RunApi(processes)
         run_api.start()
@@ -236,9 +206,8 @@ async def _ask_everything(pid: int, url: str, completion_tokens: int) -> dict[st
         costs = {"status_of_empty_queue": await cost(REQUESTS, "GET", "/status-env", {"env_id": 0})}
         costs["group"] = await cost(REQUESTS, "POST", "/scored_data", group)
         lists = REQUESTS // LIST_LENGTH
-        costs["group_of_a_list"] = await cost(
-            lists, "POST", "/scored_data_list", [group] * LIST_LENGTH, units=LIST_LENGTH
-        )
+        eight = [group] * LIST_LENGTH
+        costs["group_of_a_list"] = await cost(lists, "POST", "/scored_data_list", eight, units=LIST_LENGTH)
         costs["status"] = await cost(REQUESTS, "GET", "/status-env", {"env_id": 0})
         batches = 2 * REQUESTS * GROUP_SIZE // BATCH_SIZE
         costs["group_of_a_batch"] = await cost(batches, "GET", "/batch", {}, units=BATCH_SIZE // GROUP_SIZE)
@@ -261,36 +230,22 @@ def _group(completion_tokens: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------------- the whole
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _measure_setting(name: str, counts: Sequence[int], seconds: float) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    for count in counts:
-        figures = measure(SETTINGS[name], count, seconds)
-        single = results.get("1", {}).get("groups_per_s")
-        if single:
-            figures["of_single"] = round(figures["groups_per_s"] / single, 2)
-        results[str(count)] = figures
-        _tell(f"{name}, {count}: {json.dumps(figures)}")
-    return results
-
-
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--instances", default="1,2,4", help="how many environments, one number after the other")
+    parser.add_argument("--instances", type=int, nargs="+", default=[1, 2, 4], help="how many environments at a time")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each is measured")
-    parser.add_argument("--settings", default=",".join(SETTINGS), help="which of the settings")
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=SETTINGS, help="which of the settings")
     options = parser.parse_args()
-    counts = [int(word) for word in options.instances.split(",")]
     run_api = {f"{tokens}_tokens": measure_run_api(tokens) for tokens in (COMPLETION_TOKENS, 10 * COMPLETION_TOKENS)}
-    _tell(f"run_api: {json.dumps(run_api)}")
-    result = {"benchmark": "instances", "cores": os.cpu_count(), "run_api": run_api}
-    for name in options.settings.split(","):
-        result[name] = _measure_setting(name, counts, options.seconds)
+    result: dict[str, Any] = {"benchmark": "instances", "cores": os.cpu_count(), "run_api": run_api}
+    for name in options.settings:
+        result[name] = {}
+        for count in options.instances:
+            result[name][count] = measure(SETTINGS[name], count, options.seconds)
+            print(f"{name}, {count}: {json.dumps(result[name][count])}", file=sys.stderr, flush=True)
     print(json.dumps(result))
+    return int(any(figures.get("repeated") for name in options.settings for figures in result[name].values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

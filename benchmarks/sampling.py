@@ -1,6 +1,6 @@
 """The share of groups that carry a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
 
-`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`benchmarks.learners.mixed_bank` states what
+`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`benchmarks._learners.mixed_bank` states what
 is assumed of them: at default difficulty a third is almost always wrong, a fifth almost always right). The library's
 default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are drawn ahead of
 the one that is scored (128 ready problems and 64 groups in flight), and those in flight end in any order.
@@ -13,8 +13,10 @@ the one that is scored (128 ready problems and 64 groups in flight), and those i
 Each has the share of groups with unequal scores in the whole run and in its second half, and how the rarest task fared:
 `least_share` is the smallest part of its uniform share that it had in any window of 20 turns (a turn is as many draws
 as there are tasks), `longest_gap` the most turns in a row without it. `effective_tasks` is how many tasks drawn alike
-would be as varied (the inverse of the chance that two draws fall on the same task). Ratios are to uniform. `learning`
-repeats it with learners that get better: over the run, each one's best level rises by 0.4. Prints one line of JSON.
+would be as varied (the inverse of the chance that two draws fall on the same task). `constant` is of learners that stay
+as they are, `learning` of some that get better: over the run, each one's best level rises by 0.4.
+
+Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from statistics import fmean
 
-from benchmarks.learners import TARGET, Learner, mixed_bank
 from reasoning_env.records import ProblemSpec
 from reasoning_env.tasks.learning.adaptive import Observation, SteeredSampler
 from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
 from reasoning_env.tasks.sampling import UniformSampler
+
+from ._learners import TARGET, Curve, Learner, mixed_bank
 
 TASKS = 100
 DEFAULT_LEVEL = 0.4
@@ -42,6 +45,8 @@ IN_FLIGHT = 64
 WINDOW_TURNS = 20
 RISE = 0.4
 MODES = ("uniform", "tasks", "levels", "both")
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"least_share": min, "longest_gap": max}
+"""What the figures of several seeds become; others become their mean."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,9 @@ def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampl
 
 
 def improving(learner: Learner) -> Learner:
-    """The same learner, whose curve moves to higher levels in the course of the run."""
-    chance: Callable[[float, float], float] = learner.chance
-    return replace(learner, chance=lambda level, moment: chance(level - RISE * moment, moment))
+    """Return the same learner, whose curve moves to higher levels in the course of the run."""
+    curve: Curve = learner.curve
+    return replace(learner, curve=lambda level, moment: curve(level - RISE * moment, moment))
 
 
 def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int) -> Figures:
@@ -109,7 +114,7 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int)
 
 
 def least_share(drawn: Sequence[str], names: Sequence[str], window: int) -> float:
-    """The smallest number of draws that a task had in any window, over the number that uniform draws give."""
+    """Return the smallest number of draws that a task had in any window, over the number that uniform draws give."""
     counts = dict.fromkeys(names, 0)
     for name in drawn[:window]:
         counts[name] += 1
@@ -122,7 +127,7 @@ def least_share(drawn: Sequence[str], names: Sequence[str], window: int) -> floa
 
 
 def longest_gap(drawn: Sequence[str], names: Sequence[str]) -> int:
-    """The most draws in a row without a certain task."""
+    """Return the most draws in a row without a certain task."""
     last = dict.fromkeys(names, -1)
     longest = 0
     for number, name in enumerate(drawn):
@@ -131,8 +136,8 @@ def longest_gap(drawn: Sequence[str], names: Sequence[str]) -> int:
     return max(longest, *(len(drawn) - number - 1 for number in last.values()))
 
 
-def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, Any]:
-    """Figures of every mode, each the mean over the seeds (least share and longest gap the worst), and ratios."""
+def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, dict[str, float]]:
+    """Return the figures of every mode, each the mean over the seeds (least share and longest gap the worst)."""
     found: dict[str, list[Figures]] = {mode: [] for mode in MODES}
     for seed in range(seeds):
         bank = mixed_bank(TASKS, DEFAULT_LEVEL, random.Random(f"bank/{seed}"))
@@ -140,51 +145,33 @@ def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, 
             bank = tuple(map(improving, bank))
         for mode in MODES:
             found[mode].append(serve(mode, bank, groups, size, seed))
-    rows = {mode: summarise(results) for mode, results in found.items()}
-    return {mode: rounded(asdict(row)) | rounded(ratios(row, rows["uniform"])) for mode, row in rows.items()}
+    return {mode: summarise(results) for mode, results in found.items()}
 
 
-def summarise(results: Sequence[Figures]) -> Figures:
-    return Figures(
-        sum(row.signal_share for row in results) / len(results),
-        sum(row.later_signal_share for row in results) / len(results),
-        min(row.least_share for row in results),
-        max(row.longest_gap for row in results),
-        sum(row.effective_tasks for row in results) / len(results),
-    )
-
-
-def ratios(row: Figures, uniform: Figures) -> dict[str, float]:
-    return {
-        "ratio": row.signal_share / uniform.signal_share,
-        "later_ratio": row.later_signal_share / uniform.later_signal_share,
-    }
-
-
-def rounded(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 3) for name, value in values.items()}
+def summarise(results: Sequence[Figures]) -> dict[str, float]:
+    columns = {name: [getattr(row, name) for row in results] for name in asdict(results[0])}
+    return {name: round(SUMMARIES.get(name, fmean)(column), 3) for name, column in columns.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=8000, help="groups of each run")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[8], help="rollouts in a group")
+    parser.add_argument("--size", type=int, default=8, help="rollouts in a group")
     parser.add_argument("--seeds", type=int, default=2, help="banks, each with runs of its own")
     options = parser.parse_args()
     started = time.perf_counter()
-    result: dict[str, Any] = {
+    load = (options.groups, options.size, options.seeds)
+    result = {
         "benchmark": "sampling",
         "tasks": TASKS,
         "groups": options.groups,
+        "size": options.size,
         "seeds": options.seeds,
         "drawn_ahead": READY + IN_FLIGHT,
+        "constant": measure(*load, learning=False),
+        "learning": measure(*load, learning=True),
+        "took_s": round(time.perf_counter() - started, 1),
     }
-    for size in options.sizes:
-        result[f"size_{size}"] = {
-            "constant": measure(options.groups, size, options.seeds, learning=False),
-            "learning": measure(options.groups, size, options.seeds, learning=True),
-        }
-    result["took_s"] = round(time.perf_counter() - started, 1)
     print(json.dumps(result))
 
 

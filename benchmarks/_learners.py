@@ -13,28 +13,44 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 TARGET = 0.7
+JUMP = 0.5
+NEVER = 1.0
+
+
+Curve = Callable[[float, float], float]
+"""The true chance of one answer, at a level in [0, 1] and a time in [0, 1] of the run."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """`chance(level, time)` is the true chance of one answer, at a level in [0, 1] and a time in [0, 1] of the run.
+    """A learner whose chance follows `curve`, and from JUMP on `then`, where there is one.
 
-    `jumps` are the times at which it changes at a stroke. `levels`, where there are any, are the only ones that the
+    Before `reachable_from` no level brings it to the target. `levels`, where there are any, are the only ones that the
     task has: a level that is asked for becomes the nearest of them.
     """
 
     name: str
-    chance: Callable[[float, float], float]
-    jumps: tuple[float, ...] = ()
+    curve: Curve
+    then: Curve | None = None
+    reachable_from: float = 0.0
     levels: tuple[float, ...] = ()
     correlation: float = 0.0
 
+    @property
+    def reachable(self) -> bool:
+        """Whether some level brings it to the target, at least from some time on."""
+        return self.reachable_from < NEVER
+
+    def chance(self, level: float, time: float) -> float:
+        """Return the true chance of one answer."""
+        return (self.then if self.then and time >= JUMP else self.curve)(level, time)
+
     def served(self, level: float) -> float:
-        """The level that the task really gives for one that is asked for."""
+        """Return the level that the task really gives for one that is asked for."""
         return min(self.levels, key=lambda one: abs(one - level)) if self.levels else level
 
     def successes(self, level: float, time: float, size: int, random_state: random.Random) -> int:
-        """How many of a group's rollouts are right."""
+        """Return how many of a group's rollouts are right."""
         chance = self.chance(level, time)
         if self.correlation and 0.0 < chance < 1.0:
             weight = 1.0 / self.correlation - 1.0
@@ -50,16 +66,10 @@ def logit(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-def logistic(best: float, slope: float, until: float | None = None) -> Callable[[float, float], float]:
-    """A logistic curve that is at the target at level `best`, or moves from there to `until` over the run."""
+def logistic(best: float, slope: float, until: float | None = None) -> Curve:
+    """Return a logistic curve that is at the target at level `best`, or moves from there to `until` over the run."""
     end = best if until is None else until
     return lambda level, time: sigmoid(logit(TARGET) + slope * (best + (end - best) * time - level))
-
-
-def switching(
-    before: Callable[[float, float], float], after: Callable[[float, float], float], at: float = 0.5
-) -> Callable[[float, float], float]:
-    return lambda level, time: (before if time < at else after)(level, time)
 
 
 def _cliff(level: float, _: float) -> float:
@@ -70,7 +80,7 @@ def _waves(level: float, time: float) -> float:
     return sigmoid(logit(TARGET) + 6.0 * (0.5 + 0.25 * math.sin(4.0 * math.pi * time) - level))
 
 
-REACHABLE = (
+LEARNERS = (
     Learner("weak", logistic(0.1, 6.0)),
     Learner("able", logistic(0.6, 6.0)),
     Learner("strong", logistic(0.9, 6.0)),
@@ -91,34 +101,26 @@ REACHABLE = (
     Learner("learning_slowly", logistic(0.5, 6.0, until=0.7)),
     Learner("forgetting", logistic(0.9, 6.0, until=0.2)),
     Learner("waves", _waves),
-    Learner("jump_up", switching(logistic(0.2, 6.0), logistic(0.8, 6.0)), (0.5,)),
-    Learner("jump_down", switching(logistic(0.8, 6.0), logistic(0.2, 6.0)), (0.5,)),
-    Learner("jump_steep", switching(logistic(0.45, 10.0), logistic(0.65, 10.0)), (0.5,)),
+    Learner("jump_up", logistic(0.2, 6.0), logistic(0.8, 6.0)),
+    Learner("jump_down", logistic(0.8, 6.0), logistic(0.2, 6.0)),
+    Learner("jump_steep", logistic(0.45, 10.0), logistic(0.65, 10.0)),
+    Learner("back_from_easy", logistic(1.8, 6.0), logistic(0.5, 6.0), reachable_from=JUMP),
+    Learner("back_from_hard", logistic(-0.6, 6.0), logistic(0.5, 6.0), reachable_from=JUMP),
+    Learner("back_from_right", lambda *_: 1.0, logistic(0.5, 6.0), reachable_from=JUMP),
+    Learner("back_from_wrong", lambda *_: 0.0, logistic(0.5, 6.0), reachable_from=JUMP),
+    Learner("always_right", lambda *_: 1.0, reachable_from=NEVER),
+    Learner("too_easy", lambda *_: 0.97, reachable_from=NEVER),
+    Learner("easy_at_most", logistic(1.4, 6.0), reachable_from=NEVER),
+    Learner("always_wrong", lambda *_: 0.0, reachable_from=NEVER),
+    Learner("too_hard", lambda *_: 0.02, reachable_from=NEVER),
+    Learner("hard_at_least", logistic(-0.4, 6.0), reachable_from=NEVER),
+    Learner("plateau", lambda *_: 0.5, reachable_from=NEVER),
 )
-"""Learners that have a level at which their chance is at the target."""
-
-UNREACHABLE = (
-    Learner("always_right", lambda *_: 1.0),
-    Learner("too_easy", lambda *_: 0.97),
-    Learner("easy_at_most", logistic(1.4, 6.0)),
-    Learner("always_wrong", lambda *_: 0.0),
-    Learner("too_hard", lambda *_: 0.02),
-    Learner("hard_at_least", logistic(-0.4, 6.0)),
-    Learner("plateau", lambda *_: 0.5),
-)
-"""Learners that no level brings to the target; the first three belong at level 1, the others at level 0."""
-
-RETURNING = (
-    Learner("back_from_easy", switching(logistic(1.8, 6.0), logistic(0.5, 6.0)), (0.5,)),
-    Learner("back_from_hard", switching(logistic(-0.6, 6.0), logistic(0.5, 6.0)), (0.5,)),
-    Learner("back_from_right", switching(lambda *_: 1.0, logistic(0.5, 6.0)), (0.5,)),
-    Learner("back_from_wrong", switching(lambda *_: 0.0, logistic(0.5, 6.0)), (0.5,)),
-)
-"""Learners whose target cannot be reached until half of the run is over, and then lies in the middle."""
+"""Of those that no level ever brings to the target, the first three belong at level 1, the others at level 0."""
 
 
 def mixed_bank(count: int, default_level: float, random_state: random.Random) -> tuple[Learner, ...]:
-    """Learners as a bank of tasks has them at the library's default difficulty, in no order.
+    """Return learners as a bank of tasks has them at the library's default difficulty, in no order.
 
     A third of them is almost always wrong there (chance 0.002 to 0.03), a fifth almost always right (0.97 to 0.998),
     the others lie evenly between 0.05 and 0.95. Their chance falls with the level along a logistic curve whose slope
