@@ -222,7 +222,8 @@ class Forker:
         self._orders.sendall(encode_frame(event))
 
 
-def main(socket_fd: int, options: dict[str, Any]) -> None:
+def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
+    """Import the library, tell of it, and fork workers until the socket closes."""
     orders = socket.socket(fileno=socket_fd)
     sys.path.extend(path for path in options["import_path"] if path not in sys.path)
     try:
@@ -257,4 +258,4 @@ def main(socket_fd: int, options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+    run_fork_server(int(sys.argv[1]), json.loads(sys.argv[2]))

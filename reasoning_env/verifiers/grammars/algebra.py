@@ -18,7 +18,7 @@ from typing import Any
 import mpmath
 import sympy
 
-from .expressions import MAX_BITS, OPERATIONS, ExpressionError, Item, Kind, evaluate, parse_expression
+from .expressions import MAX_BITS, OPERATIONS, ExpressionError, Item, Kind, parse_expression, run_program
 
 MAX_ITEMS = 5000
 MAX_NAME = 32
@@ -103,7 +103,7 @@ def build(program: Program, *, exact_decimals: bool) -> sympy.Expr:
             return sympy.Integer(item.text)
         return sympy.Rational(item.text) if exact_decimals else sympy.Float(item.text)
 
-    value = _total(evaluate(program, leaf, _combine))
+    value = _total(run_program(program, leaf, _combine))
     if value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
         raise ExpressionError("an infinite or undefined value")
     return value
@@ -204,12 +204,12 @@ def _value(program: Program, variable: str, point: Any, context: Any) -> Any:
             return context.log(operands[0]) / context.log(operands[1])
         if item.arity == 1 and item.text in FUNCTIONS:
             return (getattr(context, item.text, None) or getattr(cmath, item.text))(*operands)
-        if item.arity == 1 and item.text in SIZE:
-            return abs(*operands)
+        if item.arity == 1 and item.text in SIZE and operands[0].imag == 0:
+            return abs(*operands)  # of a complex number it has no derivative
         raise ExpressionError(f"no value for {item.text}")
 
     try:
-        value = evaluate(program, leaf, apply)
+        value = run_program(program, leaf, apply)
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None

@@ -170,7 +170,9 @@ def is_integer(item: Item) -> bool:
     return item.kind is Kind.NUMBER and item.text.isdigit()
 
 
-def evaluate(program: Sequence[Item], value_of: Callable[[Item], Any], apply: Callable[[Item, list[Any]], Any]) -> Any:
+def run_program(
+    program: Sequence[Item], value_of: Callable[[Item], Any], apply: Callable[[Item, list[Any]], Any]
+) -> Any:
     """The value of a program, given those of numbers and names, and what to do with the operands of the other items."""
     stack: list[Any] = []
     for item in program:
@@ -190,7 +192,7 @@ def evaluate_exactly(program: Sequence[Item]) -> Fraction:
     Raises ExpressionError for names, calls, division by zero, powers that are not whole, and values of over MAX_BITS
     bits.
     """
-    value: Fraction = evaluate(program, _exact_value, _calculate)
+    value: Fraction = run_program(program, _exact_value, _calculate)
     return value
 
 
