@@ -34,7 +34,7 @@ lint: .venv/installed-dev
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
 
-bench: .venv/installed
+bench: .venv/installed-dev
 	@for module in $(BENCHMARKS); do \
 	    echo "$(RUN) -m $$module $(ARGS)" >&2; \
 	    $(RUN) -m $$module $(ARGS) || exit 1; \

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.difficulty` generates and scores a few items of every task at some levels, each task and level in
 a process of its own that is given up when an item takes longer than the deadline. `--tasks` and `--levels` choose,
-`--seeds` is the number of items. `--plain` ignores the corrections of `reasoning_env/workers/levels.py`, to see what
-they are for.
+`--seeds` is the number of items. `--plain` ignores the levels of `reasoning_env/library_facts.py`, to see what they
+are for.
 
 Prints one line of JSON: the tasks that cannot be adjusted, sums over all others, and for each of them the number of
 distinct parameter sets and, by level, the parameters (`params`) and whether they are `clamped`; the CPU time of an item
@@ -26,10 +26,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from reasoning_env.workers import levels as corrections
-from reasoning_env.workers.difficulty import COMPOSITE, STEPS, Difficulty
+from reasoning_env.library_facts import COMPOSITE, FACTS
+from reasoning_env.workers.levels import STEPS, DifficultyMap
 from reasoning_env.workers.library import Library
 
 SEED = 1
@@ -45,9 +46,9 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     if options.plain:
-        vars(corrections)["CORRECTIONS"].clear()
+        FACTS.update({task: replace(known, levels=()) for task, known in FACTS.items()})
     library = Library(None)
-    difficulty = Difficulty.from_factory(importlib.import_module("reasoning_gym.factory"))
+    difficulty = DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
     tasks = options.tasks.split(",") if options.tasks else [task for task in library.tasks if task != COMPOSITE]
     levels = [float(level) for level in options.levels.split(",")]
     seeds = [random.Random(SEED + number).randrange(2**31) for number in range(options.seeds)]
@@ -73,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _measure(
-    library: Library, difficulty: Difficulty, task: str, level: float, seeds: Sequence[int], deadline_s: float
+    library: Library, difficulty: DifficultyMap, task: str, level: float, seeds: Sequence[int], deadline_s: float
 ) -> dict[str, Any]:
     resolved = difficulty.parameters(task, level)
     items, stuck = [], False

@@ -1,13 +1,12 @@
-"""Attacks the guards of the verifiers with seeded inputs, and compares their scores with the library's own.
+"""Compare the guards of the verifiers with the library, and attack them, with inputs that hypothesis makes.
 
-`python -m benchmarks.guard_fuzz --inputs 100000` sends random text, mutated honest answers, expressions of the grammar
-and mutated hostile snippets to every guard and every parser, under a tripwire: no code may run, nothing but declared
-errors may come out, no input may take long, and every score is in [0, 1]. Before that, honest and wrong answers to
-every guarded task (`--answers` of each) must get from the guard exactly what the library's verifier gives them.
+`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, which the guard must
+score as the library's own verifier does; then hostile ones (random text, garbled answers, expressions of the grammar,
+attacks on evaluators) under the rules of the workers' audit hook: no code may run, nothing may come out but what the
+library's verifier itself raises, no input may take long, and every score lies in [0, 1].
 
-Declared errors are a parser's own class and, from a guard, what the library's verifier raised, as the frames in the
-traceback tell. Times are CPU seconds. Input k depends on the seed and k alone. Prints one line of JSON; ends with 1
-when anything was found.
+Times are CPU seconds. The inputs depend on the seed and the versions of the libraries alone. Prints one line of JSON
+with the smallest input for each finding, and ends with 1 when there is one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import json
 import math
 import os
 import pickle
-import random
 import re
 import resource
 import signal
@@ -29,57 +27,54 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from types import FrameType, TracebackType
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
 from typing import Any
 
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
 from reasoning_env.verifiers import GUARDS, preload, verify
-from reasoning_env.verifiers.grammars import expressions as arithmetic
-from reasoning_env.verifiers.grammars.literals import LiteralError, parse_literal
+from reasoning_env.workers.sandbox.audit_hook import AuditHook
+from reasoning_env.workers.sandbox.os_sandbox import code_paths
 
 MEMORY_BYTES = 6 << 30
 DEADLINE_S = 5.0
 """CPU seconds after which an input is given up; the limit that counts is an option."""
-MOST_COSTLY: Mapping[str, float] = {"intermediate_integration": 1.0, "puzzle24": 0.3, "rush_hour": 0.1}
-"""Tasks that are slow to generate or to solve, and the share of items that they are given."""
+ITEMS = 12
+FEW_ITEMS = {"puzzle24": 4, "rush_hour": 3}
+"""Tasks that are slow to generate or to solve."""
 INTEGRATION = ("intermediate_integration", "simple_integration")
-ARITHMETIC = ("countdown", "puzzle24")
 
-Rng = random.Random
-Form = Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """One item of a task: the entry as bytes, since verifiers may write into it, and a right answer."""
-
-    entry: bytes
-    oracle: str
+# ---- problems with right answers
 
 
 @dataclass(frozen=True)
 class Bench:
+    """A task's dataset and some of its items: the entry as bytes, since verifiers may write into it, and an answer."""
+
     task: str
     dataset: Any
-    exercises: Sequence[Exercise]
+    items: Sequence[tuple[bytes, str]]
 
 
-def load(task: str, items: int, seed: int) -> Bench:
-    """A dataset with some of its items that can be served and solved. Imports the library."""
-    library = importlib.import_module("reasoning_gym")
-    wanted = max(3, math.ceil(items * MOST_COSTLY.get(task, 1.0)))
+def load(task: str, number: int) -> Bench:
+    """A dataset with items that can be served and solved. Imports the library."""
     params = {"max_moves": 8} if task == "rush_hour" else {}
-    dataset = library.create_dataset(task, seed=seed, size=10 * wanted + 100, **params)
-    exercises: list[Exercise] = []
+    wanted = FEW_ITEMS.get(task, ITEMS)
+    library = importlib.import_module("reasoning_gym")
+    dataset = library.create_dataset(task, seed=number, size=10 * wanted + 100, **params)
+    items: list[tuple[bytes, str]] = []
     for index in range(len(dataset)):
         with contextlib.redirect_stdout(sys.stderr):  # codeio prints
             entry = dataset[index]
-        oracle = solve(task, entry)
-        if oracle and "Integral(" not in oracle:
-            exercises.append(Exercise(pickle.dumps(entry), oracle))
-        if len(exercises) == wanted:
+        answer = solve(task, entry)
+        if answer and "Integral(" not in answer:
+            items.append((pickle.dumps(entry), answer))
+        if len(items) == wanted:
             break
-    return Bench(task, dataset, exercises)
+    return Bench(task, dataset, items)
 
 
 def solve(task: str, entry: Mapping[str, Any]) -> str | None:
@@ -106,18 +101,15 @@ def solve_rush_hour(board: str, size: int = 6, most_boards: int = 20_000) -> str
         for car in cars:
             first, last = board.index(car), board.rindex(car)
             stride = 1 if last - first < size else size
-            for sign, front, back in (("+", last, first), ("-", first, last)):
-                step = stride if sign == "+" else -stride
-                target = front + step
-                same_line = stride == size or target // size == front // size
-                if not (0 <= target < len(board) and same_line and board[target] == "o"):
-                    continue
-                cells = list(board)
-                cells[target], cells[back] = car, "o"
-                after = "".join(cells)
-                if after not in seen:
-                    seen.add(after)
-                    queue.append((after, f"{moves} {names[car]}{sign}1"))
+            for sign, target, back in (("+", last + stride, first), ("-", first - stride, last)):
+                same_line = stride == size or target // size == first // size
+                if 0 <= target < len(board) and same_line and board[target] == "o":
+                    cells = list(board)
+                    cells[target], cells[back] = car, "o"
+                    after = "".join(cells)
+                    if after not in seen:
+                        seen.add(after)
+                        queue.append((after, f"{moves} {names[car]}{sign}1"))
     return None
 
 
@@ -140,655 +132,259 @@ def solve_boxnet(state: Mapping[str, Sequence[str]]) -> str:
     return json.dumps(steps)
 
 
-# Honest and wrong answers
+# ---- honest and wrong answers
 
-
-def rephrase(task: str, oracle: str, rng: Rng) -> str:
-    """An answer in another form that an honest model may give it; the verifiers take some of these and not others."""
-    forms: list[Form] = [
-        lambda text: text,
-        lambda text: f" {text} ",
-        lambda text: f"{text}\n",
-        lambda text: f"\n{text}",
-        lambda text: text.replace(" ", ""),
-        lambda text: f"`{text}`",
-        lambda text: f"The answer is {text}.",
-        lambda text: f"{text}.",
-    ]
-    return rng.choice([*forms, *FORMS.get(task, ())])(oracle)
-
-
-def _as_lists(text: str) -> str:
-    return json.dumps([row.split() for row in text.splitlines()])
-
-
-def _as_numbers(text: str) -> str:
-    return _as_lists(text).replace('"', "")
-
-
-ARITHMETIC_FORMS: Sequence[Form] = (
-    lambda text: f"({text})",
-    lambda text: f"{text} = 24",
-    lambda text: text.replace("*", "\N{MULTIPLICATION SIGN}"),
-    lambda text: text.replace("*", "**"),
-    lambda text: text.replace("*", " x "),
-    lambda text: text.replace(" ", "  "),
-    lambda text: f"+{text}",
-    lambda text: f"-{text}",
-    lambda text: f"[{text}]",
-    lambda text: f"{text} + 0",
-    lambda text: f"1 * ({text})",
-    lambda text: text.replace("(", "").replace(")", ""),
-    lambda text: f"({text}",
-    lambda text: f"{text}.0",
-    lambda text: f"{text}\n{text}",
-)
-ALGEBRA_FORMS: Sequence[Form] = (
-    lambda text: text.replace(" + C", ""),
-    lambda text: text.replace("+ C", "+ K"),
-    lambda text: text.replace("+ C", "+ C1"),
-    lambda text: text.replace("+ C", "+ constant"),
-    lambda text: text.replace("+ C", "- 7"),
-    lambda text: text.replace("+ C", "+ c + 1/3"),
-    lambda text: f"({text})",
-    lambda text: f"{text} + 0",
-    lambda text: f"1*({text})",
-    lambda text: text.replace("**", "^"),
-    lambda text: text.replace("*x", "x"),
-    lambda text: text.replace("log", "ln"),
-    lambda text: text.replace("sqrt(", "1*sqrt("),
-    lambda text: text.replace("/2", "*0.5"),
-    lambda text: text.replace("2*", "2.0*"),
-    lambda text: text.replace("exp(", "E**("),
-    lambda text: text.replace("/2", "*Rational(1, 2)"),
-    lambda text: text.replace("x**2", "Pow(x, 2)"),
-    lambda text: text.replace("x**2", "x*x"),
-    lambda text: f"F(x) = {text}",
-    lambda text: f"2*({text})/2",
-    lambda text: f"-({text})",
-    lambda text: " + ".join(reversed(text.split(" + "))),
-)
-LITERAL_FORMS: Sequence[Form] = (
-    _as_lists,
-    _as_numbers,
-    lambda text: _as_lists(text).replace('"', "'"),
-    lambda text: _as_lists(text).replace("], ", "],\n "),
-    lambda text: json.dumps(text.split()),
-    lambda text: json.dumps(text),
-    lambda text: json.dumps(list(text)),
-    lambda text: repr(list(text)),
-    lambda text: repr(tuple(text)),
-    lambda text: f"[{', '.join(text.split())}]",
-    lambda text: f"[{', '.join(text.split())},]",
-    lambda text: ", ".join(text.split()),
-    lambda text: json.dumps(text.splitlines()),
-    lambda text: f"'{text}'",
-    lambda text: text.replace("\n", "\n\n"),
-)
-FORMS: Mapping[str, Sequence[Form]] = {
-    **dict.fromkeys(ARITHMETIC, ARITHMETIC_FORMS),
-    **dict.fromkeys((*INTEGRATION, "polynomial_multiplication"), ALGEBRA_FORMS),
-    **dict.fromkeys(("n_queens", "binary_matrix", "spiral_matrix", "string_insertion"), LITERAL_FORMS),
-    "bitwise_arithmetic": [
-        lambda text: str(int(text, 16)),
-        lambda text: str(-int(text, 16)),
-        lambda text: bin(int(text, 16)),
-        lambda text: oct(int(text, 16)),
-        lambda text: text.upper(),
-        lambda text: text.replace("0x", ""),
-        lambda text: text.replace("0x", "0x0"),
-        lambda text: f"+{text}",
+FORMS = ["{}", " {} ", "{}\n", "\n{}", "`{}`", "The answer is {}.", "{}.", "({})", "[{}]", "{} {}", "{}\n{}", "-{}"]
+"""Frames in which an honest model may give an answer; verifiers take some of these and not others."""
+SLIPS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "arithmetic": [(r"\*", "×"), (r"\*", "**"), (" ", "  "), (r"[()]", ""), (r"\)$", ""), ("$", " = 24"), ("$", "+0")],
+    "algebra": [
+        *((r"\+ C", end) for end in ("", "+ K", "+ C1", "+ constant", "- 7", "+ c + 1/3")),
+        *((r"\*\*", "^"), (r"\*x", "x"), ("log", "ln"), ("/2", "*0.5"), (r"2\*", "2.0*"), (r"x\*\*2", "x*x")),
+        *((r"exp\(", "E**("), ("/2", "*Rational(1, 2)"), (r"x\*\*2", "Pow(x, 2)"), ("^", "F(x) = "), ("^", "1*")),
     ],
-    "boxnet": [
-        lambda text: json.dumps(json.loads(text), indent=2),
-        lambda text: json.dumps(json.loads(text)[:-1]),
-        lambda text: json.dumps([*json.loads(text), {}]),
-        lambda text: json.dumps({"plan": json.loads(text)}),
-        lambda text: f"```json\n{text}\n```",
-        lambda text: text.replace("square", "Square"),
-    ],
-    "codeio": [
-        lambda text: f"The output is {text}",
-        lambda text: text.replace('"', "'"),
-        lambda text: f"```json\n{text}\n```",
-        lambda text: text.replace(": ", ":"),
-        lambda text: '{"output": ' + text + "}",
-    ],
-    "coin_flip": [
-        lambda text: text[:4],
-        lambda text: f"{text}0",
-        lambda text: f"{100 * float(text):.2f}%",
-        lambda text: f"{float(text):.3e}",
-        lambda text: f"{float(text):.2f}",
-        lambda text: "1/2",
-        lambda text: f"{text.rpartition('.')[2]}/1,000",
-    ],
-    "complex_arithmetic": [
-        lambda text: text.replace("i", "j"),
-        lambda text: f"({text})",
-        lambda text: text.replace("i", "*i"),
-        lambda text: text.replace("i", ".0i"),
-        lambda text: text.partition(" ")[0],
-        lambda text: text.replace("-", "+"),
-    ],
-    "propositional_logic": [
-        lambda text: f"({text})",
-        lambda text: f"\u00ac\u00ac({text})",
-        lambda text: f"\u00ac({text})",
-        lambda text: f"{text} \u2228 {text}",
-        lambda text: f"P \u2228 ({text})",
-        lambda text: f"P \u2194 ({text})",
-        lambda text: f"P \u2192 ({text}) \u2227 Q",
-        lambda text: f"({text}",
-        lambda text: "P \u2228 \u00acP",
-        lambda text: "Z",
-    ],
-    "number_sorting": [
-        lambda text: text.replace("'", '"'),
-        lambda text: text.replace("'", ""),
-        lambda text: text.strip("[]"),
-        lambda text: text.replace("[", "").replace("]", "").replace("'", "").replace(", ", " "),
-        lambda text: repr(json.loads(text.replace("'", '"'))[::-1]),
-        lambda text: text.replace(".", ".0"),
-        lambda text: text.replace("]", ", '0']"),
-        lambda text: text.replace("-", ""),
-    ],
-    "rubiks_cube": [
-        lambda text: text.replace(" ", ", "),
-        lambda text: text.lower(),
-        lambda text: text.replace("'", "3"),
-        lambda text: " ".join(f"{move}1" for move in text.split()),
-        lambda text: " ".join(f"{move}5" for move in text.split()),
-        lambda text: f"{text} R4 U8 L0",
-        lambda text: f"R2 {text}",
-        lambda text: text.replace("R R", "R2"),
-        lambda text: text.replace("'", "\u2019"),
-    ],
-    "rush_hour": [
-        lambda text: text.replace(" ", ", "),
-        lambda text: f"{text} A+9",
-        lambda text: text.replace("1", "2"),
-        lambda text: text.replace("1", "12"),
-        lambda text: text.replace("+", "-"),
-        lambda text: text.lower(),
-        lambda text: f"[{text}]",
-        lambda text: f"B-3 {text}",
-    ],
+    "literals": [(r"\s+", ", "), (r"\s+", "', '"), ("\n", "], ["), ("\n", "\n\n"), (r"(\w)", r"'\1', ")],
+    "bitwise_arithmetic": [("0x", ""), ("0x", "0x0"), ("^", "+"), ("0x", "0X"), ("0x", "0b")],
+    "boxnet": [(r"\]$", ", {}]"), ("^", '{"plan": '), ("square", "Square"), ("^", "```json\n"), (r"\}, \{", ", ")],
+    "codeio": [("^", "The output is "), ('"', "'"), ("^", "```json\n"), (": ", ":"), ("^", '{"output": ')],
+    "coin_flip": [("$", "0"), ("$", "%"), (r"(\.\d\d).*", r"\1"), (r"0\.(\d+)", r"\1/1,000"), (".+", "1/2")],
+    "complex_arithmetic": [("i", "j"), ("i", "*i"), ("i", ".0i"), (" .*", ""), ("-", "+"), (" ", "")],
+    "propositional_logic": [*(("^", start) for start in ("¬", "¬¬", "P ∨ ", "P ↔ ", "P → ", "Z ∧ ")), (r"\)", "")],
+    "number_sorting": [("'", '"'), ("'", ""), (r"[\[\]]", ""), (r"\.", ".0"), ("]", ", '0']"), ("-", ""), (", ", " ")],
+    "rubiks_cube": [(" ", ", "), ("'", "3"), ("'", "’"), *((r"(\w)( |$)", rf"\g<1>{n} ") for n in "0145")],
+    "rush_hour": [(" ", ", "), ("$", " A+9"), ("1", "2"), ("1", "12"), (r"\+", "-"), ("^", "B-3 ")],
+}  # fmt: skip
+KINDS = {
+    **dict.fromkeys(("countdown", "puzzle24"), "arithmetic"),
+    **dict.fromkeys((*INTEGRATION, "polynomial_multiplication"), "algebra"),
+    **dict.fromkeys(("n_queens", "binary_matrix", "spiral_matrix", "string_insertion"), "literals"),
 }
+ANYTHING = ["", "0", "1", "x", "I do not know", "None", "[]", "{}", "no solution"]
 
 
-def mutate(text: str, rng: Rng) -> str:
-    """A slip: one character that is another of its kind, left out or doubled."""
+@st.composite
+def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
+    """An entry with an answer to it: right, in an odd form, with a slip, another problem's, or none at all."""
+    entry, answer = draw(st.sampled_from(bench.items))
+    if draw(st.integers(0, 5)) == 0:
+        answer = draw(st.sampled_from([*ANYTHING, *(other for _, other in bench.items)]))
+    for pattern, replacement in draw(st.lists(st.sampled_from(SLIPS[KINDS.get(bench.task, bench.task)]), max_size=2)):
+        answer = re.sub(pattern, replacement, answer)
+    for _ in range(draw(st.integers(0, 2))):
+        answer = _with_slip(draw, answer)
+    return entry, draw(st.sampled_from(FORMS)).replace("{}", answer)
+
+
+def _with_slip(draw: st.DrawFn, text: str) -> str:
+    """One character that is another of its kind, left out or doubled."""
     if not text:
         return "x"
-    position = rng.randrange(len(text))
+    position = draw(st.integers(0, len(text) - 1))
     character = text[position]
-    if character.isdigit():
-        other = str(rng.randrange(10))
-    elif character.isalpha():
-        alike = [other for other in text if other.isalpha()]
-        other = rng.choice(alike)
-    else:
-        other = rng.choice("+- ")
-    return text[:position] + rng.choice([other, other, "", character + character]) + text[position + 1 :]
+    alike = "0123456789" if character.isdigit() else sorted({c for c in text if c.isalpha() == character.isalpha()})
+    return text[:position] + draw(st.sampled_from([*alike, "", character * 2])) + text[position + 1 :]
 
 
-def wrong_answer(bench: Bench, exercise: Exercise, rng: Rng) -> str:
-    """An honest attempt that is most likely wrong."""
-    other = rng.choice(bench.exercises).oracle
-    choices: list[Callable[[], str]] = [
-        lambda: mutate(exercise.oracle, rng),
-        lambda: mutate(mutate(exercise.oracle, rng), rng),
-        lambda: mutate(rephrase(bench.task, exercise.oracle, rng), rng),
-        lambda: rephrase(bench.task, other, rng),
-        lambda: exercise.oracle[: rng.randrange(len(exercise.oracle) + 1)],
-        lambda: f"{exercise.oracle} {other}",
-        lambda: rng.choice(["", "0", "1", "x", "I do not know", "None", "[]", "{}", "no solution"]),
-    ]
-    return rng.choice(choices)()
+def is_intended(task: str, answer: str, entry: bytes, library: Any, ours: Any) -> bool:
+    """Whether a guard may differ from the library.
 
-
-@dataclass(frozen=True)
-class Mismatch:
-    task: str
-    answer: str
-    library: str
-    guard: str
-
-
-def compare(bench: Bench, answers: int, seed: int) -> list[Mismatch]:
-    """Where the guard's score of as many right and as many wrong answers is not the library's.
-
-    Where the library raises, the guard may raise as well or give nothing. Answers that the library takes over the
-    deadline for are left out. A formula of known letters over variables that are not the question's gets the floor.
+    Where the library raises, the guard may give nothing. Decimals are exact in integrals. Formulas over variables that
+    are not the question's, floor division, values and exponents of too many digits, and JSON that is costly to compare
+    get no more than a wrong answer.
     """
-    found: list[Mismatch] = []
-    rng = Rng(f"{seed} {bench.task}")
-    guard = GUARDS[bench.task]
-    for number in range(2 * answers):
-        exercise = bench.exercises[number % len(bench.exercises)]
-        if number < min(answers, len(bench.exercises)):
-            answer = exercise.oracle
-        elif number < answers:
-            answer = rephrase(bench.task, exercise.oracle, rng)
-        else:
-            answer = wrong_answer(bench, exercise, rng)
-        library, slow = _scored(lambda a=answer, e=exercise: bench.dataset.score_answer(a, pickle.loads(e.entry)))
-        if slow:
-            continue
-        ours, _ = _scored(lambda a=answer, e=exercise: guard(a, pickle.loads(e.entry), bench.dataset))
-        agreed = ours == library or (isinstance(library, str) and (ours == 0.0 or isinstance(ours, str)))
-        intended = _is_right_in_decimals(bench.task, answer, library, ours) or (
-            bench.task == "propositional_logic" and _has_other_variables(answer, exercise, ours)
-        )
-        if not agreed and not intended:
-            found.append(Mismatch(bench.task, answer, str(library), str(ours)))
-    return found
+    if isinstance(library, str):
+        return ours == 0.0 or isinstance(ours, str)
+    if task in INTEGRATION:
+        return "." in answer and (library, ours) == (0.0, 1.0)
+    if task == "propositional_logic":
+        names = {part.strip() for part in re.split("[∧∨¬→↔()]", answer)} - {""}
+        return ours in (0.0, 0.05) and not names <= set(pickle.loads(entry)["metadata"]["variables"])
+    if task in ("countdown", "puzzle24"):
+        return "//" in answer or max(library, ours) <= 0.05
+    if task == "coin_flip":
+        return ours == 0.0 and re.search(r"e[-+]?\d{3}", answer, re.IGNORECASE) is not None
+    return task == "codeio" and ours in (0.01, 0.2) and len(answer) > 1000
 
 
-def _is_right_in_decimals(task: str, answer: str, library: float | str, ours: float | str) -> bool:
-    """Whether an antiderivative in decimals is right that sympy cannot show to be so in floating point."""
-    return task.endswith("integration") and "." in answer and (library, ours) == (0.0, 1.0)
+# ---- hostile answers
+
+ALPHABETS = [
+    "0123456789+-*/(). xC,\n",
+    "[](),'\"\\ \n0123456789-+.eETrueFalsNo",
+    "PQRS()∧∨¬→↔ ",
+    '{}[]":,0123456789.-eE \n',
+    "ABCDFLRUMESxyz'0123456789+- _.ij",
+    "\u0661\u0662\uff11\uff58\u00b2\u2070\u2212\u00d7\u00a0\u200b\ud800\x00\r\x0b\u2028xX+1(",
+]
+LEAVES = ["x", "C", "y", "pi", "E", "I", "0", "1", "2", "10", "200", "201", "0.5", "1e-30", "1e30", "1e300", "9" * 200]
+LEAVES += ["(0.1+0.2-0.3)", "a_1", "__import__", "lambda", "S", "oo", "nan", "zoo", "Integral"]
+FUNCTIONS = ["sin", "cos", "tan", "asin", "atan", "sinh", "acosh", "atanh", "exp", "log", "sqrt", "sec", "cot", "Abs"]
+FUNCTIONS += ["C", "f", "Integral", "diff", "expand", "Symbol", "eval", "exec", "open", "sympify", "factorial"]
+PAIRS = ["Rational({}, {})", "Pow({}, {})", "log({}, {})", "Integral({}, {})", "Subs({}, {}, 1)"]
+PAIRS += [f"({{}}){sign}({{}})" for sign in ("+", "-", "*", "/", "**", "**")]
+ATTACKS = [
+    "__import__('os').system('touch made')", "open('made', 'w')", "exec(\"open('made', 'w')\")", "(lambda: 0)()",
+    "[open('made', 'w') for _ in [1]]", "().__class__.__base__.__subclasses__()", "f\"{open('made', 'w')}\"",
+    "(x := 1)", "1; import os", "x.__class__", "Integral(x, x).doit()", "Subs(x, x, 1)", "Function('f')(x)",
+    "9**9**9**9", "1e999999999", "10**-999999999", "2**0.5**200", "(((2*x)**200)**200)**200", "x**x**x**x**x",
+    "E**(99999999999*log(2))", "asin(sin(exp(exp(1000))))", "exp(exp(exp(1e3)))", "99999999!", "0**-1", "log(0)",
+    "sin(" * 12 + "x" + ")" * 12, "sqrt(" * 60 + "x" + ")" * 60, "(" * 120 + "1" + ")" * 120, "-" * 120 + "1",
+    "+".join(f"a{n}" for n in range(400)), "*".join(f"a{n}" for n in range(400)), "1" + "+1" * 9000,
+    "1" + "(1)" * 3000, "1" + "[1]" * 3000, "[" * 9000, "[" * 9 + "]" * 9, "['a' 'b']", "'\x00'", "'\ud800'",
+    "[1] * 10**9", "'a' * 10**9", "[" + "1," * 9000 + "]", "[*range(9)]", "1e9_9_9_9_9_9_9", "1e9,9,9,9,9", "nan",
+    "1e9999999/3", "-Infinity", "1e400", "9" * 19_000, "1/" + "9" * 5000, "0x" + "f" * 19_000, "1_" * 9000 + "1",
+    "R999999999", "R" + "9" * 5000, "R3 " * 2000, "A+999999999", "B-" + "9" * 5000, "A+9 A-9 " * 2000,
+    "¬" * 299 + "P", "∧" * 600, "P↔" * 149 + "P", "(P∨" * 74 + "P" + ")" * 74, "∨".join(map(chr, range(97, 123))),
+    "∧".join("P" + " P" * n for n in range(1, 19)), "∨".join("(P)" * n for n in range(2, 20)), "P∨Q" * 5000,
+    '{"a":' * 5000 + "1" + "}" * 5000, '{"a":1,"b":' * 200 + "1" + "}" * 200, '{"a":"' + "b" * 19_000 + '"}',
+    '{"a":[' + "1," * 9000 + "1]}", '{"a":[' + ",".join(["[1]"] * 1000) + "]}", "{" * 19_000 + "}", '[{"a": 1}]',
+    '[{"' + "9" * 9000 + '": "move(box_red, square[1, 1])"}]', "(" * 9000, "9" * 9000 + "i", "[NaN]",
+    "[" + ",".join(['{"Agent[0.5, 0.5]":"move(box_red, square[0.5, 1.5])"}'] * 300) + "]",
+]  # fmt: skip
 
 
-def _has_other_variables(answer: str, exercise: Exercise, ours: float | str) -> bool:
-    """Whether a formula that got no more than the floor is over variables that its question does not have."""
-    known = pickle.loads(exercise.entry)["metadata"]["variables"]
-    names = {part.strip() for part in re.split("[\u2227\u2228\u00ac\u2192\u2194()]", answer)} - {""}
-    return ours in (0.0, 0.05) and not names.issubset(known)
+def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    called = st.builds("{}({})".format, st.sampled_from(FUNCTIONS), inner)
+    return called | st.builds(str.format, st.sampled_from(PAIRS), inner, inner) | inner.map("-({})".format)
 
 
-def _scored(score: Callable[[], float]) -> tuple[float | str, bool]:
-    """The score, or the name of the error, and whether the call went over the deadline."""
-    started = time.process_time()
-    try:
-        with deadline(DEADLINE_S):
-            value: float | str = float(score())
-    except OverTime:
-        value = "OverTime"
-    except Exception as error:
-        value = type(error).__name__
-    return value, time.process_time() - started >= DEADLINE_S
+EXPRESSIONS = st.recursive(st.sampled_from(LEAVES), _grow, max_leaves=5)
+NOISE = st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, max_size=60))
+
+
+@st.composite
+def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
+    """An entry with a hostile text: an attack alone, garbled, or beside an answer where it is too small to be seen."""
+    entry, answer = draw(answers(bench))
+    text = draw(NOISE | EXPRESSIONS | st.sampled_from(ATTACKS))
+    frame = draw(st.sampled_from(["{1}", "{0} + 1e-300*({1})", "{0}{1}", "{1}{1}", "{1} or {0}", "{0}\n{1}", "[{1}]"]))
+    text = frame.replace("{0}", answer).replace("{1}", text)
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(text)))
+        piece = text[start : start + draw(st.integers(0, 6))]
+        new = draw(st.sampled_from(["", piece * 2, piece * 40, piece[::-1], f"({piece})"]) | NOISE)
+        text = text[:start] + new + text[start + len(piece) :]
+    return entry, text
+
+
+# ---- what may happen
 
 
 class OverTime(BaseException):
     """Raised into what runs for too long; the library swallows everything that is an Exception."""
 
 
-@contextlib.contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """CPU seconds; again and again, for code that catches everything."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise OverTime
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.5)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
-# The tripwire
-
-
 class Tripwire:
-    """Notes what code does that only hostile code would do. An audit hook stays for the life of its process."""
-
-    FAMILIES = frozenset({"subprocess", "socket", "ctypes", "shutil", "pty", "ftplib", "http", "urllib", "webbrowser"})
-    CALLS = """
-exec os.system os.exec os.posix_spawn os.spawn os.fork os.forkpty os.kill os.remove os.rename os.mkdir os.rmdir
-os.putenv os.chmod os.link os.symlink os.truncate os.listdir os.scandir builtins.input builtins.breakpoint sys.settrace
-sys.setprofile code.__new__ function.__new__
-"""
-    LATE_IMPORTS = frozenset({"sympy", "mpmath"})
-    """What imports parts of itself when they are first called for; what else happens then is not looked at."""
-    SOURCE_OF_ITS_OWN = ("sympy.polys.monomials", "_build")
-    """The one function that makes code: loops over exponents, unrolled for so many variables."""
+    """Notes what code does that no verifier may do. An audit hook stays for the life of its process."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self._rules = AuditHook([*code_paths(), *sys.path])
         self._armed = False
         sys.addaudithook(self._hook)
 
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._armed:
+            self._armed = False
+            if not self._rules.allows(event, args):
+                self.events.append(f"{event} {args!r}"[:100])
+            self._armed = True
+
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
+        """Note events; raise OverTime after the deadline, again and again for code that catches everything."""
+
+        def end(*_: object) -> None:
+            raise OverTime
+
         self.events.clear()
+        before = signal.signal(signal.SIGVTALRM, end)
+        signal.setitimer(signal.ITIMER_VIRTUAL, DEADLINE_S, 0.5)
         self._armed = True
         try:
             yield
         finally:
             self._armed = False
-
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self._armed and self._is_telling(event, arguments):
-            self._armed = False
-            self.events.append(f"{event} {arguments!r}"[:100])
-            self._armed = True
-
-    def _is_telling(self, event: str, arguments: tuple[Any, ...]) -> bool:
-        if event == "import":
-            return arguments[0].partition(".")[0] not in self.LATE_IMPORTS
-        if event == "open":
-            flags = arguments[2] or 0
-            telling = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
-        elif event == "compile":
-            telling = arguments[1] != "<unknown>"  # as which ast.parse makes a tree, which does not run
-        else:
-            telling = event in self.CALLS.split() or event.partition(".")[0] in self.FAMILIES
-        return telling and not any(map(self._is_tolerated, _callers()))
-
-    def _is_tolerated(self, frame: FrameType) -> bool:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            return True
-        return (frame.f_globals.get("__name__"), frame.f_code.co_name) == self.SOURCE_OF_ITS_OWN
-
-
-def _callers() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-# Inputs
-
-
-ALPHABETS = (
-    "0123456789+-*/(). ",
-    "xC0123456789+-*/(),. \n",
-    "[](),'\"\\ \n0123456789-+.eETrueFalsNo",
-    "PQRS()\u2227\u2228\u00ac\u2192\u2194 ",
-    '{}[]":,0123456789.-eE \n',
-    "ABCDFLRUMESxyz'0123456789+- ",
-    "abcdefghijklmnopqrstuvwxyz_.()'\"",
-    "0123456789eE+-_/,.ij ",
-    "\u0661\u0662\uff11\uff58\u00b2\u2070\u2212\u00d7\u00a0\u200b\ud800\x00\r\x0b\u2028xX+1(",
-)
-LEAVES = (
-    "x", "x", "x", "C", "y", "pi", "E", "I", "0", "1", "2", "3", "10", "200", "201", "0.5", "0.1", "1e-30", "1e30",
-    "1e300", "1e-300", "9" * 200, "(0.1+0.2-0.3)", "(1-1)", "a_1", "__import__", "lambda", "S", "oo", "nan", "zoo",
-    "Integral",
-)  # fmt: skip
-FUNCTIONS = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "log", "ln",
-    "sqrt", "sec", "csc", "cot", "Abs", "abs",
-)  # fmt: skip
-OTHER_FUNCTIONS = (
-    "Rational", "Pow", "pow", "log", "C", "x", "f", "Integral", "integrate", "diff", "Derivative", "expand", "Subs",
-    "Symbol", "symbols", "Function", "Lambda", "eval", "exec", "open", "print", "sympify", "Limit", "Sum", "factorial",
-)  # fmt: skip
-HOSTILE = (
-    "__import__('os').system('touch /tmp/guard_fuzz')",
-    "().__class__.__bases__[0].__subclasses__()",
-    "(lambda: 0)()",
-    "open('/tmp/guard_fuzz', 'w')",
-    "exec('import os')",
-    "eval(\"__import__('subprocess').run('true')\")",
-    "[x for x in ().__class__.__mro__]",
-    "f'{__import__(\"os\")}'",
-    "(x := 1)",
-    "1; import os",
-    "x.diff(x)",
-    "x.__class__",
-    "Integral(x, x)",
-    "integrate(x, x)",
-    "Integral(x, x).doit()",
-    "Derivative(x**2, x)",
-    "Subs(x, x, 1)",
-    "expand((x+1)*(x+2))",
-    "Symbol('x')",
-    "Function('f')(x)",
-    "9**9**9**9",
-    "9**(9**9)",
-    "1e999999999",
-    "10**-999999999",
-    "2**0.5**200",
-    "(((2*x)**200)**200)**200",
-    "exp(99999999999*log(2))",
-    "E**(99999999999*log(2))",
-    "asin(sin(exp(exp(100))))",
-    "asin(sin(exp(exp(1000))))",
-    "exp(exp(exp(1e3)))",
-    "x**(1+1/10**200/10**200)",
-    "x**x**x**x**x",
-    "factorial(99999999)",
-    "99999999!",
-    "0**-1",
-    "log(0)",
-    "0/0",
-    "Abs(1/(0.1+0.2-0.3))",
-    "sin(Abs(1/0))",
-    "sin(" * 12 + "x" + ")" * 12,
-    "sqrt(" * 60 + "x" + ")" * 60,
-    "(" * 120 + "1" + ")" * 120,
-    "-" * 120 + "1",
-    "+".join(f"a{n}" for n in range(400)),
-    "*".join(f"a{n}" for n in range(400)),
-    "1" + "+1" * 3000,
-    "1" + "(1)" * 3000,
-    "1" + "[1]" * 3000,
-    "[" * 9 + "]" * 9,
-    "[" * 3000,
-    "['a' 'b']",
-    "'\\x00'",
-    "'\ud800'",
-    "[1] * 10**9",
-    "b'a'",
-    "{1: 2}",
-    "[*range(9)]",
-    "1e9_9_9_9_9_9_9",
-    "1e9,9,9,9,9,9,9",
-    "1e,9999999",
-    "1e9999999/3",
-    "nan",
-    "inf",
-    "-Infinity",
-    "1e400",
-    "R999999999",
-    "R99999999999999",
-    "R4 " * 500,
-    "A+999999999",
-    "A+99999999999999 " * 50,
-    "\u00ac" * 400 + "P",
-    "\u2227" * 600,
-    "(" * 290 + "P" + ")" * 290,
-    "\u2227".join("P" + " P" * n for n in range(1, 19)),
-    "\u2228".join(chr(97 + n) for n in range(26)),
-    "\u2227".join("(P)" * n for n in range(2, 20)),
-    '{"a":' * 3000 + "1" + "}" * 3000,
-    '{"a":[' + "1," * 3000 + "1]}",
-    '{"a":' + '{"a":1,"b":' * 150 + "1" + "}" * 150 + "}",
-    '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}]',
-    '[{"a": "move(x, y)"}]',
-    '[{"a": 1}]',
-    "[" + "9" * 5000 + "]",
-    "9" * 5000,
-    "0x" + "f" * 5000,
-    "Infinity",
-)
-
-
-def expression(rng: Rng, depth: int) -> str:
-    """Text of the algebra's grammar, with a leaning towards what is awkward."""
-    if depth == 0 or rng.random() < 0.15:
-        return rng.choice(LEAVES)
-    kind = rng.random()
-    inner = expression(rng, depth - 1)
-    if kind < 0.25:
-        return f"{rng.choice(FUNCTIONS)}({inner})"
-    if kind < 0.30:
-        return f"{rng.choice(OTHER_FUNCTIONS)}({inner}, {expression(rng, depth - 1)})"
-    if kind < 0.35:
-        return f"-({inner})"
-    operator = rng.choice(["+", "-", "*", "/", "**", "*", "**"])
-    return f"({inner}){operator}({expression(rng, depth - 1)})"
-
-
-def garble(text: str, rng: Rng) -> str:
-    """Some edits: cuts, repeats, swaps, foreign characters."""
-    for _ in range(rng.randint(1, 4)):
-        start = rng.randrange(len(text) + 1)
-        end = min(len(text), start + rng.randint(0, 6))
-        piece = text[start:end]
-        alphabet = rng.choice(ALPHABETS)
-        new = rng.choice(["", piece * 2, piece * rng.randint(2, 40), rng.choice(alphabet), piece[::-1], f"({piece})"])
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def make_input(benches: Sequence[Bench], seed: int, number: int, targets: Sequence[str]) -> Input:
-    """Input `number` of a seed: where it goes and what it says."""
-    rng = Rng(f"{seed} {number}")
-    target = rng.choice(targets)
-    if target in SIMPLIFYING and rng.random() < 0.8:  # each may cost as much as a thousand others
-        target = rng.choice(targets)
-    bench = next((bench for bench in benches if bench.task == target), None) or rng.choice(benches)
-    exercise = rng.choice(bench.exercises)
-    honest = PARSERS[target].honest if target in PARSERS else rephrase(bench.task, exercise.oracle, rng)
-    kind = rng.random()
-    if kind < 0.25:
-        text = "".join(rng.choices(rng.choice(ALPHABETS), k=rng.choice([1, 3, 10, 30, 100, 300])))
-    elif kind < 0.45:
-        text = garble(honest, rng)
-    elif kind < 0.65:
-        text = expression(rng, rng.randint(1, 4))
-    elif kind < 0.85:
-        text = rng.choice(HOSTILE)
-        if rng.random() < 0.6:
-            text = garble(text, rng)
-    else:  # beside what is right, and too small to be seen in its value
-        attack = rng.choice([rng.choice(HOSTILE), expression(rng, 3)])
-        text = rng.choice([f"{honest} + 1e-300*({attack})", f"{honest}{attack}", attack * 2])
-    return Input(number, target, text, exercise, rng.random() < 0.5)
-
-
-@dataclass(frozen=True)
-class Input:
-    number: int
-    target: str
-    text: str
-    exercise: Exercise
-    strict: bool
-
-
-def _parse_arithmetic(text: str) -> None:
-    arithmetic.evaluate_exactly(arithmetic.parse(text, 200))
-
-
-def _compare_polynomial(text: str) -> None:
-    from reasoning_env.verifiers.grammars import algebra
-
-    algebra.is_same_polynomial(text, "3*x**3 - 2*x + 7")
-
-
-def _differentiate(text: str) -> None:
-    from reasoning_env.verifiers.grammars import algebra
-
-    algebra.is_antiderivative(text, "x", "x")
-
-
-def _parse_formula(text: str) -> None:
-    from reasoning_env.verifiers.grammars import logic
-
-    if len(text) <= logic.MAX_CHARACTERS and logic.variables(text) <= frozenset("PQRS"):
-        logic.restates(text, ["P\u2227Q", "Q\u2192R"])
-
-
-@dataclass(frozen=True)
-class Parser:
-    """`read` may raise `error` and nothing else; `honest` is a text that it takes."""
-
-    read: Callable[[str], object]
-    error: type[Exception]
-    honest: str
-
-
-PARSERS: Mapping[str, Parser] = {
-    "expressions": Parser(_parse_arithmetic, arithmetic.ExpressionError, "(3 + 4.5)*2**3 - 1/7"),
-    "literals": Parser(parse_literal, LiteralError, "[[1, 'a'], (-2.5, None)]"),
-    "polynomial": Parser(_compare_polynomial, arithmetic.ExpressionError, "3*x**3 - 2*x + 7"),
-    "antiderivative": Parser(_differentiate, arithmetic.ExpressionError, "x**2/2 + C"),
-    "formulas": Parser(_parse_formula, ValueError, "P\u2227(\u00acQ\u2192R)"),
-}
-TARGETS = (*GUARDS, *PARSERS)
-SIMPLIFYING = frozenset({*INTEGRATION, "antiderivative"})
-
-
-# The attack
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            signal.signal(signal.SIGVTALRM, before)
 
 
 @dataclass
-class Findings:
-    """What went wrong, with the first input for each way and target, and how often which error the library raised."""
+class Fuzzer:
+    """Runs checks for one seed; `findings` name the task, what was wrong and the smallest input that shows it."""
 
+    number: int
+    limit_s: float
+    findings: list[str] = field(default_factory=list)
     inputs: int = 0
-    escapes: dict[str, str] = field(default_factory=dict)
-    tripped: dict[str, str] = field(default_factory=dict)
-    slow: dict[str, str] = field(default_factory=dict)
-    out_of_range: dict[str, str] = field(default_factory=dict)
-    library_errors: dict[str, int] = field(default_factory=dict)
     slowest_s: float = 0.0
-    slowest: str = ""
 
-    @property
-    def clean(self) -> bool:
-        return not (self.escapes or self.tripped or self.slow or self.out_of_range)
+    def __post_init__(self) -> None:
+        self._tripwire = Tripwire()
 
+    def compare(self, bench: Bench, examples: int) -> None:
+        guard = GUARDS[bench.task]
 
-def fuzz(
-    benches: Sequence[Bench], inputs: range, seed: int, limit_s: float, targets: Sequence[str] = TARGETS
-) -> Findings:
-    """Send inputs to guards and parsers. The tripwire that is hung up stays for the life of the process."""
-    by_task = {bench.task: bench for bench in benches}
-    tripwire = Tripwire()
-    found = Findings()
-    for number in inputs:
-        attack = make_input(benches, seed, number, targets)
-        _try_input(attack, by_task, tripwire, found, limit_s)
-        found.inputs += 1
-    return found
+        def check(case: tuple[bytes, str]) -> None:
+            entry, answer = case
+            library, took = self._score(lambda: bench.dataset.score_answer(answer, pickle.loads(entry)))
+            if took < DEADLINE_S:
+                ours, _ = self._score(lambda: guard(answer, pickle.loads(entry), bench.dataset))
+                same = ours == library or is_intended(bench.task, answer, entry, library, ours)
+                assert same, f"the library gives {library}, the guard {ours}, to {answer!r}"
 
+        for entry, answer in bench.items:
+            if guard(answer, pickle.loads(entry), bench.dataset) != 1.0:
+                self.findings.append(f"{bench.task}: a right answer earns less than everything: {answer!r}")
+        self._run(bench.task, answers(bench), check, examples)
 
-def _try_input(
-    attack: Input, benches: Mapping[str, Bench], tripwire: Tripwire, found: Findings, limit_s: float
-) -> None:
-    label = f"input {attack.number}, {attack.target}{' (strict)' if attack.strict else ''}: {attack.text[:300]!r}"
-    parser = PARSERS.get(attack.target)
-    score: Any = 0.0
-    started = time.process_time()
-    try:
-        with deadline(DEADLINE_S), tripwire.armed():
-            if parser:
-                parser.read(attack.text)
-            else:
-                dataset = benches[attack.target].dataset
-                entry = pickle.loads(attack.exercise.entry)
-                score = verify(attack.target, dataset, attack.text, entry, strict=attack.strict)
-    except OverTime:
-        pass
-    except Exception as error:
-        name = f"{attack.target} {type(error).__name__}"
-        if parser and isinstance(error, parser.error):
+    def attack(self, bench: Bench, examples: int) -> None:
+        def check(case: tuple[bytes, str]) -> None:
+            entry, text = case
+            for strict in (False, True):
+                scored = partial(verify, bench.task, bench.dataset, text, pickle.loads(entry), strict=strict)
+                score, took = self._score(scored, hostile=True)
+                self.slowest_s = max(self.slowest_s, took)
+                assert not self._tripwire.events, f"{self._tripwire.events[0]} for {text!r}"
+                assert took <= self.limit_s, f"{took:.2f} s for {text!r}"
+                assert isinstance(score, str) or 0.0 <= score <= 1.0, f"a score of {score} for {text!r}"
+
+        self._run(bench.task, attacks(bench), check, examples)
+
+    def _score(self, score: Callable[[], float], *, hostile: bool = False) -> tuple[float | str, float]:
+        """The score, or the name of what was raised, and the CPU seconds."""
+        started = time.process_time()
+        value: float | str = "OverTime"
+        try:
+            with self._tripwire.armed():
+                value = float(score())
+        except OverTime:
             pass
-        elif not parser and not isinstance(error, MemoryError) and is_from_library(error.__traceback__):
-            found.library_errors[name] = found.library_errors.get(name, 0) + 1
-        else:
-            found.escapes.setdefault(name, f"{str(error)[:100]}: {label}")
-    took = time.process_time() - started
-    if took > found.slowest_s:
-        found.slowest_s, found.slowest = round(took, 3), label
-    if took > limit_s:
-        found.slow.setdefault(attack.target, f"{took:.2f} s: {label}")
-    for event in tripwire.events:
-        found.tripped.setdefault(f"{attack.target} {event}", label)
-    if not 0.0 <= float(score) <= 1.0:
-        found.out_of_range.setdefault(attack.target, f"{score}: {label}")
+        except Exception as error:
+            if hostile and (isinstance(error, MemoryError) or not _is_from_library(error.__traceback__)):
+                raise
+            value = type(error).__name__
+        return value, time.process_time() - started
+
+    def _run(self, task: str, cases: st.SearchStrategy[Any], check: Callable[[Any], None], examples: int) -> None:
+        def count(case: Any) -> None:
+            self.inputs += 1
+            check(case)
+
+        options = settings(
+            max_examples=examples,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+        )
+        try:
+            seed(self.number)(options(given(cases)(count)))()
+        except Exception as error:  # whatever it is, it is a finding
+            self.findings.append(f"{task}: {type(error).__name__}: {str(error)[:500]}")
 
 
-def is_from_library(traceback: TracebackType | None) -> bool:
+def _is_from_library(traceback: TracebackType | None) -> bool:
     while traceback is not None:
         if str(traceback.tb_frame.f_globals.get("__name__")).startswith("reasoning_gym."):
             return True
@@ -796,16 +392,13 @@ def is_from_library(traceback: TracebackType | None) -> bool:
     return False
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, default=100_000, help="inputs to attack with")
-    parser.add_argument("--first", type=int, default=0, help="number of the first of them")
-    parser.add_argument("--answers", type=int, default=200, help="right, and as many wrong, answers a task to compare")
-    parser.add_argument("--items", type=int, default=100, help="items of a task to take these from")
+    parser.add_argument("--inputs", type=int, default=5000, help="hostile inputs for each task")
+    parser.add_argument("--answers", type=int, default=400, help="honest and wrong answers to each task")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=1.0, help="CPU seconds that an input may take")
-    parser.add_argument("--tasks", nargs="*", default=sorted(GUARDS), help="tasks to compare scores of")
-    parser.add_argument("--targets", nargs="*", default=TARGETS, help="guards and parsers to attack")
+    parser.add_argument("--tasks", nargs="*", default=sorted(GUARDS), help="tasks whose guards are tried")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sys.dont_write_bytecode = True
@@ -814,27 +407,22 @@ def main() -> None:
     limit = MEMORY_BYTES if highest == resource.RLIM_INFINITY else min(MEMORY_BYTES, highest)
     resource.setrlimit(resource.RLIMIT_AS, (limit, highest))
     started = time.perf_counter()
-    preload(GUARDS)
-    benches = [load(task, options.items if task in options.tasks else 5, options.seed) for task in sorted(GUARDS)]
-    mismatches = [
-        mismatch
-        for bench in benches
-        if bench.task in options.tasks
-        for mismatch in compare(bench, options.answers, options.seed)
-    ]
-    numbers = range(options.first, options.first + options.inputs)
-    found = fuzz(benches, numbers, options.seed, options.limit_s, options.targets)
+    preload(options.tasks)
+    fuzzer = Fuzzer(options.seed, options.limit_s)
+    for bench in [load(task, options.seed) for task in options.tasks]:
+        fuzzer.compare(bench, options.answers)
+        fuzzer.attack(bench, options.inputs)
     result = {
         "benchmark": "guard_fuzz",
         "seed": options.seed,
         "took_s": round(time.perf_counter() - started, 1),
-        "answers_compared": 2 * options.answers * len(options.tasks),
-        "mismatches": [asdict(mismatch) for mismatch in mismatches],
-        **asdict(found),
+        "inputs": fuzzer.inputs,
+        "slowest_s": round(fuzzer.slowest_s, 3),
+        "findings": fuzzer.findings,
     }
     print(json.dumps(result))
-    sys.exit(0 if found.clean and not mismatches else 1)
+    return int(bool(fuzzer.findings))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

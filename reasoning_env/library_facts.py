@@ -1,8 +1,8 @@
-"""What was measured of each task of reasoning-gym 0.1.25; one table, read by all who treat tasks differently.
+"""One table of what was measured of each task of reasoning-gym 0.1.25.
 
-Difficulty levels were found with `python -m benchmarks.difficulty`: at the levels that an entry replaces, items cannot
-be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer library's, a
-user's own) is treated in the slower way that is right for any task.
+Levels of difficulty were found with `python -m benchmarks.difficulty`: at the levels that an entry replaces, items
+cannot be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer
+library's, a user's own) is treated in the slower way that is right for any task.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ COMPOSITE = "composite"
 
 
 @dataclass(frozen=True)
-class Levels:
-    """Levels of a field or of a range (its lower and upper field), easiest first, and why they replace the library's.
+class FieldLevels:
+    """Levels of a config's field, or of a range (its lower and upper field), that replace the library's, easiest first.
 
     A level of a range may be a pair of bounds instead of one number.
     """
@@ -40,20 +40,17 @@ class Rebuild(StrEnum):
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What one task needs.
-
-    `few_questions`: the same question came twice among up to 3,000 random seeds at default parameters, which means
-    fewer than some five million questions. `pays_for`: what the library's plain verifier pays for although it knows
-    nothing of the problem; strict rewards correct it. `still_pays_for`: the same where strict rewards do not. `levels`
-    replace parts of the library's curriculum. `algebraic`: its guard needs sympy.
-    """
+    """What one task needs."""
 
     few_questions: bool = False
+    """The same question came twice among up to 3,000 random seeds at default parameters, so that there are fewer than
+    some five million questions."""
     pays_for: str | None = None
-    still_pays_for: str | None = None
+    """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
     rebuild: Rebuild = Rebuild.NEVER
-    levels: tuple[Levels, ...] = ()
+    levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
+    """Its guard needs sympy."""
 
 
 TOO_LONG = "questions grow beyond 20,000 characters"
@@ -75,14 +72,14 @@ FACTS: Mapping[str, TaskFacts] = {
     "caesar_cipher": TaskFacts(
         few_questions=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
-        levels=(Levels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
+        levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
     "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         levels=(
-            Levels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
-            Levels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
+            FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
+            FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
         )
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
@@ -94,13 +91,15 @@ FACTS: Mapping[str, TaskFacts] = {
     "count_primes": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "countdown": TaskFacts(
         levels=(
-            Levels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
-            Levels(
+            FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
+            FieldLevels(
                 ("min_target", "max_target"),
                 ((10, 300), (100, 1000), (100, 2500), (1000, 5000)),
                 "few expressions hit a narrow range",
             ),
-            Levels(("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"),
+            FieldLevels(
+                ("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"
+            ),
         )
     ),
     "course_schedule": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
@@ -113,13 +112,13 @@ FACTS: Mapping[str, TaskFacts] = {
     "figlet_font": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "fraction_simplification": TaskFacts(),
     "futoshiki": TaskFacts(
-        levels=(Levels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),)
+        levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),)
     ),
     "game_of_life": TaskFacts(
         pays_for="an empty board has most cells right",
         levels=(
-            Levels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
-            Levels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+            FieldLevels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+            FieldLevels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
         ),
     ),
     "game_of_life_halting": TaskFacts(few_questions=True, pays_for="any text counts as True"),
@@ -132,16 +131,18 @@ FACTS: Mapping[str, TaskFacts] = {
     "jugs": TaskFacts(
         few_questions=True,
         levels=(
-            Levels(("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"),
+            FieldLevels(
+                ("num_jugs",), (3,), "the library's solutions use the first three jugs only, and 6 take over 10 s"
+            ),
         ),
     ),
     "kakurasu": TaskFacts(few_questions=True),
     "knight_swap": TaskFacts(
         levels=(
-            Levels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
-            Levels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
-            Levels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "what so many pieces need"),
-            Levels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
+            FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
+            FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
+            FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "what so many pieces need"),
+            FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
     "knights_knaves": TaskFacts(),
@@ -152,7 +153,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
-            Levels(
+            FieldLevels(
                 ("min_word_len", "max_word_len"),
                 ((1, 5), (3, 8), (5, 12), (7, 64)),
                 "the text has too few longer words",
@@ -160,31 +161,35 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
-    "mahjong_puzzle": TaskFacts(levels=(Levels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)),
+    "mahjong_puzzle": TaskFacts(
+        levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
+    ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(few_questions=True),
     "modulo_grid": TaskFacts(
-        few_questions=True, levels=(Levels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),)
+        few_questions=True, levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),)
     ),
     "n_queens": TaskFacts(
         few_questions=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
-            Levels(("n",), (4, 6, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"),
-            Levels(("min_remove", "max_remove"), (2, 4, 6, 7, 8), "no more than the queens on the board"),
+            FieldLevels(
+                ("n",), (4, 6, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
+            ),
+            FieldLevels(("min_remove", "max_remove"), (2, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
     ),
     "needle_haystack": TaskFacts(
-        levels=(Levels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
+        levels=(FieldLevels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
     ),
     "number_filtering": TaskFacts(),
     "number_format": TaskFacts(),
     "number_sequence": TaskFacts(
         few_questions=True,
         levels=(
-            Levels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares in more terms take for ever"),
-            Levels(("max_complexity",), (1, 2, 3), "repeated squares in more operations take for ever"),
+            FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares in more terms take for ever"),
+            FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares in more operations take for ever"),
         ),
     ),
     "number_sorting": TaskFacts(pays_for="nan is in order with everything"),
@@ -202,7 +207,9 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         pays_for="the numbers need not be those of the question",
         levels=(
-            Levels(("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "nothing makes 24 of large numbers alone"),
+            FieldLevels(
+                ("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "nothing makes 24 of large numbers alone"
+            ),
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
@@ -212,7 +219,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "rotate_matrix": TaskFacts(few_questions=True),
     "rotten_oranges": TaskFacts(),
     "rubiks_cube": TaskFacts(
-        few_questions=True, levels=(Levels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
+        few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True),
@@ -223,8 +230,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
     "sokoban": TaskFacts(
         levels=(
-            Levels(("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"),
-            Levels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
+            FieldLevels(
+                ("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"
+            ),
+            FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
         )
     ),
     "spell_backward": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
@@ -234,11 +243,13 @@ FACTS: Mapping[str, TaskFacts] = {
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
     "sudoku": TaskFacts(
-        levels=(Levels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 empty cells take up to 1 s"),)
+        levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 empty cells take up to 1 s"),)
     ),
     "survo": TaskFacts(
         levels=(
-            Levels(("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 have several solutions"),
+            FieldLevels(
+                ("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 have several solutions"
+            ),
         )
     ),
     "syllogism": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
@@ -250,25 +261,23 @@ FACTS: Mapping[str, TaskFacts] = {
     "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "zebra_puzzles": TaskFacts(
         levels=(
-            Levels(("num_people",), (2, 3, 4, 5), "6 people take 3 s and 7 over 10 s"),
-            Levels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
+            FieldLevels(("num_people",), (2, 3, 4, 5), "6 people take 3 s and 7 over 10 s"),
+            FieldLevels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
         )
     ),
 }
 
 KNOWN_TASKS = frozenset(FACTS)
+UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
 
 
-def facts(task: str) -> TaskFacts | None:
-    """What is known of a task; None for one that was never measured."""
-    return FACTS.get(task)
+def facts(task: str) -> TaskFacts:
+    """What is known of a task; the facts that are safe for any task where it was never measured."""
+    return FACTS.get(task, UNMEASURED)
 
 
 def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
-    """The tasks that pay for nonsense, with the reasons, under strict rewards or the library's plain ones."""
-    gameable = {}
-    for task, known in FACTS.items():
-        reason = known.still_pays_for or (None if strict_rewards else known.pays_for)
-        if reason is not None:
-            gameable[task] = reason
-    return gameable
+    """The tasks that pay for nonsense, with the reasons: none under strict rewards."""
+    if strict_rewards:
+        return {}
+    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}

@@ -1,4 +1,7 @@
-"""For every test: no request ever leaves this machine. The longest go first, so that no core waits at the end."""
+"""For every test: no request leaves this machine, and no verdict of hypothesis depends on how fast the machine is.
+
+The longest files go first, so that no core waits at the end.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,16 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_speed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help_text = "give every hostile answer to every task, which takes minutes, and print the figures"
+    parser.addoption("--whole-corpus", action="store_true", help=help_text)
+
 
 LONGEST = ("test_resume.py", "test_instances.py", "test_dumps_after_kill.py", "test_faults_")
 

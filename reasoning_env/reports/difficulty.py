@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import GenerationError
-from ..library_facts import COMPOSITE, FACTS, Levels, TaskFacts
+from ..library_facts import COMPOSITE, FACTS, FieldLevels, TaskFacts
 from ..records import Problem
 from ..tasks.sampling import evaluation_spec
 from ..terminal import print_table
-from ..workers.difficulty import STEPS
+from ..workers.levels import STEPS
 from ..workers.pool import PoolSettings
 from .measuring import Generator, measure_each, open_library, run_measurement
 
@@ -185,7 +185,7 @@ def describe_changes(task: TaskLevels) -> list[str]:
     return changes
 
 
-def _our_levels(task: TaskLevels) -> Sequence[Levels]:
+def _our_levels(task: TaskLevels) -> Sequence[FieldLevels]:
     return FACTS.get(task.task, TaskFacts()).levels
 
 

@@ -12,22 +12,21 @@ from .corrections import CORRECTIONS
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
 
-__all__ = ["CORRECTIONS", "GUARDS", "Dataset", "Entry", "find_flaw", "preload", "verify"]
+__all__ = ["CORRECTIONS", "GUARDS", "find_flaw", "preload", "verify"]
 
 
 def preload(tasks: Iterable[str]) -> None:
     """Import what the guards of some tasks import late, so that forked workers share it."""
-    if any(known.algebraic for known in map(facts, tasks) if known is not None):
+    if any(facts(task).algebraic for task in tasks):
         from .grammars import algebra
 
         algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """The score of one answer. Raises whatever the library's verifier raises."""
+    """The score of one answer, corrected where `strict`. Raises whatever the library's verifier raises."""
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
-    correction = CORRECTIONS.get(task)
-    if not strict or correction is None:
-        return score
-    return correction.apply(answer, entry, dataset, score)
+    if strict and task in CORRECTIONS:
+        return CORRECTIONS[task](answer, entry, dataset, score)
+    return score

@@ -1,8 +1,8 @@
-"""What stands in front of the verifiers that cannot be handed model text as it is.
+"""Score answers to the tasks whose own verifiers cannot be given model text as it is.
 
-Each guard takes the place of `score_answer` for one task and gives the library's own score for every answer that its
-question could be honestly answered with. Where the verifier evaluates text, the guard reads it with a small grammar
-instead; where it would work for as long as the text tells it to, the guard bounds the text without changing its value.
+Each guard takes the place of `score_answer` for one task and gives the library's own score to every answer that its
+question could honestly be given. Where the verifier evaluates text, the guard reads it with a small grammar instead;
+where the verifier would work for as long as the text tells it to, the guard bounds the text without changing its value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from .grammars import logic
-from .grammars.expressions import ExpressionError, Item, evaluate_exactly, parse
+from .grammars.expressions import ExpressionError, Item, evaluate_exactly, parse_expression
 from .grammars.literals import LiteralError, parse_literal
 
 Entry = Mapping[str, Any]
@@ -31,10 +31,10 @@ Guard = Callable[[str, Entry, Dataset], float]
 
 MAX_ARITHMETIC_ITEMS = 200
 MAX_RUSH_STEPS = 6
-"""The width of a Rush Hour board: further steps in one direction are no moves any more."""
+"""The width of a Rush Hour board: no car can move further."""
 MAX_CUBE_MOVES = 2000
 CUBE_PERIOD = 4
-"""Turning a layer of a cube four times leaves it as it was."""
+"""Turning a side of a cube four times leaves it as it was."""
 MAX_BOXNET_STEPS = 1000
 MAX_BOXNET_TEXT = 100
 MAX_NUMBER_CHARACTERS = 100
@@ -43,11 +43,11 @@ MAX_COUNT_DIGITS = 9
 MAX_LOGIC_NAMES = 10
 MAX_TREE_WORK = 150_000
 MIN_ANSWER, MAX_ANSWER_RATIO = 300, 20
-"""Characters of an answer that are always read, and times those of the oracle beyond which similarity is nil."""
+"""Characters of an answer that are always read, and multiple of the oracle's beyond which it is not similar."""
 MAX_EDIT_COST = 10_000_000
-"""Characters of the answer times characters of the oracle, which is what the edit distance between them costs."""
+"""Characters of the answer times those of the oracle, which is what the edit distance between them costs."""
 PARSED_JSON_SCORE = 0.01
-"""What codeio's verifier gives at least for valid JSON."""
+"""The least that codeio's verifier gives for valid JSON."""
 
 
 def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -57,16 +57,9 @@ def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
         value = float(evaluate_exactly(parse_arithmetic(answer)))
     except (ExpressionError, OverflowError):
         return 0.01
-    used = [int(number) for number in re.findall(r"\b\d+\b", answer)]
-    if sorted(used) != sorted(entry["metadata"]["numbers"]):
-        return 0.05
     target = entry["metadata"]["target"]
-    return 1.0 if abs(value - target) <= 1e-6 + 1e-5 * abs(target) else 0.05  # numpy's isclose, as the verifier asks
-
-
-def parse_arithmetic(answer: str) -> tuple[Item, ...]:
-    """The program of an answer; a full stop after its last number is none of it. Raises ExpressionError."""
-    return parse(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
+    is_close = abs(value - target) <= 1e-6 + 1e-5 * abs(target)  # as numpy's isclose, which the verifier asks
+    return 1.0 if is_close and sorted(_integers(answer)) == sorted(entry["metadata"]["numbers"]) else 0.05
 
 
 def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -74,11 +67,17 @@ def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
         value = int(evaluate_exactly(parse_arithmetic(answer)))
     except ExpressionError:
         return 0.01
-    used = [int(number) for number in re.findall(r"\b\d+\b", answer)]
-    lowest, highest = dataset.config.min_value, dataset.config.max_value
-    if value != 24 or len(used) != 4 or not all(lowest <= number <= highest for number in used):
-        return 0.01
-    return 1.0
+    lowest, highest, used = dataset.config.min_value, dataset.config.max_value, _integers(answer)
+    return 1.0 if value == 24 and len(used) == 4 and lowest <= min(used) <= max(used) <= highest else 0.01
+
+
+def parse_arithmetic(answer: str) -> tuple[Item, ...]:
+    """The program of an answer, without a full stop after its last number. Raises ExpressionError."""
+    return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
+
+
+def _integers(answer: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\b\d+\b", answer)]
 
 
 def score_integration(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -127,7 +126,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """The answer read as a literal and written in the form of the oracle's, or None where it is not of that shape."""
+    """The answer, read as a literal and written in the oracle's form; None where it has another shape."""
     try:
         return write(parse_literal(answer))
     except (LiteralError, TypeError, ValueError):
@@ -139,7 +138,7 @@ def _lines(rows: Any) -> str:
 
 
 def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """The library evaluates the problem's own text to compare with, which is what the oracle's answer holds."""
+    """Compare with the oracle's answer, where the library evaluates the problem's text anew."""
     try:
         return float(int(answer, 0) == int(entry["answer"], 0))
     except ValueError:
@@ -147,7 +146,7 @@ def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> flo
 
 
 def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """The library evaluates its own answer, which holds quoted numbers."""
+    """Hand in the oracle's answer as JSON, because the library evaluates it as Python."""
     oracle = json.dumps(parse_literal(entry["answer"]))
     return dataset.score_answer(answer, {**entry, "answer": oracle})
 
@@ -176,12 +175,12 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """The verifier tries every assignment of whatever stands between operators, so that there must not be much."""
+    """Bound the number of variables: the verifier tries every assignment of whatever stands between operators."""
     known = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not known.issuperset(re.findall("[A-Z]", answer)):
         return 0.0
     try:
-        bounded = known.issuperset(logic.variables(answer))
+        bounded = known.issuperset(logic.variables(logic.parse_formula(answer)))
     except ValueError:
         bounded = False
     if bounded or len(known) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
@@ -190,7 +189,7 @@ def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> fl
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """The edit distance between trees of JSON costs nodes times nodes, times how deep they are."""
+    """Bound the edit distance between trees of JSON, which costs nodes times nodes times depth."""
     oracle = entry["answer"].strip()
     first, last = answer.find("{"), answer.rfind("}")
     said = answer[first : last + 1] if first >= 0 else ""
@@ -206,11 +205,11 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
     except (ValueError, RecursionError):
         return len(oracle) / len(answer) if oracle in answer else 0.0
     around = len(answer) - len(said)
-    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for what stands around it
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays where text stands around it
 
 
 def _tree_work(text: str) -> int:
-    """Nodes of a JSON text times its depth, at most."""
+    """An upper bound of the nodes of a JSON text times its depth."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1

@@ -1,4 +1,4 @@
-"""Entries that are never served: no honest answer to them could be told from a dishonest one."""
+"""Find problems that must not be served, because an honest answer cannot be told from a dishonest one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .guards import Entry
 
 
 def find_flaw(task: str, entry: Entry) -> str | None:
-    """Why an entry cannot be used, or None."""
+    """Say why an entry must not be served; None if it may."""
     if task == "intermediate_integration" and "Integral(" in str(entry["answer"]):
         return "the library could not solve its own integral"
     if task == "propositional_logic" and are_contradictory(entry["metadata"]["premises"]):

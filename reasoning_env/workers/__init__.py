@@ -1,1 +1,1 @@
-"""Run the library in child processes that generate problems and score answers."""
+"""Run the library in worker processes that generate problems and score answers."""

@@ -1,9 +1,9 @@
-"""The child side: a fork server that imports the library once and forks workers, and the loops those workers run.
+"""The other side of the pool: a fork server that imports the library once and forks workers, and what these run.
 
-Started as a script in a fresh interpreter with an emptied environment: `python child.py <control fd> <json options>`.
-The fork server is single-threaded, so forking it is safe, and it is the parent of all workers, so only it kills and
-reaps them: a process id can never have passed to somebody else. When the control socket closes (the main process ended,
-in whatever way) it kills every worker, removes their folders and exits.
+Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json options>`.
+The fork server has one thread, so forking it is safe, and it is the parent of all workers, so only it kills and reaps
+them: a process id can never have passed to somebody else. When its socket closes (the main process ended, in whatever
+way) it kills every worker, removes their folders and exits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if not __package__:
         sys.modules[_name].__path__ = [_folder]
 
 from reasoning_env.workers.library import Library, Scorer
-from reasoning_env.workers.protocol import CONTROL, Control, Frame, Role, encode_frame, read_frame
+from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
 
@@ -47,18 +47,16 @@ MEMORY_EXHAUSTED = 77
 
 
 def serve_generator(library: Library, sock: socket.socket) -> None:
-    """Answer generate requests until the socket closes."""
+    """Answer requests to generate and to check parameters until the socket closes."""
     while (request := read_frame(sock)) is not None:
-        sock.sendall(_check(library, request) if "check" in request.header else _generate(library, request))
+        if "check" in request.header:
+            faults = [library.check(*checked) for checked in request.header["check"]]
+            _reply(sock, request, {"faults": [fault for fault in faults if fault]})
+        else:
+            _generate(library, sock, request)
 
 
-def _check(library: Library, request: Frame) -> bytes:
-    """Say what is wrong with the parameters of some tasks, each a list of task, parameters and level."""
-    faults = [library.check(*checked) for checked in request.header["check"]]
-    return encode_frame({"id": request.header["id"], "faults": [fault for fault in faults if fault]})
-
-
-def _generate(library: Library, request: Frame) -> bytes:
+def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     header = request.header
     started = time.perf_counter()
     try:
@@ -66,10 +64,10 @@ def _generate(library: Library, request: Frame) -> bytes:
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
-        return encode_frame({"id": header["id"], "error": _describe(error)})
+        _reply(sock, request, {"error": _describe(error)})
+        return
     metadata = made.metadata_json.encode()
     reply = {
-        "id": header["id"],
         "question": made.question,
         "answer": made.answer,
         "generation_s": time.perf_counter() - started,
@@ -78,7 +76,7 @@ def _generate(library: Library, request: Frame) -> bytes:
         "level": made.level,
         "metadata_bytes": len(metadata),
     }
-    return encode_frame(reply, metadata + made.entry)
+    _reply(sock, request, reply, metadata + made.entry)
 
 
 def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> None:
@@ -93,15 +91,13 @@ def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> N
         except MemoryError:
             os._exit(MEMORY_EXHAUSTED)
         except BaseException as error:
-            sock.sendall(encode_frame({"id": header["id"], "fault": _describe(error)}))
+            _reply(sock, request, {"fault": _describe(error)})
             continue
         sandbox.take_refusal()  # what building the task was refused is no answer's doing
         if header["announce"]:
-            sock.sendall(encode_frame({"id": header["id"], "ready": True}))
+            _reply(sock, request, {"ready": True})
         for position, answer in enumerate(header["answers"]):
-            sock.sendall(
-                encode_frame({"id": header["id"], "position": position, **_score_answer(scorer, answer, sandbox)})
-            )
+            _reply(sock, request, {"position": position, **_score_answer(scorer, answer, sandbox)})
 
 
 def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, Any]:
@@ -118,68 +114,75 @@ def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, An
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
 
 
+def _reply(sock: socket.socket, request: Frame, header: dict[str, Any], blob: bytes = b"") -> None:
+    sock.sendall(encode_frame({"id": request.header["id"], **header}, blob))
+
+
 def _describe(error: BaseException) -> str:
     # Cut so that it fits into a verifier worker's frame even when JSON needs twelve bytes for each character.
     return f"{type(error).__name__}: {error}"[:300]
 
 
-class ForkServer:
-    """Forks, kills and reaps workers on the orders that arrive on the control socket."""
+class Forker:
+    """Forks, kills and reaps workers on the orders that arrive on a socket."""
 
     def __init__(
-        self, control: socket.socket, library: Library, sandbox: Sandbox, directory: str, limits: WorkerLimits
+        self, orders: socket.socket, library: Library, sandbox: Sandbox, directory: str, limits: WorkerLimits
     ) -> None:
-        self._control = control
+        self._orders = orders
         self._library = library
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
-        self._workers: dict[int, int] = {}
-        self._still_to_give_way: set[int] = set()
+        self._pids: dict[int, int] = {}
+        """Process ids of the workers that have not been reaped, by their numbers."""
+        self._to_lower: set[int] = set()
+        """Process ids of the workers whose priority is still to be lowered."""
 
     def run(self) -> None:
+        """Obey until the socket closes."""
         wake, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            pause_s = PRIORITY_PAUSE_S if self._still_to_give_way else None
-            readable, _, _ = select.select([self._control.fileno(), wake], [], [], pause_s)
-            self._lower_priorities()
+            pause_s = PRIORITY_PAUSE_S if self._to_lower else None
+            readable, _, _ = select.select([self._orders.fileno(), wake], [], [], pause_s)
+            self._to_lower -= {pid for pid in self._to_lower if lower_group_priority(pid, self._limits.niceness)}
             if wake in readable:
                 os.read(wake, 4096)
                 self._reap()
-            if self._control.fileno() in readable and not self._obey():
+            if self._orders.fileno() in readable and not self._obey():
                 return
 
     def kill_all(self) -> None:
-        for worker in list(self._workers):
-            self._kill(worker)
-        for pid in self._workers.values():
+        for number in list(self._pids):
+            self._kill(number)
+        for pid in self._pids.values():
             os.waitpid(pid, 0)
 
     def _obey(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._control, CONTROL.size, 1)
-        if len(data) < CONTROL.size:
+        data, descriptors, _, _ = socket.recv_fds(self._orders, ORDER.size, 1)
+        if len(data) < ORDER.size:
             return False
-        order, role, worker = CONTROL.unpack(data)
-        if order == Control.SPAWN:
-            self._spawn(worker, Role(role), descriptors[0])
+        order, role, number = ORDER.unpack(data)
+        if order == Order.SPAWN:
+            self._spawn(number, Role(role), descriptors[0])
         else:
-            self._kill(worker)
+            self._kill(number)
         return True
 
-    def _spawn(self, worker: int, role: Role, descriptor: int) -> None:
+    def _spawn(self, number: int, role: Role, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
-            self._become_worker(role, descriptor, os.path.join(self._directory, str(worker)))
+            self._become_worker(role, descriptor, os.path.join(self._directory, str(number)))
         os.close(descriptor)
-        self._workers[worker] = pid
-        self._still_to_give_way.add(pid)
-        self._report({"event": "forked", "worker": worker, "pid": pid})
+        self._pids[number] = pid
+        self._to_lower.add(pid)
+        self._report({"event": "forked", "worker": number, "pid": pid})
 
-    def _kill(self, worker: int) -> None:
-        pid = self._workers.get(worker)
+    def _kill(self, number: int) -> None:
+        pid = self._pids.get(number)
         if pid is not None:
             # Its group too, for processes that a verifier has started; it leads one from its first moments on.
             for kill in (os.killpg, os.kill):
@@ -187,19 +190,15 @@ class ForkServer:
                     kill(pid, signal.SIGKILL)
 
     def _reap(self) -> None:
-        for worker, pid in list(self._workers.items()):
+        for number, pid in list(self._pids.items()):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 continue
-            self._kill(worker)  # what it has started; until it is waited for, its number is nobody else's
+            self._kill(number)  # what it has started; until it is waited for, its process id is nobody else's
             _, status = os.waitpid(pid, 0)
-            del self._workers[worker]
-            self._still_to_give_way.discard(pid)
-            shutil.rmtree(os.path.join(self._directory, str(worker)), ignore_errors=True)
-            self._report({"event": "exited", "worker": worker, "status": os.waitstatus_to_exitcode(status)})
-
-    def _lower_priorities(self) -> None:
-        niceness = self._limits.niceness
-        self._still_to_give_way -= {pid for pid in self._still_to_give_way if lower_group_priority(pid, niceness)}
+            del self._pids[number]
+            self._to_lower.discard(pid)
+            shutil.rmtree(os.path.join(self._directory, str(number)), ignore_errors=True)
+            self._report({"event": "exited", "worker": number, "status": os.waitstatus_to_exitcode(status)})
 
     def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:
         """Run a worker to its end; never returns into the fork server's code."""
@@ -220,16 +219,17 @@ class ForkServer:
             os._exit(status)
 
     def _report(self, event: dict[str, Any]) -> None:
-        self._control.sendall(encode_frame(event))
+        self._orders.sendall(encode_frame(event))
 
 
-def main(control_fd: int, options: dict[str, Any]) -> None:
-    control = socket.socket(fileno=control_fd)
+def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
+    """Import the library, tell of it, and fork workers until the socket closes."""
+    orders = socket.socket(fileno=socket_fd)
     sys.path.extend(path for path in options["import_path"] if path not in sys.path)
     try:
         library = Library(options["checkout"], strict=options["strict_rewards"])
     except BaseException as error:
-        control.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
+        orders.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return
     sandbox = prepare([*code_paths(), library.path]) if options["sandbox_verifiers"] else no_sandbox()
     hello = {
@@ -241,21 +241,21 @@ def main(control_fd: int, options: dict[str, Any]) -> None:
         "adjustable": library.adjustable,
         "sandbox": sandbox.describe(),
     }
-    control.sendall(encode_frame(hello))
-    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. What generators
-    # and verifiers make is mostly free of cycles, so the collector need not look for them so often.
+    orders.sendall(encode_frame(hello))
+    # What exists now is shared with every worker; keeping the collector off it keeps the pages shared. What workers
+    # make is mostly free of cycles, so the collector need not look for them so often.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    fork_server = ForkServer(control, library, sandbox, options["directory"], WorkerLimits(**options["limits"]))
+    forker = Forker(orders, library, sandbox, options["directory"], WorkerLimits(**options["limits"]))
     try:
-        fork_server.run()
+        forker.run()
     except ConnectionError:
         pass  # the main process is gone
     finally:
-        fork_server.kill_all()
+        forker.kill_all()
         shutil.rmtree(options["directory"], ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+    run_fork_server(int(sys.argv[1]), json.loads(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""The library's dataset objects, kept between problems because some cost 50 to 300 ms to build.
+"""Keep the library's dataset objects between problems, because some cost 50 to 300 ms to build.
 
 One is kept for each task and the parameters that a user set, and moved to another seed or level of difficulty where
 that gives the same items as building it anew; where it does not, one is kept for each level, or none.
@@ -19,7 +19,7 @@ CLASS_DATA = "_jsonl_data"
 """What codeio keeps on its class, where the next dataset of other parameters overwrites it."""
 KEPT = 512
 KEPT_OF_A_TASK = 20
-"""Enough for all levels; ranges of a user's parameters could need any number, of up to 14 MB each."""
+"""Enough for all levels; a user's parameter ranges could need any number of datasets, of up to 14 MB each."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class _Kept:
 
 
 class DatasetCache:
-    """`configs` are the library's config classes by task, where they are known; `module` is the library."""
+    """`module` is the library; `configs` are its config classes by task, where they are known."""
 
     def __init__(self, module: ModuleType, configs: Mapping[str, Any]) -> None:
         self._module = module
@@ -39,20 +39,19 @@ class DatasetCache:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def get(self, task: str, overrides: Mapping[str, Any], params: Mapping[str, Any], seed: int | None) -> Any:
-        """A dataset of the parameters `params`, which `overrides` are a part of.
+        """A dataset of the parameters `params`, of which a user set `overrides`.
 
-        It is at `seed` or, for None, at whatever seed it was: good enough to score with. It is the caller's until the
-        next call. Raises what the library does.
+        It is at `seed` or, for None, at any seed, which is good enough to score with. It is the caller's until the next
+        call. Raises what the library does.
         """
-        overrides_json, params_json = _as_key(overrides), _as_key(params)
-        known = facts(task)
-        movable = known is not None and task in self._configs and known.rebuild is not Rebuild.FOR_EACH_LEVEL
-        key = task + (overrides_json if movable else params_json)
+        rebuild = facts(task).rebuild
+        params_json = _as_key(params)
+        moves_to_levels = rebuild is Rebuild.NEVER and task in self._configs
+        key = task + (_as_key(overrides) if moves_to_levels else params_json)
         kept = self._kept.get(key)
-        if kept is None or (seed is not None and not _can_be_reseeded(task)):
+        if kept is None or (seed is not None and rebuild is Rebuild.FOR_EACH_SEED):
             dataset = self._module.create_dataset(task, seed=seed or 0, size=1, **params)
-            kept = _Kept(task, dataset, params_json, getattr(type(dataset), CLASS_DATA, None))
-            self._keep(task, key, kept)
+            self._keep(key, _Kept(task, dataset, params_json, getattr(type(dataset), CLASS_DATA, None)))
             return dataset
         self._kept.move_to_end(key)
         if kept.params_json != params_json:
@@ -65,11 +64,11 @@ class DatasetCache:
             kept.dataset.config.seed = seed
         return kept.dataset
 
-    def _keep(self, task: str, key: str, kept: _Kept) -> None:
-        """Keep a dataset, and let the one go that was not used for longest where there are too many."""
+    def _keep(self, key: str, kept: _Kept) -> None:
+        """Keep a dataset; where there are too many, drop the one that was used longest ago."""
         self._kept[key] = kept
         self._kept.move_to_end(key)
-        of_task = [other for other, held in self._kept.items() if held.task == task]
+        of_task = [other for other, held in self._kept.items() if held.task == kept.task]
         if len(of_task) > KEPT_OF_A_TASK:
             del self._kept[of_task[0]]
         elif len(self._kept) > KEPT:
@@ -78,9 +77,3 @@ class DatasetCache:
 
 def _as_key(params: Mapping[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=repr) if params else ""
-
-
-def _can_be_reseeded(task: str) -> bool:
-    """Only tasks that were measured: one that a newer library brings is rebuilt, which is slower and always right."""
-    known = facts(task)
-    return known is not None and known.rebuild is not Rebuild.FOR_EACH_SEED

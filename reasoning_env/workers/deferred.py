@@ -1,7 +1,7 @@
-"""Defers the import of plotting modules that the library's dependencies ask for and workers never use.
+"""Defer the import of plotting modules that the library's dependencies import and workers never use.
 
-cellpylib, of which one task needs the cellular automata, imports matplotlib with itself: a third of the time that a
-worker takes to start. The first use of anything in a deferred module imports it after all.
+cellpylib, whose cellular automata one task needs, imports matplotlib: a third of the time that the fork server takes to
+start. The first use of anything in a deferred module imports it after all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLOTTING: Mapping[str, tuple[str, ...]] = {
     "mpl_toolkits": (),
     "mpl_toolkits.mplot3d": ("Axes3D",),
 }
-"""Modules, parents before their children, with the names that are imported from them for the side effect alone."""
+"""Modules, parents before their children, with the names that others import from them for the side effect alone."""
 
 
 class DeferredModule(ModuleType):
@@ -35,7 +35,7 @@ class DeferredModule(ModuleType):
 
 
 def defer(modules: Mapping[str, tuple[str, ...]]) -> None:
-    """Put stand-ins where modules would be imported, each with placeholders for the names listed with it."""
+    """Put stand-ins into `sys.modules`, each with placeholders for the names listed with it."""
     for name, placeholders in modules.items():
         if name not in sys.modules:
             module = DeferredModule(name)

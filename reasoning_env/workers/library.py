@@ -1,6 +1,6 @@
-"""The one place that imports reasoning-gym. Runs inside the fork server and its workers only.
+"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only.
 
-A problem is made by a task, a seed, parameters that a user set and, where there is one, a level of difficulty.
+A task, a seed, the parameters that a user set and the level of difficulty, if there is one, determine a problem.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..library_facts import COMPOSITE, FACTS
 from ..verifiers import find_flaw, preload, verify
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
-from .difficulty import Difficulty, Resolved
+from .levels import DifficultyMap, Resolved
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Generated:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores answers to one entry; every verification gets an entry of its own, fresh from the bytes."""
+    """Scores answers to one entry, which is unpickled anew for each verification: verifiers may write into it."""
 
     task: str
     dataset: Any
@@ -51,8 +51,8 @@ class Scorer:
     def score(self, answer: str) -> float:
         """The higher of the scores, in [0, 1], of the answer bare and inside its tags.
 
-        A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does, the
-        last one's error is raised. MemoryError ends it at once.
+        A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
+        raises the last one's error. Raises MemoryError at once.
         """
         best: float | None = None
         failure: BaseException | None = None
@@ -80,7 +80,7 @@ class Scorer:
 
 
 class Library:
-    """The imported library with its caches; one per worker process. `strict` turns the corrections of verifiers on.
+    """The imported library with its caches, one per worker process; `strict` corrects verifiers that pay for nonsense.
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
@@ -99,26 +99,20 @@ class Library:
         self.adjustable = self._find_adjustable()
         self._datasets = DatasetCache(self.module, self._difficulty.configs)
 
-    def _read_difficulty(self) -> Difficulty:
-        try:
-            return Difficulty.from_factory(importlib.import_module("reasoning_gym.factory"))
-        except Exception:  # a registry that cannot be read, which was told already
-            return Difficulty({}, {})
-
     @property
     def path(self) -> str:
         return str(Path(str(self.module.__file__)).parent)
 
     @property
     def version(self) -> str:
-        """The installed distribution's version; what the module says of itself lags behind it."""
+        """The installed distribution's version, since the module's own `__version__` lags behind it."""
         if not self._from_checkout:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 return importlib.metadata.version("reasoning-gym")
         return str(getattr(self.module, "__version__", "unknown"))
 
     def _discover(self) -> dict[str, str]:
-        """Task names with their categories, from the registry or, where that cannot be read, by trying known names."""
+        """Task names with their categories: the registry's or, where that cannot be read, the known ones that work."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
@@ -138,9 +132,9 @@ class Library:
         return found
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
-        """What is wrong with a task's parameters, at a level or over the library's own; None if nothing is.
+        """Say what is wrong with a task's parameters, at a level or over the library's own; None if nothing is.
 
-        What its config lets pass must also be enough to make a problem.
+        Parameters that the config accepts must also be enough to make a problem.
         """
         fault = self._difficulty.check(task, params, level)
         if fault is None:
@@ -150,6 +144,12 @@ class Library:
                 wanted = json.dumps(dict(params), default=repr)
                 fault = f"{task}: the library makes no problem with {wanted} ({type(error).__name__}: {error})"
         return fault
+
+    def _read_difficulty(self) -> DifficultyMap:
+        try:
+            return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
+        except Exception:  # a registry that cannot be read, for which there is a warning already
+            return DifficultyMap({}, {})
 
     def _find_adjustable(self) -> list[str]:
         """The tasks whose difficulty a level changes."""
@@ -163,8 +163,10 @@ class Library:
         return found
 
     def generate(self, task: str, seed: int, params: Mapping[str, Any], level: float | None = None) -> Generated:
-        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives, with the level's parameters under
-        `params` where there is a level; raises what the library does."""
+        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives; raises what the library does.
+
+        Where there is a level, `params` are set over its parameters.
+        """
         _reset_globals(seed)
         wanted = params
         composite = task == COMPOSITE
@@ -190,8 +192,8 @@ class Library:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
         dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
-        # No verifier of a measured task looks for the tags: the tagged form could only earn by its letters being taken
-        # for a part of the answer. Plain scores take it as it comes.
+        # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
+        # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not self._strict or task not in FACTS
         return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags)
 
@@ -202,8 +204,7 @@ class Library:
 
 
 def _reset_globals(seed: int) -> None:
-    """Make an item independent of what the process did before: some tasks draw from the global generators, and one sets
-    the precision of all decimal numbers."""
+    """Make an item independent of earlier ones: some tasks draw from global generators, one sets the precision."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -217,7 +218,7 @@ def _category(module_name: str) -> str:
 
 
 def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, Mapping[str, Any]]:
-    """The draw that CompositeDataset makes for its first item, without building every member to make it."""
+    """Repeat the draw that CompositeDataset makes for its first item, without building every member."""
     members = params["datasets"]
     weights = [float(member.get("weight", 1.0)) for member in members]
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
@@ -233,7 +234,7 @@ def _metadata_json(metadata: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The nearest value that strict JSON can hold: keys as text, odd objects by their repr."""
+    """The nearest value that strict JSON can hold: keys as text, other objects by their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

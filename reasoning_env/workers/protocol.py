@@ -1,8 +1,8 @@
 """The wire format between the pool and its processes: length-prefixed frames of JSON and opaque bytes.
 
 A frame is two unsigned 32-bit lengths in network order, then that many bytes of JSON (an object), then that many opaque
-bytes. The parent never unpickles what it receives. Control messages to the fork server are fixed-size structs, because
-one of them carries a file descriptor and must arrive whole.
+bytes. The pool's side never unpickles what it receives, and refuses a frame that is too large by its lengths alone.
+Orders to the fork server are fixed-size structs, because one of them carries a file descriptor and must arrive whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-CONTROL = struct.Struct("!BBI")
+ORDER = struct.Struct("!BBI")
+"""What to do, the role of the worker, its number."""
 
 
 class ProtocolFault(Exception):
@@ -29,7 +30,7 @@ class Role(IntEnum):
     """Scores answers."""
 
 
-class Control(IntEnum):
+class Order(IntEnum):
     SPAWN = 1
     KILL = 2
 
@@ -47,67 +48,43 @@ class FrameLimits:
     header: int
     blob: int
 
+    def check(self, header_bytes: int, blob_bytes: int) -> None:
+        if header_bytes > self.header or blob_bytes > self.blob:
+            raise ProtocolFault(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self}")
+
 
 def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 
 
-def decode_header(text: bytes | bytearray) -> dict[str, Any]:
-    """Parse a frame's JSON; raises ProtocolFault when it is not an object."""
+def decode_frame(body: bytes | bytearray, header_bytes: int) -> Frame:
+    """Parse what follows the two lengths; raises ProtocolFault when the header is not a JSON object."""
     try:
-        header = json.loads(text)
+        header = json.loads(body[:header_bytes])
     except (ValueError, RecursionError) as error:
         raise ProtocolFault(f"a frame's header is not JSON: {error}") from error
     if not isinstance(header, dict):
         raise ProtocolFault(f"a frame's header is a {type(header).__name__}, not an object")
-    return header
-
-
-class FrameDecoder:
-    """Turns a byte stream into frames; raises ProtocolFault at the first length over its limits."""
-
-    def __init__(self, limits: FrameLimits) -> None:
-        self._limits = limits
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> list[Frame]:
-        buffer = self._buffer
-        buffer += data
-        frames: list[Frame] = []
-        while len(buffer) >= FRAME.size:
-            header_bytes, blob_bytes = FRAME.unpack_from(buffer)
-            if header_bytes > self._limits.header or blob_bytes > self._limits.blob:
-                raise ProtocolFault(f"a frame of {header_bytes} + {blob_bytes} bytes is over the limits {self._limits}")
-            end = FRAME.size + header_bytes + blob_bytes
-            if len(buffer) < end:
-                break
-            middle = FRAME.size + header_bytes
-            frames.append(Frame(decode_header(buffer[FRAME.size : middle]), bytes(buffer[middle:end])))
-            del buffer[:end]
-        return frames
+    return Frame(header, bytes(body[header_bytes:]))
 
 
 def read_frame(sock: socket.socket) -> Frame | None:
-    """Read one frame on a blocking socket (child side); None at the end of the stream."""
+    """Read one frame on a blocking socket (the workers' side); None at the end of the stream."""
     prefix = _read_exactly(sock, FRAME.size)
     if prefix is None:
         return None
     header_bytes, blob_bytes = FRAME.unpack(prefix)
-    header = _read_exactly(sock, header_bytes)
-    blob = _read_exactly(sock, blob_bytes)
-    if header is None or blob is None:
-        return None
-    return Frame(decode_header(header), bytes(blob))
+    body = _read_exactly(sock, header_bytes + blob_bytes)
+    return None if body is None else decode_frame(body, header_bytes)
 
 
 def _read_exactly(sock: socket.socket, size: int) -> bytearray | None:
     data = bytearray(size)
     view = memoryview(data)
-    position = 0
-    while position < size:
-        received = sock.recv_into(view[position:])
+    while view:
+        received = sock.recv_into(view)
         if received == 0:
             return None
-        position += received
+        view = view[received:]
     return data

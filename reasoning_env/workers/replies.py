@@ -1,8 +1,10 @@
-"""Check what workers reply before it becomes a record: a verifier worker has read model text, and may say anything."""
+"""Turn what workers reply into records. A verifier worker has read model text, and may reply anything."""
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import GenerationError, ScoringError
 from ..records import Problem, ProblemSpec, Reason, Verdict
@@ -10,52 +12,62 @@ from .protocol import Frame, ProtocolFault
 
 MAX_SCORING_S = 1e6
 """More than any deadline: a verifier worker that claims to have worked for longer lies."""
-VERIFIER_REASONS = [reason.value for reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _GeneratedReply(_Reply):
+    question: str
+    answer: str | None
+    metadata_bytes: int
+    """How much of the frame's blob is metadata; the rest is the library's entry."""
+    generation_s: float
+    flaw: str | None
+    params: dict[str, Any]
+    level: float | None
+
+
+class _VerdictReply(_Reply):
+    position: int
+    score: float = Field(ge=0.0, le=1.0)
+    scoring_s: float = Field(ge=0.0, le=MAX_SCORING_S)
+    reason: Literal["scored", "verifier_error", "blocked"]
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    header = reply.header
-    if "error" in header:
-        raise GenerationError(f"{spec.task}, seed {spec.seed}: {header['error']}")
+    """The problem in a generator's reply; raises GenerationError where it tells of one, and ProtocolFault."""
+    if "error" in reply.header:
+        raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     try:
-        split = header["metadata_bytes"]
-        return Problem(
-            spec=spec,
-            question=header["question"],
-            answer=header["answer"],
-            metadata_json=reply.blob[:split].decode(),
-            entry=reply.blob[split:],
-            generation_s=header["generation_s"],
-            flaw=header["flaw"],
-            params=header["params"],
-            level=header["level"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
+        fields = _GeneratedReply.model_validate(reply.header).model_dump()
+        split = fields.pop("metadata_bytes")
+        return Problem(spec=spec, metadata_json=reply.blob[:split].decode(), entry=reply.blob[split:], **fields)
+    except ValueError as error:
+        raise ProtocolFault(f"a problem that cannot be one: {error}") from error
 
 
-def raise_fault(header: dict[str, Any], spec: ProblemSpec) -> None:
-    if "fault" in header:
-        raise ScoringError(
-            f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {str(header['fault'])[:500]}"
-        )
+def check_ready(reply: Frame, spec: ProblemSpec) -> None:
+    """Check that a verifier worker has built its task; raises ScoringError where it could not, and ProtocolFault."""
+    _raise_fault(reply, spec)
+    if reply.header.get("ready") is not True:
+        raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(reply.header)[:200]}")
 
 
-def read_verdict(header: dict[str, Any], position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """Check a verifier worker's reply field by field: it comes from a process that has read model text."""
-    raise_fault(header, spec)
-    score, seconds, reason = header.get("score"), header.get("scoring_s"), header.get("reason")
-    if (
-        header.get("position") != position
-        or not _is_number(score, 1.0)
-        or not _is_number(seconds, MAX_SCORING_S)
-        or reason not in VERIFIER_REASONS
-        or (score > 0.0 and reason != Reason.SCORED.value)
-    ):
-        raise ProtocolFault(f"a verdict that cannot be one: {str(header)[:200]}")
-    return Verdict(float(score), Reason(reason), answer, float(seconds))
+def read_verdict(reply: Frame, position: int, answer: str, spec: ProblemSpec) -> Verdict:
+    """The verdict on the answer at a position; raises ScoringError for a fault that is told, and ProtocolFault."""
+    _raise_fault(reply, spec)
+    try:
+        said = _VerdictReply.model_validate(reply.header)
+    except ValidationError as error:
+        raise ProtocolFault(f"a verdict that cannot be one: {str(error)[:500]}") from error
+    if said.position != position or (said.score > 0.0 and said.reason != Reason.SCORED.value):
+        raise ProtocolFault(f"a verdict that cannot be one: {said}")
+    return Verdict(said.score, Reason(said.reason), answer, said.scoring_s)
 
 
-def _is_number(value: Any, highest: float) -> TypeGuard[float]:
-    """Whether a value is a number from 0 to `highest`; an integer may be too large to become a float."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= highest
+def _raise_fault(reply: Frame, spec: ProblemSpec) -> None:
+    if "fault" in reply.header:
+        fault = str(reply.header["fault"])[:500]
+        raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")

@@ -12,6 +12,7 @@ from reasoning_env.atropos.inference import InferenceClient
 from reasoning_env.errors import GenerationError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluation import (
     EVAL_ATTEMPTS,
+    EVAL_DRAWS,
     EvalResult,
     EvaluationSet,
     Evaluator,
@@ -41,10 +42,15 @@ TASKS = ("chain_sum", "maze", "sudoku")
 
 
 class Pool:
-    """Makes any problem, but for specs that `fails` picks out; gives an answer the score that it names."""
+    """Makes any problem, but for specs that `fails` picks out, some with a flaw; an answer's score is what it names."""
 
-    def __init__(self, fails: Callable[[ProblemSpec], bool] = lambda spec: False) -> None:
+    def __init__(
+        self,
+        fails: Callable[[ProblemSpec], bool] = lambda spec: False,
+        flawed: Callable[[ProblemSpec], bool] = lambda spec: False,
+    ) -> None:
         self._fails = fails
+        self._flawed = flawed
         self.specs: list[ProblemSpec] = []
         self.deadlines: set[float] = set()
 
@@ -54,7 +60,8 @@ class Pool:
         await asyncio.sleep(0)
         if self._fails(spec):
             raise GenerationError(f"{spec.task}: no luck")
-        return Problem(spec, f"question {spec.seed}", "2", "{}", b"")
+        flaw = "contradicts itself" if self._flawed(spec) else None
+        return Problem(spec, f"question {spec.seed}", "2", "{}", b"", flaw=flaw)
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         if "fault" in answers:
@@ -124,6 +131,29 @@ async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pyte
     assert [problem.task for problem in problems] == ["chain_sum", "sudoku"]
     assert [spec.attempt for spec in pool.specs if spec.task == "maze"] == list(range(EVAL_ATTEMPTS))
     assert caplog.messages[-1] == f"evaluation sample 0 of maze is left out after {EVAL_ATTEMPTS} draws"
+
+
+async def test_flawed_sample_is_drawn_again_and_leaves_the_others_as_they_are() -> None:
+    undisturbed = await _build(Pool(), samples_per_task=20)
+    problems = await _build(Pool(flawed=lambda spec: spec.seed % 2 == 1), samples_per_task=20)
+    assert [problem.flaw for problem in problems] == [None] * 60
+    assert [(problem.task, problem.spec.index) for problem in problems] == [
+        (problem.task, problem.spec.index) for problem in undisturbed
+    ]
+    even = [problem for problem in undisturbed if problem.spec.seed % 2 == 0]
+    assert len(even) > 10
+    assert [problem for problem in problems if problem in undisturbed] == even
+
+
+async def test_sample_that_stays_flawed_is_left_out() -> None:
+    pool = Pool(flawed=lambda spec: spec.task == "maze")
+    assert [problem.task for problem in await _build(pool, samples_per_task=1)] == ["chain_sum", "sudoku"]
+    assert sum(spec.task == "maze" for spec in pool.specs) == EVAL_DRAWS
+
+
+async def test_flaws_of_a_sample_do_not_count_as_its_failures() -> None:
+    pool = Pool(lambda spec: spec.attempt in (20, 30), lambda spec: spec.attempt < 40)
+    assert [problem.spec.attempt for problem in await _build(pool, samples_per_task=1)] == [40] * 3
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import Group, LibraryInfo, Problem, ProblemSpec, Reason, Rollout, TaskInfo, Verdict
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks.plan import TaskPlan, TaskStream, describe_run, plan_tasks
-from reasoning_env.workers.difficulty import Difficulty
+from reasoning_env.workers.levels import DifficultyMap
 
 TASKS = {
     "acre": "induction",
@@ -39,8 +39,8 @@ GROUP_SIZE = 4
 
 
 @cache
-def _difficulty() -> Difficulty:
-    return Difficulty.from_factory(importlib.import_module("reasoning_gym.factory"))
+def _difficulty() -> DifficultyMap:
+    return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
 
 
 class LibraryChecker:

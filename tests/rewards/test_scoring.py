@@ -35,7 +35,7 @@ def _answer(score: float) -> str:
     return f"<answer>{score}</answer>"
 
 
-async def test_only_answers_go_to_the_judge() -> None:
+async def test_only_answers_go_to_the_verifier() -> None:
     verifier = AnswerScorer()
     await score_texts(verifier, PROBLEM, [_answer(1.0), "none", "<answer></answer>", _answer(0.25)], 100)
     assert verifier.asked == [(PROBLEM, ["1.0", "0.25"])]
@@ -87,6 +87,6 @@ async def test_group_of_one_is_scored() -> None:
     assert scored.score == 0.5
 
 
-async def test_fault_of_the_judge_is_not_a_score() -> None:
+async def test_fault_of_the_verifier_worker_is_not_a_score() -> None:
     with pytest.raises(ScoringError):
         await score_rollouts(BrokenScorer(), PROBLEM, [_rollout(_answer(1.0))], max_answer_bytes=100, max_tokens=1000)

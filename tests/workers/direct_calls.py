@@ -1,57 +1,53 @@
 """A script that calls the library directly, for the tests to compare the workers with.
 
-`python direct_calls.py WANTED RESULTS WRONG_ANSWER`: both files are pickles. WANTED is a mapping from (task, seed) to
-parameters; RESULTS becomes a mapping from (task, seed) to what the library made of them.
+`python direct_calls.py WANTED RESULTS`: both files are pickles. WANTED is a list of (task, seed, parameters, answers);
+RESULTS becomes a list of the library's entry as bytes with the scores of the answers.
 """
 
 from __future__ import annotations
 
 import copy
+import decimal
 import math
 import pickle
+import random
 import sys
-from collections.abc import Callable
 from typing import Any
 
+import numpy
 import reasoning_gym
 from reasoning_gym.composite import DatasetSpec
 
 
-def main(wanted_file: str, results_file: str, wrong_answer: str) -> None:
+def main(wanted_file: str, results_file: str) -> None:
     with open(wanted_file, "rb") as file:
         wanted = pickle.load(file)
-    results = {key: _call(*key, params, wrong_answer) for key, params in wanted.items()}
+    results = [_call(*one) for one in wanted]
     with open(results_file, "wb") as file:
         pickle.dump(results, file)
 
 
-def _call(task: str, seed: int, params: dict[str, Any], wrong_answer: str) -> dict[str, Any]:
+def _call(task: str, seed: int, params: dict[str, Any], answers: list[str]) -> tuple[bytes, list[float | None]]:
+    # As the workers do, for what draws from the global generators: list_functions and some programs of codeio.
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    decimal.setcontext(decimal.DefaultContext.copy())
     if task == "composite":
-        params = {"datasets": [DatasetSpec(member["name"], weight=1.0, config={}) for member in params["datasets"]]}
+        members = params["datasets"]
+        params = {"datasets": [DatasetSpec(m["name"], m.get("weight", 1.0), m.get("config", {})) for m in members]}
     dataset = reasoning_gym.create_dataset(task, seed=seed, size=1, **params)
     entry = dataset[0]
     entry_bytes = pickle.dumps(entry)
-
-    def score(answer: str) -> float:
-        return float(dataset.score_answer(answer, copy.deepcopy(entry)))
-
-    oracle = entry["answer"]
-    return {
-        "question": entry["question"],
-        "answer": None if oracle is None else str(oracle),
-        "entry": entry_bytes,
-        "oracle_score": None if oracle is None else _best_of_both_forms(score, str(oracle)),
-        "wrong_score": _best_of_both_forms(score, wrong_answer),
-    }
+    return entry_bytes, [_score(dataset, entry, answer) for answer in answers]
 
 
-def _best_of_both_forms(score: Callable[[str], float], answer: str) -> float | None:
+def _score(dataset: Any, entry: Any, answer: str) -> float | None:
     """The higher score of the bare and the tagged answer, clamped; None when the verifier fails on both."""
     scores = []
     for form in (answer, f"<answer>{answer}</answer>"):
         try:
-            value = score(form)
-        except Exception:  # what a verifier raises is its own affair
+            value = float(dataset.score_answer(form, copy.deepcopy(entry)))
+        except Exception:  # verifiers raise anything
             continue
         if math.isfinite(value):
             scores.append(min(1.0, max(0.0, value)))

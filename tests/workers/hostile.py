@@ -2,10 +2,10 @@
 
 No answer may run anything, break or stall a verifier worker, change what the next answer earns, or earn more than its
 `most`. Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables.
-Marks are made of letters, so that verifiers that look for numbers do not find a right one in a path.
+Marks are made of letters, so that verifiers that look for numbers do not find a right one in a path. Answers that only
+a correction keeps from being paid are in `tests/verifiers/test_corrections.py`.
 
-Long because it is mostly tables, one for each way to attack; the functions below them put together what is tried on one
-problem and try it. Nothing here needs pytest, so that the benchmark of the same name can use it.
+Long because it is mostly tables, one for each way to attack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import shutil
 import signal
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -52,13 +51,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Hostile:
-    """One answer; a `slow` one works its verifier for a good part of a second or to its deadline, or once did."""
+    """One answer, and the most that it may earn."""
 
     kind: Kind
     name: str
     answer: str
     most: float = BELOW_FULL_MARKS
-    slow: bool = False
 
 
 # ------------------------------------------------------------------ traps
@@ -452,70 +450,6 @@ OWN_NAMES = (
 Data = Mapping[str, Any]
 Cheats = Callable[[Data, str], Mapping[str, "str | tuple[str, float]"]]
 """From the metadata and the right answer: answers by name, with the most that they may earn where that is not 0.1."""
-PREMISE_MOST = 0.25
-"""What the library itself pays for statements that are always true."""
-
-
-def _restated_premise(data: Data, right: str) -> Mapping[str, tuple[str, float]]:
-    name = data["variables"][0]
-    always, never = f"({name} ∨ ¬{name})", f"({name} ∧ ¬{name})"
-    forms = {
-        "again": "{0}",
-        "negated twice": "¬¬{0}",
-        "and itself": "{0} ∧ {0}",
-        "and what is always true": f"{{0}} ∧ {always}",
-        "or what is never true": f"{{0}} ∨ {never}",
-        "exactly when what is always true": f"{{0}} ↔ {always}",
-        "if what is always true": f"{always} → {{0}}",
-        "if not, what is never true": f"¬{{0}} → {never}",
-        "in two cases": f"({{0}} ∧ {name}) ∨ ({{0}} ∧ ¬{name})",
-        "in either case": f"({{0}} ∨ {name}) ∧ ({{0}} ∨ ¬{name})",
-        "whatever is the case": f"({name} → {{0}}) ∧ (¬{name} → {{0}})",
-        "not exactly when what is never true": f"¬({{0}} ↔ {never})",
-        "with itself if not itself": "¬{0} → {0}",
-    }
-    cheats = {
-        f"premise {number} {name}": (form.format(f"({premise})"), PREMISE_MOST)
-        for number, premise in enumerate(dict.fromkeys(data["premises"]))
-        for name, form in forms.items()
-    }
-    return {
-        **cheats,
-        "what is always true": (always, PREMISE_MOST),
-        "every case": (f"{always} ∧ {always}", PREMISE_MOST),
-    }
-
-
-def _nan_lists(data: Data, right: str) -> Mapping[str, str]:
-    count = len(json.loads(right.replace("'", '"')))
-    return {value: json.dumps([value] * count).replace('"NaN"', "NaN") for value in ("NaN", "nan", "inf", "-inf", "0")}
-
-
-def _not_24(data: Data, right: str) -> Mapping[str, str]:
-    a, b, c, d = data["numbers"]
-    return {
-        "the value": "24",
-        "a product": "6*4",
-        "other numbers": "8*3+1-1" if sorted((a, b, c, d)) != [1, 1, 3, 8] else "9*3-2-1",
-        "almost": "8*3+0.5-0.1",
-        "nothing of the given": f"24+0*({a}+{b}+{c}+{d})",
-        "digits in decimals": f"24+0.{a}-0.{a}+0.{b}-0.{b}",
-        "more than once": f"24+({a}-{a})*({b}+{c}+{d})",
-        "powers of nothing": f"24*({a}+{b}+{c}+{d})**0",
-    }
-
-
-def _not_the_target(data: Data, right: str) -> Mapping[str, str]:
-    target, numbers = data["target"], data["numbers"]
-    total = "+".join(map(str, numbers))
-    return {
-        "the value": str(target),
-        "nothing of the given": f"{target}+0*({total})",
-        "digits in decimals": str(target) + "".join(f"+0*.{number}" for number in numbers),
-        "the value in an exponent": f"{target}e0+0*({total})",
-        "almost": f"{total}+{target}.0001-({total})",
-        "a comparison": f"{total}=={target}",
-    }
 
 
 def _polynomial(data: Data, right: str) -> Mapping[str, str]:
@@ -536,16 +470,6 @@ def _integral(data: Data, right: str) -> Mapping[str, str]:
     }
 
 
-def _primes(data: Data, right: str) -> Mapping[str, str]:
-    number = data["number"]
-    return {
-        "itself": f"{number}",
-        "itself and one": f"{number} × 1",
-        "ones": "1 × " * 50 + str(number),
-        "negative": f"-1 × -{number}",
-    }
-
-
 def _extended(data: Data, right: str) -> Mapping[str, tuple[str, float]]:
     return {
         "the answer and a word": (f"{right} qwxz", BELOW_FULL_MARKS),
@@ -553,39 +477,6 @@ def _extended(data: Data, right: str) -> Mapping[str, tuple[str, float]]:
         "the answer and letters": (f"{right}qwxz", BELOW_FULL_MARKS),
         "the answer and a comma": (f"{right}, qwxz", BELOW_FULL_MARKS),
     }
-
-
-def _padded_json(data: Data, right: str) -> Mapping[str, str]:
-    return {
-        "a wide key": json.dumps({"\U0001f600" * 1000: 1}, ensure_ascii=False),
-        "a wide value": json.dumps({"result": "\U0001f600" * 1000}, ensure_ascii=False),
-        **{f"{depth} empty keys": '{"":' * depth + "1" + "}" * depth for depth in (5, 20, 50, 100, 200)},
-    }
-
-
-def _both_claims(data: Data, right: str) -> Mapping[str, str]:
-    names, roles = data["names"], ("knight", "knave")
-    return {
-        "both": " and ".join(f"{name} is a {role}" for name in names for role in roles),
-        "both about one": " and ".join(f"{names[0]} is a {role}" for role in roles),
-    }
-
-
-def _boxes(data: Data, right: str) -> Mapping[str, str]:
-    """Every agent carries every target to each of its neighbours."""
-    squares = {
-        name: [item for item in items if item.startswith("target")] for name, items in data["initial_state"].items()
-    }
-    places = [tuple(map(float, name.split("_"))) for name in squares]
-    carried = [
-        {f"Agent[{place[0]}, {place[1]}]": f"move({target}, square[{other[0]}, {other[1]}])"}
-        for targets in squares.values()
-        for target in targets
-        for place in places
-        for other in places
-        if abs(place[0] - other[0]) + abs(place[1] - other[1]) == 1
-    ]
-    return {"targets carried": json.dumps(carried * 3), "no step": "[]"}
 
 
 def _cubes(data: Data, right: str) -> Mapping[str, str]:
@@ -609,36 +500,20 @@ def _rewritten(**rewrites: tuple[str, str]) -> Cheats:
 CHEATS: Mapping[str, Cheats] = {
     "advanced_geometry": _texts("nan, nan", "(nan, nan)", "nan°"),
     "binary_matrix": _rewritten(zeros=(r"\d", "0")),
-    "boxnet": _boxes,
-    "codeio": _padded_json,
-    "coin_flip": _texts("0", "0.0", "0.", "00", "1", "1e-9", "0/1"),
-    "complex_arithmetic": _texts("NaN", "n an", "n a n", "( n an )", "n an+1j", "1+na nj", "i nf", "1e999-1e999j"),
-    "countdown": _not_the_target,
     "cryptarithm": _rewritten(alike=(r"\d", "1"), negative=("=", "=-")),
-    "figlet_font": _extended,
-    "game_of_life": _rewritten(dead=(r"\d", "0")),
-    "game_of_life_halting": _texts("maybe", "x", "True False", "1", "not True", "not False"),
     "graph_color": _rewritten(none=(r": *\d+", ": NaN"), lists=(r": *\d+", ": []")),
     "intermediate_integration": _integral,
     "kakurasu": _rewritten(ones=(r"\d", "1")),
-    "knights_knaves": _both_claims,
-    "letter_jumble": _extended,
     "mini_sudoku": _texts("\n".join(["1 2 3 4"] * 24)),
     "needle_haystack": _extended,
-    "number_sorting": _nan_lists,
     "polynomial_equations": _texts("inf, -inf", "nan, nan", "none", "???", "-1e400, 1e400"),
     "polynomial_multiplication": _polynomial,
     "pool_matrix": _rewritten(nan=(r"\d+(\.\d+)?", "nan"), infinite=(r"\d+(\.\d+)?", "inf")),
-    "prime_factorization": _primes,
-    "propositional_logic": _restated_premise,
-    "puzzle24": _not_24,
     "rubiks_cube": _cubes,
     "sentence_reordering": _extended,
     "simple_integration": _integral,
-    "spell_backward": _extended,
     "survo": _rewritten(ones=(r"\d", "1")),
     "tower_of_hanoi": _rewritten(underscored=("Peg 3", "Peg 0_3"), stay=(r"to Peg \d", "to Peg 1")),
-    "word_sorting": _extended,
 }
 
 # ------------------------------------------------------------------ work for one task
@@ -718,14 +593,6 @@ CHEAT_MOST = 0.1
 FIRST_NUMBER_COUNTS = frozenset({"gsm_symbolic", "time_intervals"})
 EVALUATING = frozenset({"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"})
 """Tasks whose own verifiers evaluate the answer, and would pay in part for the right answer's name."""
-SLOW: Mapping[str, frozenset[str]] = {
-    "codeio": frozenset({"json keys"}),
-    "coin_flip": frozenset({"an underscored exponent", "an exponent with commas"}),
-    "intermediate_integration": frozenset({"moves"}),
-    "propositional_logic": frozenset({"negations"}),
-    "simple_integration": frozenset({"moves"}),
-}
-"""What is slow of the tables above, by task."""
 
 
 def ordinary_answer(problem: Problem) -> str:
@@ -782,10 +649,9 @@ def _grafts(right: str, payload: str) -> dict[str, str]:
 
 
 def _tables(task: str) -> Iterator[Hostile]:
-    slow = SLOW.get(task, frozenset())
     for kind, table in ((Kind.WORK, WORK), (Kind.TEXT, TEXT), (Kind.POISON, POISON), (Kind.POISON, FORGERIES)):
         for name, answer in table.items():
-            yield Hostile(kind, name, answer, slow=name in slow)
+            yield Hostile(kind, name, answer)
     for name in OWN_NAMES:
         yield Hostile(Kind.CHEAT, name, name, most=0.0 if task in EVALUATING else BELOW_FULL_MARKS)
 
@@ -798,7 +664,7 @@ def _own(task: str, data: Data, right: str) -> Iterator[Hostile]:
     if task in TASK_WORK:
         for name, answer in TASK_WORK[task](data, right).items():
             # With constants of integration the answer is right.
-            yield Hostile(Kind.WORK, name, answer, 1.0 if name == "constants" else BELOW_FULL_MARKS, slow=True)
+            yield Hostile(Kind.WORK, name, answer, 1.0 if name == "constants" else BELOW_FULL_MARKS)
 
 
 # ------------------------------------------------------------------ completions
@@ -889,7 +755,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Attack:
-    """What came of one hostile answer: its verdict and the seconds until it came, or what reached the caller.
+    """What came of one hostile answer: its verdict, or what reached the caller.
 
     `harmed` names the tasks whose ordinary answers earned another score afterwards.
     """
@@ -897,7 +763,6 @@ class Attack:
     target: Target
     hostile: Hostile
     verdict: Verdict | None = None
-    wall_s: float = 0.0
     harmed: tuple[str, ...] = ()
     error: str = ""
 
@@ -905,7 +770,7 @@ class Attack:
         if self.verdict is None:
             outcome = self.error
         else:
-            outcome = f"{self.verdict.score:g}, {self.verdict.reason.value}, {self.wall_s:.2f} s"
+            outcome = f"{self.verdict.score:g}, {self.verdict.reason.value}, {self.verdict.scoring_s:.2f} s"
         harm = f", harms {', '.join(self.harmed)}" if self.harmed else ""
         task, hostile = self.target.problem.task, self.hostile
         return f"{task}: {hostile.kind.value}, {hostile.name}: {outcome}{harm}: {hostile.answer[:60]!r}"
@@ -916,7 +781,7 @@ class Attack:
 
 
 async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
-    """A problem that may be served, and what its ordinary answer earns in a verifier worker that saw nothing else."""
+    """A problem that may be served, with what its ordinary answer earns."""
     for candidate in range(seed, seed + 20):
         problem = await pool.generate(ProblemSpec(task, candidate, Split.TRAIN, 0), GENERATION_DEADLINE_S)
         if problem.flaw is None:
@@ -927,14 +792,9 @@ async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
 
 
 async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:
-    """Score a hostile answer, then the ordinary ones to another task and to the same.
-
-    One verifier worker scores all three. Of two idle ones, the one that scored the hostile answer scores the last.
-    """
-    started = time.perf_counter()
+    """Score a hostile answer, then the ordinary ones to another task and to the same, all with one verifier worker."""
     try:
         (verdict,) = await pool.score(target.problem, [hostile.answer])
-        wall_s = time.perf_counter() - started
         others = (witness, target)
         verdicts = await asyncio.gather(*(pool.score(other.problem, [other.ordinary]) for other in others))
     except Exception as error:  # whatever it is, it is a finding
@@ -942,4 +802,4 @@ async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Ta
     harmed = (
         other.problem.task for other, (after,) in zip(others, verdicts, strict=True) if after.score != other.score
     )
-    return Attack(target, hostile, verdict, wall_s, tuple(harmed))
+    return Attack(target, hostile, verdict, tuple(harmed))

@@ -1,11 +1,11 @@
-"""What the tests of the workers share: a pool over the fake library, specs and waiting."""
+"""What the tests of the workers share: a pool over the fake library, specs, parameters and waiting."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,30 +13,39 @@ from typing import Any
 from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """Generous, for machines that do much else at the time; nothing here waits that long when all is well."""
 
 UNSANDBOXED = {"sandbox_verifiers": False}
-"""The fake library's verifiers misbehave on purpose, in ways that layers around verifier workers would not let them."""
+"""The fake library's verifiers misbehave on purpose, in ways that a sandbox would not let them."""
+
+SCORED_BY_CONFIG = ("decimal_arithmetic", "puzzle24", "time_intervals", "word_ladder")
+"""Tasks that read their config when they score."""
+OVERRIDES: Mapping[str, Mapping[str, Any]] = {
+    "caesar_cipher": {"max_rotation": 24},
+    "calendar_arithmetic": {"offset_upper_bound": 40},
+    "chain_sum": {"min_digits": 1, "allow_negation": True},
+    "codeio": {"input_prediction_probability": 1.0},
+    "decimal_arithmetic": {"max_num_decimal_places": 8},
+    "letter_counting": {"max_words": 40},
+    "puzzle24": {"operators": ["+", "*", "-"]},
+    "time_intervals": {"task_types": ["date"], "max_date_difference_days": 20},
+    "word_ladder": {"max_word_length": 5},
+    "word_sorting": {"max_words": 12},
+}
+MEMBERS = [{"name": name, "config": dict(OVERRIDES.get(name, {}))} for name in ("acre", "chain_sum", "time_intervals")]
+COMPOSITE = {"datasets": [*MEMBERS, {"name": "puzzle24", "weight": 2.0}]}
 
 
-def spec(task: str = "ok", seed: int = 1, **params: Any) -> ProblemSpec:
-    return ProblemSpec(task, seed, Split.TRAIN, index=0, params=params)
+def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: Any) -> ProblemSpec:
+    return ProblemSpec(task, seed, Split.TRAIN, index=0, params=params, level=level)
 
 
 @asynccontextmanager
 async def running_pool(checkout: Path, **settings: Any) -> AsyncIterator[WorkerPool]:
     """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked."""
-    pool_settings = PoolSettings(
-        **{
-            **UNSANDBOXED,
-            "generators": 1,
-            "verifiers": 1,
-            "scoring_deadline_s": PATIENCE_S,
-            "checkout": checkout,
-            **settings,
-        }
-    )
+    defaults = {"generators": 1, "verifiers": 1, "niceness": 0, "scoring_deadline_s": PATIENCE_S, **UNSANDBOXED}
+    pool_settings = PoolSettings(**{**defaults, "checkout": checkout, **settings})
     pool = WorkerPool(pool_settings)
     await pool.start()
     try:

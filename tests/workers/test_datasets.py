@@ -10,18 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
+from reasoning_env.library_facts import FACTS, Rebuild
 from reasoning_env.workers import datasets
-from reasoning_env.workers.datasets import (
-    KEPT,
-    KEPT_OF_A_TASK,
-    DatasetCache,
-)
-from reasoning_env.workers.difficulty import STEPS
-
-REBUILT_FOR_EACH_LEVEL = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_LEVEL}
-
-REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
+from reasoning_env.workers.datasets import KEPT, KEPT_OF_A_TASK, DatasetCache
+from reasoning_env.workers.levels import STEPS
 
 MOVABLE, PER_LEVEL, PER_SEED, UNKNOWN = "gcd", "word_ladder", "acre", "brand_new"
 TASKS = (MOVABLE, PER_LEVEL, PER_SEED, UNKNOWN, "codeio")
@@ -188,7 +180,8 @@ def test_no_more_datasets_are_alive_than_are_kept(cache: DatasetCache, factory: 
 
 def test_room_for_all_levels_of_all_tasks() -> None:
     assert KEPT_OF_A_TASK > STEPS + 1
-    assert len(REBUILT_FOR_EACH_LEVEL) * KEPT_OF_A_TASK + len(KNOWN_TASKS) < KEPT
+    rebuilt = sum(known.rebuild is Rebuild.FOR_EACH_LEVEL for known in FACTS.values())
+    assert rebuilt * KEPT_OF_A_TASK + len(FACTS) < KEPT
 
 
 def test_dataset_that_was_used_last_is_kept_longest(
@@ -199,10 +192,6 @@ def test_dataset_that_was_used_last_is_kept_longest(
         _item(cache, MOVABLE, 0, {}, width=width)
     assert len(factory.built) == 4
     assert {dataset.config.width for dataset in factory.alive} == {1, 3, 4}
-
-
-def test_tasks_that_are_rebuilt_are_tasks() -> None:
-    assert KNOWN_TASKS > REBUILT_FOR_EACH_LEVEL | REBUILT_FOR_EACH_SEED
 
 
 def test_key_of_a_dataset_does_not_mix_up_params(cache: DatasetCache) -> None:

@@ -20,35 +20,32 @@ from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
 
 
 async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
-    wanted = spec("ok", seed=5, level=3)
+    wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
     assert problem.spec is wanted
-    assert problem.question == "question 5"
-    assert problem.answer == "5"
-    assert json.loads(problem.metadata_json) == {"level": 3}
+    assert (problem.question, problem.answer) == ("question 5", "5")
+    assert json.loads(problem.metadata_json) == {"width": 3}
     assert problem.generation_s >= 0.0
 
 
-async def test_task_without_an_oracle_has_no_answer(pool: WorkerPool) -> None:
-    assert (await make(pool, "no_answer")).answer is None
+ODD_METADATA = '{"(1, 2)": [3], "nan": "nan", "deep": [[1.5, null, true]], "object": "(1+2j)"}'
 
 
-async def test_answer_that_is_a_number_arrives_as_text(pool: WorkerPool) -> None:
-    assert (await make(pool, "number_answer")).answer == "7"
-
-
-async def test_entry_without_metadata_has_an_empty_object(pool: WorkerPool) -> None:
-    assert (await make(pool, "no_metadata")).metadata_json == "{}"
-
-
-async def test_metadata_that_json_lacks_is_written_as_text(pool: WorkerPool) -> None:
-    problem = await make(pool, "odd_metadata")
-    assert json.loads(problem.metadata_json) == {
-        "(1, 2)": [3],
-        "nan": "nan",
-        "deep": [[1.5, None, True]],
-        "object": "(1+2j)",
-    }
+@pytest.mark.parametrize(
+    ("task", "answer", "metadata"),
+    [
+        ("no_answer", None, "{}"),
+        ("number_answer", "7", "{}"),
+        ("no_metadata", "1", "{}"),
+        ("odd_metadata", "1", ODD_METADATA),
+        ("noisy", "1", "{}"),
+    ],
+)
+async def test_odd_entries_become_problems(pool: WorkerPool, task: str, answer: str | None, metadata: str) -> None:
+    problem = await make(pool, task)
+    assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata))
+    assert (await make(pool, "ok", seed=5)).answer == "5"
+    assert pool.stats.workers_replaced == 0
 
 
 async def test_global_random_generator_starts_from_the_seed(pool: WorkerPool) -> None:
@@ -56,10 +53,7 @@ async def test_global_random_generator_starts_from_the_seed(pool: WorkerPool) ->
     assert first == again != other
 
 
-async def test_printing_and_writing_files_harms_nobody(pool: WorkerPool) -> None:
-    assert (await make(pool, "noisy", seed=4)).answer == "4"
-    assert (await make(pool, "ok", seed=5)).answer == "5"
-    assert pool.stats.workers_replaced == 0
+# ------------------------------------------------------------------ failures
 
 
 @pytest.mark.parametrize(
@@ -72,10 +66,10 @@ async def test_printing_and_writing_files_harms_nobody(pool: WorkerPool) -> None
     ],
 )
 async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool, task: str, cause: str) -> None:
+    await make(pool)
     with pytest.raises(GenerationError, match=rf"^{task}, seed 0: .*{cause}"):
         await make(pool, task, seed=0)
-    assert pool.stats.generation_failures == 1
-    assert pool.stats.workers_replaced == 0
+    assert (pool.stats.generated, pool.stats.generation_failures, pool.stats.workers_replaced) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +82,10 @@ async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(
     with pytest.raises(GenerationError, match=f"^{task}, seed 1: generation {how}"):
         await make(pool, task)
     assert (await make(pool, "ok", seed=2)).answer == "2"
-    assert pool.stats.generation_failures == 1
-    assert pool.stats.workers_replaced == workers
+    assert (pool.stats.generation_failures, pool.stats.workers_replaced) == (1, workers)
 
 
-async def test_maker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> None:
+async def test_worker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> None:
     generator = pool.worker_pids[0]
     os.kill(generator, signal.SIGKILL)
     await until(lambda: is_gone(generator))
@@ -100,40 +93,7 @@ async def test_maker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> 
     assert pool.stats.generation_failures == 0
 
 
-async def test_hanging_task_fails_at_its_deadline(pool: WorkerPool) -> None:
-    with pytest.raises(GenerationError, match=r"^hang, seed 1: generation took over 0\.2 s"):
-        await pool.generate(spec("hang"), 0.2)
-    assert (await make(pool, "ok", seed=2)).answer == "2"
-
-
-async def test_hanging_task_is_killed(pool: WorkerPool) -> None:
-    generator = pool.worker_pids[0]
-    with pytest.raises(GenerationError):
-        await pool.generate(spec("hang"), 0.2)
-    await until(lambda: is_gone(generator))
-
-
-async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "began"
-    async with running_pool(fake_library, generators=2) as pool:
-        hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
-        await until(marker.exists)
-        made = [await make(pool, "ok", seed) for seed in range(10)]
-        assert [problem.answer for problem in made] == [str(seed) for seed in range(10)]
-        assert not hanging.done()
-        hanging.cancel()
-
-
-async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: WorkerPool) -> None:
-    hanging = asyncio.create_task(pool.generate(spec("hang"), 2.0))
-    await asyncio.sleep(0)
-    # Waits about two seconds for the only generator: longer than its deadline, which is not counted from here.
-    assert (await pool.generate(spec("ok", seed=3), 1.9)).answer == "3"
-    with pytest.raises(GenerationError):
-        await hanging
-
-
-async def test_maker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_worker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     generating = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
     queued = asyncio.create_task(make(pool, "ok", seed=9))
@@ -150,6 +110,52 @@ async def test_maker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool
     assert pool.stats.workers_replaced == 2
 
 
+async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool) -> None:
+    with pytest.raises(GenerationError):
+        await pool.generate(spec("ok", odd={1, 2}), PATIENCE_S)
+    assert (await make(pool, "ok", seed=2)).answer == "2"
+
+
+@pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
+def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolFault, match="a problem that cannot be one"):
+        read_problem(spec("ok"), Frame(header, b""))
+
+
+# ------------------------------------------------------------------ deadlines
+
+
+async def test_hanging_task_fails_at_its_deadline_and_is_killed(pool: WorkerPool) -> None:
+    generator = pool.worker_pids[0]
+    with pytest.raises(GenerationError, match=r"^hang, seed 1: generation took over 0\.2 s"):
+        await pool.generate(spec("hang"), 0.2)
+    await until(lambda: is_gone(generator))
+    assert (await make(pool, "ok", seed=2)).answer == "2"
+
+
+async def test_hanging_task_does_not_hold_up_the_others(fake_library: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "began"
+    async with running_pool(fake_library, generators=2) as pool:
+        hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
+        await until(marker.exists)
+        assert [(await make(pool, "ok", seed)).answer for seed in range(10)] == [str(seed) for seed in range(10)]
+        assert not hanging.done()
+        hanging.cancel()
+
+
+async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: WorkerPool, tmp_path: Path) -> None:
+    """The job behind a hanging one waits for longer than its own deadline, and is made all the same."""
+    marker = tmp_path / "began"
+    hanging = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), 4.0))
+    await until(marker.exists)
+    assert (await pool.generate(spec("ok", seed=3), 3.0)).answer == "3"
+    with pytest.raises(GenerationError):
+        await hanging
+
+
+# ------------------------------------------------------------------ the pool
+
+
 async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None:
     waiting = [asyncio.create_task(make(pool, "ok", seed)) for seed in range(5)]
     await asyncio.sleep(0)
@@ -159,23 +165,15 @@ async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None
     assert (await make(pool, "ok", seed=6)).answer == "6"
 
 
-async def test_queued_jobs_counts_those_without_a_worker(pool: WorkerPool, tmp_path: Path) -> None:
+async def test_closing_fails_what_is_queued_and_under_way(pool: WorkerPool, tmp_path: Path) -> None:
     marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
     await until(marker.exists)
     assert pool.queued_jobs == 2
     await pool.close()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert pool.queued_jobs == 0
-
-
-async def test_closing_fails_what_is_queued_and_under_way(pool: WorkerPool, tmp_path: Path) -> None:
-    marker = tmp_path / "began"
-    waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(2)]
-    await until(marker.exists)
-    await pool.close()
     results = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(result) for result in results] == [WorkerError, WorkerError]
+    assert [type(result) for result in results] == [WorkerError] * 3
+    assert pool.queued_jobs == 0
 
 
 async def test_closed_pool_refuses_work(pool: WorkerPool) -> None:
@@ -193,33 +191,30 @@ async def test_pool_that_was_never_started_closes(fake_library: Path) -> None:
     assert pool.worker_pids == ()
 
 
-async def test_generated_counts_only_what_succeeded(pool: WorkerPool) -> None:
-    await make(pool)
-    with pytest.raises(GenerationError):
-        await make(pool, "raise")
-    assert (pool.stats.generated, pool.stats.generation_failures) == (1, 1)
-
-
-async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool) -> None:
-    with pytest.raises(GenerationError):
-        await pool.generate(spec("ok", odd={1, 2}), PATIENCE_S)
-    assert (await asyncio.wait_for(make(pool, "ok", seed=2), PATIENCE_S)).answer == "2"
-
-
-@pytest.mark.parametrize("header", [{}, {"metadata_bytes": 0}, {"metadata_bytes": "0", "question": "q"}])
-def test_reply_that_is_no_problem_is_a_protocol_fault(header: dict[str, Any]) -> None:
-    with pytest.raises(ProtocolFault, match="a problem that cannot be one"):
-        read_problem(spec("ok"), Frame(header, b""))
-
-
 async def test_unforeseen_failure_of_an_owner_ends_the_pool_loudly(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(*_: Any) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr(pool, "_generate_on", fail)
+    monkeypatch.setattr(pool, "_generate", fail)
     for _ in range(2):
         with pytest.raises(WorkerError):
-            await asyncio.wait_for(make(pool), PATIENCE_S)
+            await make(pool)
     assert "unforeseen" in caplog.text
+
+
+# ------------------------------------------------------------------ checks of parameters
+
+
+async def test_faults_of_parameters_are_told_one_for_each_in_order_by_a_worker_of_their_own(pool: WorkerPool) -> None:
+    first, second = await pool.check([("raise", {}, None), ("ok", {}, 0.5), ("ok", {"self": 1}, None)])
+    assert first.startswith("raise: the library makes no problem with {}")
+    assert second.startswith("ok: the library refuses")
+    assert await pool.check([]) == []
+    await until(lambda: len(pool.worker_pids) == 2)
+
+
+async def test_parameters_that_cannot_be_sent_are_an_error_that_says_so(pool: WorkerPool) -> None:
+    with pytest.raises(WorkerError, match=r"parameters cannot be checked \(TypeError: .*not JSON serializable"):
+        await pool.check([("ok", {"width": {1, 2}}, None)])

@@ -1,4 +1,4 @@
-"""What the moves of a boxnet plan do, one by one, beside the verifier, which passes over moves that do nothing."""
+"""Carry out a boxnet plan move by move, since the verifier ignores moves that do nothing."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ State = dict[str, list[str]]
 def has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
     """Whether a plan moves boxes only, and wastes no more moves than there are boxes."""
     state = {place: list(items) for place, items in initial_state.items()}
-    timeouts = sum(item.startswith("box_") for items in state.values() for item in items)
+    idle_moves_left = sum(item.startswith("box_") for items in state.values() for item in items)
     for step in steps:
         for agent, move in step.items():
             match = re.match(r"move\((.*?),\s(.*?)\)", move)
             if match is not None and match[1].startswith("target_"):
                 return False
             if match is None or not _move(state, _place(agent), match[1], match[2]):
-                timeouts -= 1
-            if timeouts < 0:
+                idle_moves_left -= 1
+            if idle_moves_left < 0:
                 return False
     return True
 
 
 def _move(state: State, place: str, box: str, goal: str) -> bool:
-    """Carry out a move and tell whether it did anything; squares that are not adjacent are the verifier's to refuse."""
+    """Carry out a move and tell whether it did anything; the verifier refuses squares that are not adjacent."""
     items = state.get(place, [])
     if box not in items:
         return False

@@ -1,17 +1,19 @@
-"""The one grammar of arithmetic and algebra that model text is read with, and exact arithmetic over it.
+"""Read arithmetic and algebra in model text, and calculate exactly with it.
 
-Text is turned into postfix order by precedence, without recursion and without Python's own parser, so that no text can
-exhaust a stack or reach an evaluator: what is not a number, a name, one of the operators below, a call or a comma is an
-error. What a name or a call means is up to whoever evaluates the result.
+Text is turned into a program in postfix order, by precedence, without recursion and without Python's own parser, so
+that no text can exhaust a stack or reach an evaluator: whatever is not a number, a name, an operator, a call or a comma
+is an error. What a name or a call means is up to whoever evaluates the program. Reading takes linear time.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 MAX_DEPTH = 100
 """Parentheses, signs and powers that wait for their operands at one time."""
@@ -29,6 +31,15 @@ TOKEN = re.compile(
 )
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "keep": 3, "**": 4}
 """As in Python: a sign binds less tightly than the power to its right."""
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "negate": operator.neg,
+    "keep": operator.pos,
+    "**": operator.pow,
+}
 
 
 class ExpressionError(ValueError):
@@ -44,7 +55,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """One step of the postfix program: `text` is the digits, the name or the operator, `arity` what it consumes."""
+    """One step of a program: `text` is the digits, the name or the operator, `arity` the number of operands."""
 
     kind: Kind
     text: str
@@ -52,20 +63,20 @@ class Item:
 
 
 @dataclass
-class _Open:
+class _Parenthesis:
     """An open parenthesis: `call` is the function's name, or empty for grouping."""
 
     call: str
     arguments: int = 1
 
 
-def parse(text: str, max_items: int) -> tuple[Item, ...]:
-    """The postfix program of an expression. Raises ExpressionError."""
+def parse_expression(text: str, max_items: int) -> tuple[Item, ...]:
+    """The program of an expression of up to `max_items` parts. Raises ExpressionError."""
     output: list[Item] = []
-    stack: list[str | _Open] = []
+    stack: list[str | _Parenthesis] = []
     depth = 0
     operand_next = True
-    call = ""
+    name = ""  # the last token, if it was a name: a function if a parenthesis follows
     for kind, token in _tokens(text.strip()):
         if len(output) + len(stack) > max_items:
             raise ExpressionError(f"over {max_items} parts")
@@ -75,21 +86,21 @@ def parse(text: str, max_items: int) -> tuple[Item, ...]:
             if depth == 0:
                 raise ExpressionError("more than one line")
             continue
-        if call and token != "(":
-            output.append(Item(Kind.NAME, call))
-            call = ""
+        if name and token != "(":
+            output.append(Item(Kind.NAME, name))
+            name = ""
         if token == "(":
-            if not operand_next and not call:
+            if not operand_next and not name:
                 raise ExpressionError("an operator is missing before a parenthesis")
             depth += 1
-            stack.append(_Open(call))
-            call, operand_next = "", True
-        elif kind == "number" or kind == "name":
+            stack.append(_Parenthesis(name))
+            name, operand_next = "", True
+        elif kind in ("number", "name"):
             if not operand_next:
                 raise ExpressionError("an operator is missing between two values")
             operand_next = False
             if kind == "name":
-                call = token  # a function if a parenthesis follows
+                name = token
             else:
                 output.append(Item(Kind.NUMBER, _checked_number(token)))
         elif operand_next:
@@ -102,22 +113,19 @@ def parse(text: str, max_items: int) -> tuple[Item, ...]:
             operand_next = True
         else:
             _unwind(output, stack, 0)
-            if not stack:
-                raise ExpressionError(f"{token!r} outside parentheses")
-            opened = stack[-1]
-            assert isinstance(opened, _Open)
+            parenthesis = stack[-1] if stack else None
+            if not isinstance(parenthesis, _Parenthesis) or (token == "," and not parenthesis.call):
+                raise ExpressionError(f"{token!r} is out of place")
             if token == ",":
-                if not opened.call:
-                    raise ExpressionError("a comma outside a call")
-                opened.arguments += 1
+                parenthesis.arguments += 1
                 operand_next = True
             else:
                 stack.pop()
                 depth -= 1
-                if opened.call:
-                    output.append(Item(Kind.CALL, opened.call, opened.arguments))
-    if call:
-        output.append(Item(Kind.NAME, call))
+                if parenthesis.call:
+                    output.append(Item(Kind.CALL, parenthesis.call, parenthesis.arguments))
+    if name:
+        output.append(Item(Kind.NAME, name))
     if operand_next:
         raise ExpressionError("a value is missing at the end")
     _unwind(output, stack, 0)
@@ -126,8 +134,7 @@ def parse(text: str, max_items: int) -> tuple[Item, ...]:
     return tuple(output)
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    tokens: list[tuple[str, str]] = []
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text):
         match = TOKEN.match(text, position)
@@ -136,8 +143,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         position = match.end()
         assert match.lastgroup is not None
         if match.lastgroup != "blank":
-            tokens.append((match.lastgroup, match[0]))
-    return tokens
+            yield match.lastgroup, match[0]
 
 
 def _checked_number(text: str) -> str:
@@ -149,19 +155,35 @@ def _checked_number(text: str) -> str:
     return text
 
 
-def _unwind(output: list[Item], stack: list[str | _Open], precedence: int) -> None:
-    """Move operators to the output down to the nearest parenthesis or one that binds less tightly."""
+def _unwind(output: list[Item], stack: list[str | _Parenthesis], precedence: int) -> None:
+    """Move operators to the output, down to the nearest parenthesis or operator that binds less tightly."""
     while stack:
-        operator = stack[-1]
-        if isinstance(operator, _Open) or PRECEDENCE[operator] < precedence:
+        last = stack[-1]
+        if isinstance(last, _Parenthesis) or PRECEDENCE[last] < precedence:
             return
         stack.pop()
-        output.append(Item(Kind.OPERATOR, operator, 1 if operator in ("negate", "keep") else 2))
+        output.append(Item(Kind.OPERATOR, last, 1 if last in ("negate", "keep") else 2))
 
 
 def is_integer(item: Item) -> bool:
     """Whether an item is a plain run of digits."""
     return item.kind is Kind.NUMBER and item.text.isdigit()
+
+
+def run_program(
+    program: Sequence[Item], value_of: Callable[[Item], Any], apply: Callable[[Item, list[Any]], Any]
+) -> Any:
+    """The value of a program, given those of numbers and names, and what to do with the operands of the other items."""
+    stack: list[Any] = []
+    for item in program:
+        if item.arity == 0:
+            stack.append(value_of(item))
+        else:
+            operands = stack[-item.arity :]
+            del stack[-item.arity :]
+            stack.append(apply(item, operands))
+    (value,) = stack
+    return value
 
 
 def evaluate_exactly(program: Sequence[Item]) -> Fraction:
@@ -170,49 +192,35 @@ def evaluate_exactly(program: Sequence[Item]) -> Fraction:
     Raises ExpressionError for names, calls, division by zero, powers that are not whole, and values of over MAX_BITS
     bits.
     """
-    values: list[Fraction] = []
-    for item in program:
-        if item.kind is Kind.NUMBER:
-            values.append(Fraction(item.text))
-            continue
-        if item.kind is not Kind.OPERATOR:
-            raise ExpressionError(f"{item.text!r} has no value")
-        if item.arity == 1:
-            if item.text == "negate":
-                values.append(-values.pop())
-            continue
-        right, left = values.pop(), values.pop()
-        values.append(_combine(item.text, left, right))
-    (value,) = values
+    value: Fraction = run_program(program, _exact_value, _calculate)
     return value
 
 
-def _combine(operator: str, left: Fraction, right: Fraction) -> Fraction:
-    if operator == "+":
-        result = left + right
-    elif operator == "-":
-        result = left - right
-    elif operator == "*":
-        result = left * right
-    elif operator == "/":
-        if right == 0:
-            raise ExpressionError("division by zero")
-        result = left / right
-    else:
-        result = _power(left, right)
+def _exact_value(item: Item) -> Fraction:
+    if item.kind is Kind.NAME:
+        raise ExpressionError(f"{item.text!r} has no value")
+    return Fraction(item.text)
+
+
+def _calculate(item: Item, operands: list[Fraction]) -> Fraction:
+    if item.kind is Kind.CALL:
+        raise ExpressionError(f"{item.text!r} has no value")
+    if item.text == "**":
+        _check_power(*operands)
+    try:
+        result = Fraction(OPERATIONS[item.text](*operands))
+    except ZeroDivisionError as error:
+        raise ExpressionError("division by zero") from error
     if _bits(result) > MAX_BITS:
         raise ExpressionError("a value of too many digits")
     return result
 
 
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
+def _check_power(base: Fraction, exponent: Fraction) -> None:
     if exponent.denominator != 1:
         raise ExpressionError("a power that is not a whole number")
-    if base == 0 and exponent < 0:
-        raise ExpressionError("division by zero")
     if abs(exponent) * _bits(base) > MAX_BITS:
         raise ExpressionError("a value of too many digits")
-    return Fraction(base ** int(exponent))
 
 
 def _bits(value: Fraction) -> int:

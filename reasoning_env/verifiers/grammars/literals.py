@@ -1,6 +1,6 @@
-"""Lists of lists of plain values in model text, in place of `eval`.
+"""Read lists of plain values in model text, in place of `eval`.
 
-Only brackets, commas, numbers, quoted strings and the three constants can be written; the text is checked token by
+Only brackets, commas, numbers, quoted strings and the three constants can be written. The text is checked token by
 token before Python's literal parser sees it, so that nothing deep or long can exhaust that parser.
 """
 

@@ -1,14 +1,12 @@
-"""Propositional formulas in model text: which variables they use, and whether they only repeat a premise.
+"""Read propositional formulas in model text: which variables they use, and whether they only repeat a premise.
 
-Formulas are nested tuples `(operator, operand, operand)` over literals and constants, in a normal form: negation stands
-before variables only, implications are written as alternatives, operands of symmetric operators are sorted, `X and X`
-and `X or X` are `X`, and a part that is true or false whatever its variables are is TRUE or FALSE.
+A formula is a variable's name, `(NOT, operand)` without a second NOT inside, or `(operator, operand, operand)`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 MAX_CHARACTERS = 300
@@ -17,97 +15,36 @@ MAX_CHARACTERS = 300
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
 """From the loosest to the tightest; each associates to the left, as the library reads them."""
-OPPOSITE = {AND: OR, OR: AND}
-TRUE, FALSE = "1", "0"
 
 Formula: TypeAlias = "str | tuple[Formula, ...]"
 
 
-def variables(text: str) -> frozenset[str]:
-    """The variables of a formula: all that stands between operators. Raises ValueError for what is not a formula."""
-    return _names(parse(text))
+def parse_formula(text: str) -> Formula:
+    """Read a formula as the library does: all that stands between operators is a variable. Raises ValueError."""
+    return _parse(re.sub(r"\s+", "", text))
 
 
-def restates(answer: str, premises: Iterable[str]) -> bool:
-    """Whether a conclusion is a premise again, in other words or with something irrelevant added.
-
-    What is true where one premise is true, and only there, is that premise. A premise joined to others, weakened by an
-    alternative or made a consequence counts when it is more than a literal: from literals such a formula is an
-    inference, if a small one. Raises ValueError for what is not a formula.
-    """
-    formula, *given = (parse(text) for text in (answer, *premises))
-    every, tables = _tables([formula, *given])
-    if any(_table(formula, tables, every) == _table(premise, tables, every) for premise in given):
-        return True
-    return _restates(_fold(formula), frozenset(map(_fold, given)))
-
-
-def _restates(formula: Formula, premises: frozenset[Formula]) -> bool:
-    if formula in premises:
-        return True
-    if isinstance(formula, str):
-        return False
-    operator, *operands = formula
-    repeated = [operand for operand in operands if _restates(operand, premises)]
-    if all(isinstance(operand, str) for operand in repeated):
-        return False
-    return operator == OR or len(repeated) == len(operands)
-
-
-def parse(text: str) -> Formula:
-    """The formula with negation before variables only. Raises ValueError."""
-    return _parse(re.sub(r"\s+", "", text), negated=False)
-
-
-def _parse(text: str, *, negated: bool) -> Formula:
+def _parse(text: str) -> Formula:
     text = _without_outer_parentheses(text)
-    if not text:
-        raise ValueError("an empty formula")
+    last: dict[str, int] = {}
+    level = 0
+    for position, character in enumerate(text):
+        level += (character == "(") - (character == ")")
+        if level == 0:
+            last[character] = position
     for operator in PRECEDENCE:
-        level = 0
-        for position in range(len(text) - 1, -1, -1):
-            character = text[position]
-            level += (character == ")") - (character == "(")
-            if level == 0 and character == operator:
-                return _join(operator, text[:position], text[position + 1 :], negated=negated)
-    if text[0] == NOT:
-        return _parse(text[1:], negated=not negated)
-    if "(" in text or ")" in text:
-        raise ValueError("parentheses that do not match")
-    return NOT + text if negated else text
-
-
-def _join(operator: str, left: str, right: str, *, negated: bool) -> Formula:
-    if operator == IFF:
-        return (IFF, _parse(left, negated=negated), _parse(right, negated=False))
-    first = _parse(left, negated=negated != (operator == IMPLIES))
-    operator = OR if operator == IMPLIES else operator
-    return (OPPOSITE[operator] if negated else operator, first, _parse(right, negated=negated))
-
-
-def _fold(formula: Formula) -> Formula:
-    """The normal form: parts that are always true or false, and repetitions, are taken out."""
-    if isinstance(formula, str):
-        return formula
-    every, tables = _tables([formula])
-    table = _table(formula, tables, every)
-    if table in (0, every):
-        return TRUE if table else FALSE
-    operator = formula[0]
-    left, right = sorted((_fold(formula[1]), _fold(formula[2])), key=repr)
-    # The constants sort before all else.
-    if left in (TRUE, FALSE):
-        return right if operator != IFF or left == TRUE else _fold(_negate(right))
-    return left if operator != IFF and left == right else (operator, left, right)
+        if operator in last:
+            return (operator, _parse(text[: last[operator]]), _parse(text[last[operator] + 1 :]))
+    operand = text.lstrip(NOT)
+    if operand != text:
+        return _negate(_parse(operand)) if (len(text) - len(operand)) % 2 else _parse(operand)
+    if not text or "(" in text or ")" in text:
+        raise ValueError("a formula that is empty, or parentheses that do not match")
+    return text
 
 
 def _negate(formula: Formula) -> Formula:
-    if isinstance(formula, str):
-        return formula[1:] if formula[0] == NOT else NOT + formula
-    operator, left, right = formula
-    if operator == IFF:
-        return (IFF, _negate(left), right)
-    return (OPPOSITE[str(operator)], _negate(left), _negate(right))
+    return formula[1] if formula[0] == NOT else (NOT, formula)
 
 
 def _without_outer_parentheses(text: str) -> str:
@@ -123,41 +60,89 @@ def _without_outer_parentheses(text: str) -> str:
     return text
 
 
+def variables(formula: Formula) -> frozenset[str]:
+    if isinstance(formula, str):
+        return frozenset({formula})
+    return frozenset[str]().union(*map(variables, formula[1:]))
+
+
 def are_contradictory(premises: Iterable[str]) -> bool:
     """Whether no assignment makes all premises true, so that every formula follows from them."""
-    formulas = [parse(premise) for premise in premises]
-    every, tables = _tables(formulas)
-    left = every
+    formulas = [parse_formula(premise) for premise in premises]
+    tables = _TruthTables(formulas)
+    left = tables.true
     for formula in formulas:
-        left &= _table(formula, tables, every)
+        left &= tables.of(formula)
     return left == 0
 
 
-def _tables(formulas: Iterable[Formula]) -> tuple[int, dict[str, int]]:
-    """The truth table that is true throughout, and those of the variables, over all that some formulas use.
+def restates(answer: str, premises: Iterable[str]) -> bool:
+    """Whether a conclusion is a premise again, in other words or with something irrelevant added.
 
-    A truth table is an integer with one bit for each assignment. A variable's is a block of zeros, then one of ones,
-    over and over: bit k of the one at position p is bit p of k.
+    A formula that is true exactly where a premise is true is that premise. A premise joined to others, weakened by an
+    alternative or made a consequence counts when it says more than a literal: from literals such a formula is an
+    inference, if a small one. Raises ValueError for what is not a formula.
     """
-    names = sorted(frozenset[str]().union(*(_names(formula) for formula in formulas)))
-    every = (1 << (1 << len(names))) - 1
-    tables = {}
-    for position, name in enumerate(names):
-        ones = (1 << (1 << position)) - 1
-        tables[name] = every // ((1 << (1 << position + 1)) - 1) * (ones << (1 << position))
-    return every, tables
+    formula, *given = (parse_formula(text) for text in (answer, *premises))
+    tables = _TruthTables([formula, *given])
+    premise_tables = frozenset(map(tables.of, given))
+    return tables.of(formula) in premise_tables or _repeats(formula, tables, premise_tables)
 
 
-def _names(formula: Formula) -> frozenset[str]:
-    if isinstance(formula, str):
-        return frozenset({formula.removeprefix(NOT)})
-    return _names(formula[1]) | _names(formula[2])
+def _repeats(formula: Formula, tables: _TruthTables, premises: frozenset[int]) -> bool:
+    """Whether the formula says no more than a premise that is more than a literal, weakened or joined to others."""
+    if tables.of(formula) in premises - tables.literals:
+        return True
+    if isinstance(formula, str) or (formula[0] == NOT and isinstance(formula[1], str)):
+        return False
+    operator, *operands = _as_alternative(formula)
+    if operator == IFF and 0 in map(tables.of, operands):
+        return any(_repeats(_negate(operand), tables, premises) for operand in operands if tables.of(operand))
+    # A part that is always true or always false leaves what the other one says.
+    operands = [operand for operand in operands if tables.of(operand) not in (0, tables.true)]
+    repeated = [operand for operand in operands if _repeats(operand, tables, premises)]
+    if operator == OR:
+        return bool(repeated)
+    return bool(repeated) and all(tables.of(operand) in premises for operand in operands if operand not in repeated)
 
 
-def _table(formula: Formula, tables: Mapping[str, int], every: int) -> int:
-    if isinstance(formula, str):
-        return every ^ tables[formula[1:]] if formula[0] == NOT else tables[formula]
-    left, right = (_table(operand, tables, every) for operand in formula[1:])
-    if formula[0] == AND:
-        return left & right
-    return left | right if formula[0] == OR else every ^ left ^ right
+def _as_alternative(formula: tuple[Formula, ...]) -> tuple[Formula, ...]:
+    """The formula without an outer NOT or IMPLIES."""
+    if formula[0] == IMPLIES:
+        return (OR, _negate(formula[1]), formula[2])
+    if formula[0] != NOT:
+        return formula
+    inner = formula[1]
+    assert isinstance(inner, tuple)
+    operator, left, right = _as_alternative(inner)
+    if operator == IFF:
+        return (IFF, _negate(left), right)
+    return (AND if operator == OR else OR, _negate(left), _negate(right))
+
+
+class _TruthTables:
+    """Truth tables over all variables of some formulas: integers with one bit for each assignment.
+
+    The table of the variable at position p is 2**p zeros, then as many ones, over and over: bit k of it is bit p of k.
+    """
+
+    def __init__(self, formulas: Iterable[Formula]) -> None:
+        names = sorted(frozenset[str]().union(*map(variables, formulas)))
+        self.true = (1 << (1 << len(names))) - 1
+        self._of_name: dict[str, int] = {}
+        for position, name in enumerate(names):
+            ones = (1 << (1 << position)) - 1
+            self._of_name[name] = self.true // ((1 << (1 << position + 1)) - 1) * (ones << (1 << position))
+        self.literals = frozenset(self._of_name.values()) | {self.true ^ table for table in self._of_name.values()}
+
+    def of(self, formula: Formula) -> int:
+        if isinstance(formula, str):
+            return self._of_name[formula]
+        if formula[0] == NOT:
+            return self.true ^ self.of(formula[1])
+        operator, left, right = formula[0], self.of(formula[1]), self.of(formula[2])
+        if operator == AND:
+            return left & right
+        if operator == OR:
+            return left | right
+        return (self.true ^ left) | right if operator == IMPLIES else self.true ^ left ^ right

@@ -1,1 +1,1 @@
-"""Limit what a worker process can do."""
+"""Limit what a worker process may use, and restrict what a verifier worker may do."""

@@ -1,4 +1,4 @@
-"""A Python audit hook that refuses what no verifier has reason to do, and remembers that it did.
+"""A Python audit hook that refuses what no verifier needs, and remembers that it did.
 
 It stops the first step of hostile Python code, not code that already runs. Once installed it cannot be removed.
 """
@@ -20,23 +20,22 @@ WRITING = (
 )
 """Masks, and the flags under them with which opening a file changes something."""
 
-
 REFUSED_FAMILIES = """
 _posixsubprocess _thread _winapi code cpython ctypes ensurepip fcntl ftplib function gc http imaplib msvcrt nntplib os
 pdb poplib pty resource shutil signal smtplib socket sqlite3 subprocess sys syslog telnetlib tempfile urllib webbrowser
 winreg
 """
-"""First parts of the names of audit events that no verifier has reason to raise."""
+"""First parts of the names of audit events that no verifier needs to raise."""
 HARMLESS_EVENTS = frozenset(
     {"os.fwalk", "os.walk", "sys._getframe", "sys._getframemodulename", "sys.excepthook", "sys.unraisablehook"}
 )
 REFUSED_EVENTS = frozenset({"builtins.breakpoint", "builtins.input", "builtins.input/result", "setopencodehook"})
 IMPORT_EVENTS = frozenset({"code", "ctypes", "function", "os.putenv", "os.unsetenv"})
-"""Events and families that modules need while they are imported."""
+"""Events and families that modules raise while they are imported."""
 
 FROZEN = "<frozen "
 IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
-SOURCE_OF_THEIR_OWN = frozenset(
+OWN_SOURCE = frozenset(
     {
         "collections.namedtuple",
         "dataclasses._create_fn",
@@ -46,11 +45,11 @@ SOURCE_OF_THEIR_OWN = frozenset(
         "sympy.simplify.hyperexpand.add_formulae",
     }
 )
-"""Functions that evaluate source at any time: fixed texts, or made from numbers and names that they have checked."""
+"""Functions that evaluate source of their own: fixed text, or made of numbers and names that they have checked."""
 
 
 class Refused(PermissionError):
-    """The audit hook refused something; code that copes with a refusal by the operating system copes with this one."""
+    """The audit hook refused something; a PermissionError, as when the operating system does."""
 
 
 class AuditHook:
@@ -68,21 +67,23 @@ class AuditHook:
         }
 
     def install(self) -> None:
-        checks = self._checks
-
         def hook(event: str, args: tuple[Any, ...]) -> None:
-            try:
-                check = checks[event]
-            except KeyError:
-                check = checks[event] = _choose_check(event)
-            if check is not None and not check(args):
+            if not self.allows(event, args):
                 self.refused = self.refused or event
                 raise Refused(f"a verifier worker may not do this: {event}")
 
         sys.addaudithook(hook)
 
+    def allows(self, event: str, args: tuple[Any, ...]) -> bool:
+        """Whether a verifier may raise an audit event."""
+        try:
+            check = self._checks[event]
+        except KeyError:
+            check = self._checks[event] = _choose_check(event)
+        return check is None or check(args)
+
     def may_read(self, path: Any) -> bool:
-        """Whether a path leads below one of the folders, by its text: what links lead to is Landlock's to say."""
+        """Whether a path lies below one of the folders, by its text; Landlock checks where links lead."""
         if isinstance(path, int):
             return True  # a file that is open already
         name = os.path.abspath("." if path is None else os.fsdecode(path))
@@ -96,7 +97,7 @@ class AuditHook:
     def _may_run(self, code: CodeType) -> bool:
         if code.co_filename.startswith(self._trusted):
             return True
-        return any(_is_import(frame) or _qualified_name(frame) in SOURCE_OF_THEIR_OWN for frame in _callers())
+        return any(_is_import(frame) or _qualified_name(frame) in OWN_SOURCE for frame in _callers())
 
 
 def _choose_check(event: str) -> Callable[[tuple[Any, ...]], bool] | None:
@@ -109,7 +110,7 @@ def _choose_check(event: str) -> Callable[[tuple[Any, ...]], bool] | None:
 
 
 def _callers() -> Iterator[FrameType]:
-    """The frames that are under way, innermost first."""
+    """The frames on the stack, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame

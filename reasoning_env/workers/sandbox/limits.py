@@ -1,7 +1,7 @@
-"""What a worker process gives up before it does any work. Runs inside workers only.
+"""Limit what a worker process may use. Runs inside workers and the fork server only.
 
-Ordering: `enter_worker` is called once, straight after the fork and before any request is read. Every limit can only be
-lowered afterwards, so nothing that runs later in the process can lift it.
+Ordering: `enter_worker` is called once, straight after the fork and before any request is read. No limit can be raised
+again afterwards, whatever runs later in the process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 PR_SET_PDEATHSIG = 1
 MEGABYTE = 1 << 20
+MAX_DESCRIPTORS = 4096
+"""File descriptors that are closed at most, where the system sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class WorkerLimits:
 
 
 def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
-    """Turn a freshly forked process into a worker: own session and folder, no stdio, no other files, limited."""
+    """Give a freshly forked process its own session and folder and its limits; close all files but one."""
     os.setsid()
     _die_with_parent()
     os.makedirs(directory, exist_ok=True)
@@ -46,25 +48,26 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _die_with_parent() -> None:
-    """On Linux, let the kernel kill this process when the fork server ends, even a busy one that reads no socket."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
-        os._exit(1)
+def prctl(option: int, *values: int) -> int:
+    """Call Linux's prctl; raises OSError."""
+    arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
 
 
 def lower_group_priority(pid: int, niceness: int) -> bool:
-    """Lower the priority of the scheduling group that a worker's session is; False when it is to be tried again.
+    """Lower the priority of a worker's scheduling group; False when it is to be tried again.
 
     Where the kernel groups processes by session (Linux with autogroups), niceness counts inside the group alone.
-    Without privileges it takes one change in 100 ms, from all processes together, which is why the fork server does
-    this and no worker waits for it.
+    Without privileges the kernel takes one change in 100 ms from all processes together, which is why the fork server
+    does this and no worker waits for it.
     """
     try:
         if os.getsid(pid) != pid:
-            return False  # it has not come to its own session yet
+            return False  # it does not lead a session of its own yet
         with open(f"/proc/{pid}/autogroup", "w") as autogroup:
             autogroup.write(str(niceness))
     except BlockingIOError:
@@ -74,12 +77,21 @@ def lower_group_priority(pid: int, niceness: int) -> bool:
     return True
 
 
+def _die_with_parent() -> None:
+    """On Linux, let the kernel kill this process when the fork server ends, even a busy one that reads no socket."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError):
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == 1:
+            os._exit(1)
+
+
 def _close_files(keep_fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    highest = 4096 if highest == resource.RLIM_INFINITY else min(highest, 4096)
+    highest = MAX_DESCRIPTORS if highest == resource.RLIM_INFINITY else min(highest, MAX_DESCRIPTORS)
     os.closerange(3, keep_fd)
     os.closerange(keep_fd + 1, highest)
 

@@ -1,18 +1,18 @@
 """Restrict a verifier worker with the operating system and a Python audit hook. Runs inside workers only.
 
-They are the second line. Guards keep model text away from `eval` and its like; a text that slips past them finds that
-nothing can be written, run, signalled or connected to, and that files outside the interpreter and its packages cannot
-be read. Each layer stands alone and none needs privileges: no_new_privs and the process limit (root is exempt from the
+This is the second line of defence. Guards keep model text away from `eval` and its like; a text that slips past them
+cannot write, run, signal or connect to anything, nor read files outside the interpreter and its packages. Each layer
+works without the others, and none needs privileges: no_new_privs and the process limit (root is exempt from the
 latter), Landlock (package `landlock`, Linux 5.13 or newer), seccomp (package `pyseccomp` and the system's libseccomp)
-and the audit hook, which holds on every system. What a machine does not offer is left out, and `describe` says why.
+and the audit hook, which works on every system. `describe` says which layers a machine lacks, and why.
 
-Limits: the hook stops the first step of hostile Python code, not code that already runs, which could take it apart;
-for that there are the other layers. Whether a file exists can be asked anywhere. A verifier worker can use up memory
-and time within its limits.
+Limits: the audit hook stops the first step of hostile Python code, but code that already runs could disable it; that is
+what the other layers are for. Whether a file exists can be asked anywhere. A verifier worker can use up memory and time
+within its limits.
 
-Ordering: `prepare` is called once in the fork server, while it has one thread and before its signal handlers are set.
-`enter` is called once in each verifier worker, when its socket is made, its other files are closed and its limits
-are set. No step can be taken back. The hook goes up last, for it refuses the calls that raise the others.
+Ordering: the fork server calls `prepare` once, while it has one thread and before it sets signal handlers. Each
+verifier worker calls `enter` once, when its socket is made, its other files are closed and its limits are set. No layer
+can be removed again. The audit hook comes last, because it refuses the calls that apply the others.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .audit_hook import WRITING, AuditHook
+from .limits import PR_SET_PDEATHSIG, prctl
 
-PR_SET_PDEATHSIG = 1
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 PR_GET_NO_NEW_PRIVS = 39
 SECCOMP_MODE_FILTER = 2
 BPF_INSTRUCTION_BYTES = 8
 UNKNOWN_CALL = -1
-"""What libseccomp says of a system call that it does not know."""
+"""libseccomp's number for a system call that it does not know."""
 
 TRIAL_DEADLINE_S = 3.0
-"""A trial takes a few milliseconds; this is for a machine that stands still."""
+"""A trial takes a few milliseconds; this leaves room for a machine that is busy."""
 
 UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
-"""What optional packages raise on systems that they do not fit."""
+"""What optional packages raise on systems that they do not support."""
 
 REFUSED_CALLS = """
 socket socketpair connect bind listen accept accept4 sendmsg sendmmsg recvmsg recvmmsg
@@ -68,7 +68,7 @@ settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl
 shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink
 """
 ABSENT_CALLS = ("clone3", "openat2")
-"""Their arguments lie in memory, which a filter cannot read; told that there are none, libraries use the older ones."""
+"""A filter cannot read their arguments, which lie in memory; told that they do not exist, libraries use older calls."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,20 @@ LOW_BITS = 0xFFFFFFFF
 REFUSED_CONDITIONS = (
     *(Condition("open", 1, mask, value) for mask, value in WRITING),
     *(Condition("openat", 2, mask, value) for mask, value in WRITING),
-    # A worker ends with its parent: it must not cancel that.
+    # A worker must not cancel that it ends with its parent.
     Condition("prctl", 0, LOW_BITS, PR_SET_PDEATHSIG),
-    # The kernel sends a signal of the owner's choice to whom a file is said to belong: F_SETOWN, F_SETSIG, F_SETOWN_EX
-    # and FIOSETOWN, SIOCSPGRP are roads to another process. TIOCSTI types into a terminal.
+    # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
+    # TIOCSTI types into a terminal.
     *(Condition("fcntl", 1, LOW_BITS, command) for command in (8, 10, 15)),
     *(Condition("ioctl", 1, LOW_BITS, request) for request in (0x8901, 0x8902, 0x5412)),
 )
 REFUSED_UNLESS_NULL = {"sendto": 4, "prlimit64": 2}
-"""Calls that a verifier worker makes itself, with the argument (an address, a new limit) that it leaves out."""
+"""Calls that a verifier worker needs, but without this argument (an address, a new limit)."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Something that can be raised for good, and a trial of it, which raises OSError where the layer stands."""
+    """A restriction that cannot be removed once applied, and a trial, which raises OSError where it works."""
 
     name: str
     apply: Callable[[], object]
@@ -107,23 +107,23 @@ class Layer:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The layers that hold on this machine, in the order in which they go up, and why the others do not."""
+    """The layers that work on this machine, in the order in which they are applied, and why the others do not."""
 
     layers: tuple[Layer, ...]
     missing: dict[str, str]
     hook: AuditHook
 
     def enter(self) -> None:
-        """Shut this process in for good; raises OSError when a layer that held in the trial does not go up."""
-        # Imports must neither look into folders that are closed from here on nor leave bytecode behind: the hook would
-        # take either for an attempt of the text that is being scored.
+        """Restrict this process for good; raises OSError when a layer that worked in the trial fails."""
+        # From here on imports must neither look into folders that are closed nor write bytecode: the hook would blame
+        # the text that is being scored.
         sys.path[:] = [path for path in sys.path if self.hook.may_read(path)]
         sys.dont_write_bytecode = True
         for layer in self.layers:
             layer.apply()
 
     def take_refusal(self) -> str | None:
-        """The first audit event that was refused since the last call, None when none was; forgets it."""
+        """Return the first audit event that was refused since the last call, or None."""
         refused, self.hook.refused = self.hook.refused, None
         return refused
 
@@ -136,7 +136,7 @@ class Sandbox:
 
 
 def code_paths() -> list[str]:
-    """What imports read: the interpreter's, installed packages', shared libraries', and this package's."""
+    """The folders and files that imports read: the interpreter's, installed packages', shared libraries' and ours."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -150,10 +150,9 @@ def code_paths() -> list[str]:
 
 
 def prepare(read_folders: Sequence[str]) -> Sandbox:
-    """Build what this machine offers, try it in a child process and keep the layers that took hold there.
+    """Try each layer in a child process and keep those that work there.
 
-    `read_folders` are the folders (or single files) below which a verifier worker may read; those that do not exist are
-    left out.
+    A verifier worker may read below `read_folders` (folders or single files); those that do not exist are left out.
     """
     read_paths = [os.path.abspath(path) for path in read_folders if os.path.exists(path)]
     real_paths = sorted({os.path.realpath(path) for path in read_paths})
@@ -179,7 +178,7 @@ def prepare(read_folders: Sequence[str]) -> Sandbox:
 
 
 def no_sandbox() -> Sandbox:
-    """No layer at all, for a library whose verifiers need what the layers refuse."""
+    """A sandbox of no layers, for a library whose verifiers need what the layers refuse."""
     return Sandbox((), {"any layer": "sandbox_verifiers is off"}, AuditHook(()))
 
 
@@ -192,11 +191,11 @@ def _reason(error: BaseException) -> str:
 
 def _no_new_privs() -> Layer:
     def trial() -> None:
-        if _prctl(PR_GET_NO_NEW_PRIVS) == 1:
+        if prctl(PR_GET_NO_NEW_PRIVS) == 1:
             raise PermissionError
 
     _require_linux()
-    return Layer("no_new_privs", lambda: _prctl(PR_SET_NO_NEW_PRIVS, 1), trial)
+    return Layer("no_new_privs", lambda: prctl(PR_SET_NO_NEW_PRIVS, 1), trial)
 
 
 def _process_limit() -> Layer:
@@ -219,7 +218,7 @@ def _landlock(read_paths: Sequence[str]) -> Layer:
     every, read_file, read_folder = access.all(), access.READ_FILE, access.READ_FILE | access.READ_DIR
 
     def apply() -> None:
-        ctypes.set_errno(0)  # the package takes what an earlier call has left there for a failure of its own
+        ctypes.set_errno(0)  # the package takes an earlier call's error for its own
         ruleset = landlock.Ruleset(restrict_rules=every)
         ruleset.allow(*folders, rules=read_folder)
         ruleset.allow(*files, rules=read_file)
@@ -235,13 +234,13 @@ class _FilterProgram(ctypes.Structure):
 
 
 def _seccomp() -> Layer:
-    """The filter is compiled here, once; raising it is then a single system call."""
+    """Compile the filter once; applying it is then a single system call."""
     _require_linux()
     code = _compile_filter(importlib.import_module("pyseccomp"))
 
     def apply() -> None:
         program = _FilterProgram(len(code) // BPF_INSTRUCTION_BYTES, code)
-        _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
 
     return Layer("seccomp", apply, lambda: socket.socket(socket.AF_UNIX).close())
 
@@ -274,19 +273,10 @@ def _require_linux() -> None:
         raise OSError(f"there is none on {sys.platform}")
 
 
-def _prctl(option: int, *values: int) -> int:
-    arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
-
-
 def _try_in_child(layers: Sequence[Layer]) -> dict[str, str]:
-    """Raise layers one after the other in one child; for each why it does not hold, which is empty where it does.
+    """Apply layers one after the other in one child; return why each does not work, or "" where it does.
 
-    Layers that the child did not come to, and the one that it did not come back from, are missing from the end.
+    Layers that the child did not reach, and one that it did not return from, are missing at the end.
     """
     read_end, write_end = os.pipe()
     pid = os.fork()

@@ -1,9 +1,9 @@
-"""From a level of difficulty in [0, 1] to parameters of the library's own configs. Runs inside workers only.
+"""Turn a level of difficulty in [0, 1] into parameters of the library's configs. Runs inside workers only.
 
 A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
 Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
-between neighbouring levels, everything else changes half way between them. A range is a window that moves: it spans one
-step of its attribute and both ends rise with the level, so that hard levels hold no easy problems.
+between neighbouring levels, everything else changes half way between them. A range spans one step of its attribute, and
+both of its ends rise with the level, so that hard levels hold no easy problems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import COMPOSITE, FACTS, TaskFacts
+from ..library_facts import COMPOSITE, facts
 
 STEPS = 16
 CACHED = 4096
@@ -33,8 +33,8 @@ SET_BY_US = ("seed", "size")
 class Resolved:
     """Parameters of one task, as JSON can hold them; shared between callers, who must not change them.
 
-    `level` is what they stand for: a multiple of 1 / STEPS, or None where the task has nothing to adjust. `clamped`
-    tells that the level asked for does not work, so that this is the nearest one that does.
+    `level` is the difficulty that they have: a multiple of 1 / STEPS, or None where the task has nothing to adjust.
+    `clamped` tells that the level asked for does not work, so that this is the nearest one that does.
     """
 
     params: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a curriculum turns: one field of the config, or the lower and upper field of a range.
+    """What a curriculum adjusts: one field of the config, or the lower and upper field of a range.
 
     A level of a range is one number, or a pair of bounds.
     """
@@ -66,11 +66,10 @@ class Attribute:
         return {self.fields[0]: min(bounds), self.fields[1]: max(bounds)}
 
 
-class Difficulty:
-    """Maps levels for the tasks of one library.
+class DifficultyMap:
+    """Maps levels to parameters for the tasks of one library.
 
-    `configs` are the config classes by task, and `curricula` the classes of curricula by task, of which some tasks have
-    none.
+    `configs` are the config classes by task, and `curricula` the classes of curricula by task, which some tasks lack.
     """
 
     def __init__(self, configs: Mapping[str, Callable[..., Any]], curricula: Mapping[str, Callable[[], Any]]) -> None:
@@ -80,8 +79,8 @@ class Difficulty:
         self._resolve_cached = lru_cache(maxsize=CACHED)(self._resolve)
 
     @classmethod
-    def from_factory(cls, factory: ModuleType) -> Difficulty:
-        """For the tasks that the library's `factory` module has registered."""
+    def from_factory(cls, factory: ModuleType) -> DifficultyMap:
+        """The map for the tasks that the library's `factory` module has registered."""
         configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
@@ -98,13 +97,18 @@ class Difficulty:
         """
         if not 0.0 <= level <= 1.0:
             raise ValueError(f"a level lies between 0 and 1, not at {level}")
-        if task == COMPOSITE:
-            return self._compose(level, overrides or {})
         step = math.floor(level * STEPS + 0.5)
-        return self._resolve_cached(task, step, json.dumps(overrides, sort_keys=True) if overrides else "{}")
+        if task != COMPOSITE:
+            return self._resolve_cached(task, step, json.dumps(overrides, sort_keys=True) if overrides else "{}")
+        params = overrides or {}
+        members = params["datasets"]
+        resolved = [self.parameters(member["name"], level, member.get("config")) for member in members]
+        members = [{**member, "config": dict(one.params)} for member, one in zip(members, resolved, strict=True)]
+        adjustable = any(one.level is not None for one in resolved)
+        return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
-        """What is wrong with parameters that a user sets, over a level's or over the library's own; None if nothing."""
+        """Say what is wrong with a user's parameters at a level or over the library's own; None if nothing is."""
         if task == COMPOSITE:
             return self._check_composite(params, level)
         config = self.configs[task]
@@ -119,7 +123,7 @@ class Difficulty:
             else:
                 self.parameters(task, level, params)
         except Exception as error:  # the library's configs raise anything for values they do not expect
-            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({_describe(error)})"
+            return f"{task}: the library refuses {json.dumps(dict(params), default=repr)} ({_named(error)})"
         return None
 
     def _check_composite(self, params: Mapping[str, Any], level: float | None) -> str | None:
@@ -128,22 +132,11 @@ class Difficulty:
         if fault is None and not params.get("datasets"):
             fault = "datasets must list at least one member"
         for member in () if fault else params["datasets"]:
-            fault = _unknown([member["name"]], tasks, "task") or self.check(
-                member["name"], member.get("config", {}), level
-            )
+            name = member["name"]
+            fault = _unknown([name], tasks, "task") or self.check(name, member.get("config", {}), level)
             if fault:
                 break
         return fault and f"{COMPOSITE}: {fault}"
-
-    def _compose(self, level: float, params: Mapping[str, Any]) -> Resolved:
-        resolved = [self.parameters(member["name"], level, member.get("config")) for member in params["datasets"]]
-        members = [
-            {**member, "config": dict(one.params)} for member, one in zip(params["datasets"], resolved, strict=True)
-        ]
-        adjustable = any(one.level is not None for one in resolved)
-        return Resolved(
-            {**params, "datasets": members}, math.floor(level * STEPS + 0.5) / STEPS if adjustable else None
-        )
 
     def _resolve(self, task: str, step: int, overrides_json: str) -> Resolved:
         overrides = json.loads(overrides_json)
@@ -152,16 +145,17 @@ class Difficulty:
             return Resolved(overrides, None)
         refusal: Exception | None = None
         for candidate in sorted(range(STEPS + 1), key=lambda other: (abs(other - step), other)):
+            level = candidate / STEPS
             try:
-                params = {**_map(attributes, candidate / STEPS), **overrides}
-                params = json.loads(json.dumps(params))  # what callers share is theirs alone, not the library's lists
+                params = {field: value for attribute in attributes for field, value in attribute.at(level).items()}
+                params = json.loads(json.dumps({**params, **overrides}))  # a copy, without the library's own lists
                 self._validate(task, params)
             except Exception as error:  # configs raise anything for values they do not expect
                 refusal = refusal or error
             else:
-                return Resolved(params, candidate / STEPS, clamped=candidate != step)
+                return Resolved(params, level, clamped=candidate != step)
         assert refusal is not None
-        raise ValueError(f"{task}: no level works with {overrides_json} ({_describe(refusal)})") from refusal
+        raise ValueError(f"{task}: no level works with {overrides_json} ({_named(refusal)})") from refusal
 
     def _validate(self, task: str, params: Mapping[str, Any]) -> None:
         config = self.configs[task](**params, seed=0, size=1)
@@ -179,17 +173,16 @@ class Difficulty:
                 fields = (definition.lower_field_name, definition.upper_field_name)
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
             attributes[fields] = Attribute(fields, tuple(definition.levels), distinct_bounds)
-        for correction in FACTS.get(task, TaskFacts()).levels:
-            distinct_bounds = correction.fields in attributes and attributes[correction.fields].distinct_bounds
-            attributes[correction.fields] = Attribute(correction.fields, tuple(correction.levels), distinct_bounds)
+        for ours in facts(task).levels:
+            distinct_bounds = ours.fields in attributes and attributes[ours.fields].distinct_bounds
+            attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds)
         return tuple(attributes.values())
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
     """The value at a position from 0 to len(levels) - 1.
 
-    Between two levels lies what numbers or lists of numbers make of it, whole numbers rounded; anything else is one of
-    the two.
+    Numbers and lists of numbers are interpolated, whole numbers rounded; anything else is one of the two neighbours.
     """
     before = math.floor(position)
     share = position - before
@@ -211,10 +204,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _map(attributes: Sequence[Attribute], level: float) -> dict[str, Any]:
-    return {field: value for attribute in attributes for field, value in attribute.at(level).items()}
-
-
 def _unknown(names: Iterable[str], known: Sequence[str], what: str) -> str | None:
     for name in names:
         if name in SET_BY_US:
@@ -225,5 +214,5 @@ def _unknown(names: Iterable[str], known: Sequence[str], what: str) -> str | Non
     return None
 
 
-def _describe(error: Exception) -> str:
+def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

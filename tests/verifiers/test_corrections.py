@@ -76,7 +76,18 @@ def _choice(*options: str) -> Case:
 
 
 def _halting() -> Case:
-    nonsense = ["I don't know", "x", "0", "maybe", "True False", "TrueFalse", "False or True", "{}"]
+    nonsense = [
+        "I don't know",
+        "x",
+        "0",
+        "maybe",
+        "True False",
+        "TrueFalse",
+        "False or True",
+        "{}",
+        "not True",
+        "not False",
+    ]
 
     def right(entry: Any) -> list[str]:
         said = _oracle(entry)
@@ -121,7 +132,20 @@ def _coin_flip() -> Case:
 
 
 def _complex_arithmetic() -> Case:
-    nonsense = ["nan", "NaN", "nan+nani", "nani", "(nan)", " nan", "-nan", "1+nani", "n a n", "N an"]
+    nonsense = [
+        "nan",
+        "NaN",
+        "nan+nani",
+        "nani",
+        "(nan)",
+        " nan",
+        "-nan",
+        "1+nani",
+        "n a n",
+        "N an",
+        "1+na nj",
+        "( n an )",
+    ]
 
     def right(entry: Any) -> list[str]:
         real, imaginary = (int(part) for part in entry["metadata"]["result"])
@@ -243,7 +267,9 @@ def _countdown() -> Case:
         numbers, target = entry["metadata"]["numbers"], entry["metadata"]["target"]
         joined = " + ".join(map(str, numbers))
         missing = target - sum(numbers)
-        return [f"{joined} {missing:+}e0", f"{joined} {10 * missing:+}e-1", f"{_oracle(entry)} + 1e-6"]
+        hidden = "".join(f"+0*.{number}" for number in numbers)
+        spelt = [f"{target}+0*({joined})", f"{target}{hidden}", f"{joined}+{target}.0001-({joined})", f"{target}"]
+        return [*spelt, f"{joined} {missing:+}e0", f"{joined} {10 * missing:+}e-1", f"{_oracle(entry)} + 1e-6"]
 
     def right(entry: Any) -> list[str]:
         numbers, target = entry["metadata"]["numbers"], entry["metadata"]["target"]
@@ -262,7 +288,15 @@ def _puzzle24() -> Case:
     def nonsense(entry: Any) -> list[str]:
         numbers = entry["metadata"]["numbers"]
         foreign = ["*".join(map(str, made)) for made in others if sorted(made) != sorted(numbers)]
-        return [*foreign, "5*5 - 3/4*1 + 0.1", "10 + 10 + 9/2 - 0", "3**3 - 2 - 1 + 0.5"]
+        total = "+".join(map(str, numbers))
+        spelt = [
+            "24",
+            "6*4",
+            f"24+0*({total})",
+            f"24*({total})**0",
+            "".join(["24", *(f"+0*.{one}" for one in numbers)]),
+        ]
+        return [*foreign, *spelt, "5*5 - 3/4*1 + 0.1", "10 + 10 + 9/2 - 0", "3**3 - 2 - 1 + 0.5"]
 
     def right(entry: Any) -> list[str]:
         return [_oracle(entry), _oracle(entry).replace(" ", ""), *_solutions(entry["metadata"]["numbers"], 24, 4)]
@@ -299,14 +333,19 @@ def _propositional_logic() -> Case:
     def nonsense(entry: Any) -> list[str]:
         given, last = entry["metadata"]["premises"], entry["metadata"]["variables"][-1]
         compound = [premise for premise in given if _matter(premise) > 1]
-        repeated = []
-        for premise in compound:
-            whole = Expression.from_string(premise)
-            repeated += [premise, f"(({premise}))", f"¬¬({premise})", f"({premise}) ∧ ({premise})"]
-            taut = f"({last} ∨ ¬{last})"
-            repeated += [f"({premise}) ∧ {taut}", f"({premise}) ↔ {taut}", f"¬({premise}) → {last}"]
-            repeated += [f"¬(¬({premise}) ∧ ¬{last})", f"(({premise}) → ¬{taut}) → ¬{taut}"]
-            repeated += [f"({premise}) ∨ {last}", f"{last} → ({premise})", f"({premise}) ↔ ({premise}) ∧ ({premise})"]
+        always, never = f"({last} ∨ ¬{last})", f"({last} ∧ ¬{last})"
+        forms = ["{0}", "(({0}))", "¬¬({0})", "({0}) ∧ ({0})", "({0}) ↔ ({0}) ∧ ({0})", "¬({0}) → ({0})"]
+        forms += [
+            f"({{0}}) ∧ {always}",
+            f"({{0}}) ↔ {always}",
+            f"{always} → ({{0}})",
+            f"(({{0}}) → ¬{always}) → ¬{always}",
+        ]
+        forms += [f"({{0}}) ∨ {never}", f"¬({{0}}) → {never}", f"¬(({{0}}) ↔ {never})"]
+        forms += [f"({{0}}) ∨ {last}", f"{last} → ({{0}})", f"¬({{0}}) → {last}", f"¬(¬({{0}}) ∧ ¬{last})"]
+        forms += [f"(({{0}}) ∧ {last}) ∨ (({{0}}) ∧ ¬{last})", f"(({{0}}) ∨ {last}) ∧ (({{0}}) ∨ ¬{last})"]
+        repeated = [form.format(premise) for premise in compound for form in forms]
+        for whole in map(Expression.from_string, compound):
             if whole.operator in ("∧", "∨", "↔"):
                 repeated.append(f"{whole.right} {whole.operator.value} {whole.left}")
         joined = " ∧ ".join(f"({premise})" for premise in compound)
@@ -398,7 +437,7 @@ def _spell_backward() -> Case:
         return ["#" + word[1:], word[:-1] + "#", word[:-1], word[::-1] if word != word[::-1] else "#", "no"]
 
     return Case(
-        lambda entry: [_oracle(entry) + more for more in ("x", " is the word", ".", "\n" + _oracle(entry))],
+        lambda entry: [_oracle(entry) + more for more in ("x", " is the word", ", qwxz", "\n" + _oracle(entry))],
         lambda entry: [_oracle(entry), _oracle(entry).upper(), _oracle(entry).title()],
         partial,
         floor=0.8,
@@ -529,9 +568,8 @@ def _game_of_life() -> Case:
 def _quantum_lock() -> Case:
     def right(entry: Any) -> list[str]:
         presses = re.findall("[A-C]", _oracle(entry))
-        others = [" → ".join(other) for other in _other_presses(entry["metadata"], len(presses))]
         spelt = ["".join(presses), ", ".join(presses), " ".join(presses).lower(), "Press " + ", then ".join(presses)]
-        return [_oracle(entry), *spelt, *others]
+        return [_oracle(entry), *spelt]
 
     def partial(entry: Any) -> list[str]:
         presses = re.findall("[A-C]", _oracle(entry))
@@ -542,25 +580,6 @@ def _quantum_lock() -> Case:
         return ["".join(f"x{press}" for press in presses), " ".join(f"q{press}q" for press in presses).lower()]
 
     return Case(nonsense, right, partial, count=20)
-
-
-def _other_presses(metadata: Any, length: int) -> list[tuple[str, ...]]:
-    """Every sequence of that length that reaches the target, each press being one that the light allows."""
-    buttons = {button["name"]: button for button in metadata["buttons"]}
-    apply = {"add": int.__add__, "subtract": int.__sub__, "multiply": int.__mul__}
-    found = []
-    for presses in itertools.product(sorted(buttons), repeat=min(length, 6)):
-        value, light = metadata["initial_value"], metadata["initial_state"]
-        for press in presses:
-            button = buttons[press]
-            if button["active_state"] not in (light, "any"):
-                break
-            value = apply[button["type"]](value, button["value"])
-            light = "green" if light == "red" else "red"
-        else:
-            if value == metadata["target_value"]:
-                found.append(presses)
-    return found
 
 
 # ------------------------------------------------------------------ all of them
@@ -709,8 +728,3 @@ def test_sorted_words_with_more_after_them_are_paid_by_their_share() -> None:
 
 def test_every_correction_is_tested() -> None:
     assert sorted(CASES) == sorted(CORRECTIONS)
-
-
-@each_correction
-def test_every_correction_says_why(task: str) -> None:
-    assert re.fullmatch(r"\S.{8,80}[^.\s]", CORRECTIONS[task].reason)

@@ -1,0 +1,241 @@
+"""Every task through real workers, at the library's defaults and at levels, beside a direct call of the library.
+
+One generator and one verifier worker serve everything, level after level, so that whatever one problem leaves behind
+meets the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.metadata
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
+from reasoning_env.records import LibraryInfo, Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.tasks.sampling import task_params
+from reasoning_env.workers.levels import DifficultyMap
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+from .support import COMPOSITE, OVERRIDES, SCORED_BY_CONFIG
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
+DEADLINE_S = 300.0
+"""For one item: nothing takes that long, but a busy machine may take its time."""
+MAX_QUESTION = 20_000
+WRONG_ANSWER = "certainly not this"
+SEEDS = (17, 3_000_002_002)
+"""Far apart, one below and one above 2**31; the second moves every cached dataset on."""
+COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
+"""What the composite of the defaults is made of, with members that are moved to another seed and one slow to build."""
+REBUILT = {rebuild: {task for task, known in FACTS.items() if known.rebuild is rebuild} for rebuild in Rebuild}
+ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *REBUILT[Rebuild.FOR_EACH_LEVEL], "countdown", "list_functions"})
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the workers made of a spec, the verdicts on the library's own answer and on a wrong one, and a direct call.
+
+    `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`.
+    """
+
+    problem: Problem
+    oracle: Verdict | None
+    plain: list[Verdict]
+    direct: Any = None
+    direct_scores: list[float | None] = field(default_factory=list)
+
+    @property
+    def name(self) -> tuple[str, int, float | None]:
+        return self.problem.task, self.problem.spec.seed, self.problem.spec.level
+
+
+def _specs() -> Iterator[ProblemSpec]:
+    """The defaults of every task, then level after level, each with a seed of its own for each problem."""
+    defaults = task_params(COMPOSED, sorted(KNOWN_TASKS))
+    for seed in SEEDS:
+        for task in sorted(KNOWN_TASKS):
+            yield ProblemSpec(task, seed, Split.TRAIN, 0, params=defaults.get(task, {}))
+    seed = 90_000
+    for round_, level in enumerate((1.0, 0.0, 0.5, None, 1.0)):
+        wanted: list[tuple[str, Mapping[str, Any]]] = [("composite", COMPOSITE)] * 3
+        wanted += [(task, {}) for task in (sorted(KNOWN_TASKS - {"composite"}) if round_ < 3 else ALTERNATING)]
+        for task, params in [*wanted, *OVERRIDES.items()]:
+            seed += 37
+            yield ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level)
+
+
+@dataclass(frozen=True)
+class Run:
+    info: LibraryInfo
+    served: list[Served]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) -> Run:
+    info, served = asyncio.run(_through_workers())
+    direct = _call_directly(tmp_path_factory.mktemp("direct"), served, difficulty)
+    return Run(
+        info,
+        [
+            Served(one.problem, one.oracle, one.plain, pickle.loads(entry), scores)
+            for one, (entry, scores) in zip(served, direct, strict=True)
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def difficulty() -> DifficultyMap:
+    return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
+
+
+async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0, scoring_deadline_s=DEADLINE_S))
+    plain = WorkerPool(
+        PoolSettings(generators=0, verifiers=1, niceness=0, scoring_deadline_s=DEADLINE_S, strict_rewards=False)
+    )
+
+    async def serve(spec: ProblemSpec) -> Served:
+        problem = await pool.generate(spec, DEADLINE_S)
+        scorable = problem.answer is not None and problem.flaw is None
+        oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
+        asked = _plain_answers(problem)
+        return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
+
+    try:
+        info, _ = await asyncio.gather(pool.start(), plain.start())
+        return info, list(await asyncio.gather(*map(serve, _specs())))
+    finally:
+        await pool.close()
+        await plain.close()
+
+
+def _plain_answers(problem: Problem) -> list[str]:
+    if problem.spec.seed not in SEEDS or problem.flaw is not None:
+        return []
+    return [WRONG_ANSWER] if problem.answer is None else [WRONG_ANSWER, problem.answer]
+
+
+def _call_directly(folder: Path, served: list[Served], difficulty: DifficultyMap) -> list[Any]:
+    """The entries and scores that the library makes of the problems' own parameters in two fresh processes."""
+    calls = [
+        (one.problem.task, one.problem.spec.seed, _params(one.problem, difficulty), _plain_answers(one.problem))
+        for one in served
+    ]
+    running = []
+    for number in range(2):
+        files = [folder / f"wanted{number}", folder / f"results{number}"]
+        files[0].write_bytes(pickle.dumps(calls[number::2]))
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-W", "ignore", str(DIRECT_CALLS), *map(str, files)],
+                env={**os.environ, "PYTHONHASHSEED": "0"},
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+            )
+        )
+    try:
+        assert [process.wait(timeout=300) for process in running] == [0, 0]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    results: list[Any] = [None] * len(calls)
+    for number in range(2):
+        results[number::2] = pickle.loads((folder / f"results{number}").read_bytes())
+    return results
+
+
+def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
+    """The problem's parameters; those of a composite with what the level makes of its members."""
+    if problem.task != "composite" or problem.spec.level is None:
+        return dict(problem.params)
+    return dict(difficulty.parameters("composite", problem.spec.level, problem.spec.params).params)
+
+
+# ------------------------------------------------------------------ the library
+
+
+def test_registry_is_as_known(run: Run) -> None:
+    assert [task.name for task in run.info.tasks] == sorted(KNOWN_TASKS)
+    assert run.info.version == importlib.metadata.version("reasoning-gym")
+    assert run.info.warnings == ()
+
+
+def test_every_task_has_a_category(run: Run) -> None:
+    categories = {task.name: task.category for task in run.info.tasks}
+    assert (categories["chain_sum"], categories["sudoku"]) == ("arithmetic", "games")
+    assert [name for name, category in categories.items() if category == "other"] == ["composite"]
+
+
+# ------------------------------------------------------------------ what is made
+
+
+def test_problems_are_those_of_a_direct_call(run: Run) -> None:
+    assert [one.name for one in run.served if pickle.loads(one.problem.entry) != one.direct] == []
+    assert [one.name for one in run.served if one.problem.question != one.direct["question"]] == []
+    answers = [(one.problem.answer, one.direct["answer"]) for one in run.served]
+    assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
+
+
+def test_seeds_give_different_problems(run: Run) -> None:
+    first, second = ([one.problem for one in run.served if one.problem.spec.seed == seed] for seed in SEEDS)
+    assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
+
+
+def test_problems_hold_the_params_and_the_level_that_they_have(run: Run, difficulty: DifficultyMap) -> None:
+    for one in run.served:
+        problem, asked, overrides = one.problem, one.problem.spec.level, dict(one.problem.spec.params)
+        if problem.task == "composite":
+            member = one.direct["metadata"]["source_dataset"]
+            assert problem.level == (None if member == "acre" else asked)
+        elif asked is None:
+            assert (problem.params, problem.level) == (overrides, None)
+        else:
+            resolved = difficulty.parameters(problem.task, asked, overrides)
+            assert (problem.params, problem.level) == (resolved.params, resolved.level)
+            # Only what the user sets may move a problem away from the level that was asked for.
+            assert problem.level == asked or overrides or problem.task in REBUILT[Rebuild.FOR_EACH_SEED]
+
+
+def test_questions_stay_short_at_every_level(run: Run) -> None:
+    assert [one.name for one in run.served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
+
+
+# ------------------------------------------------------------------ what is scored
+
+
+def test_library_s_own_answers_are_right_at_every_level(run: Run) -> None:
+    scored = [one for one in run.served if one.oracle is not None]
+    assert [one.name for one in scored if one.oracle != Verdict(1.0, Reason.SCORED, *_rest(one.oracle))] == []
+    assert len(scored) > 0.9 * len(run.served)
+
+
+def _rest(verdict: Verdict | None) -> tuple[Any, ...]:
+    return () if verdict is None else (verdict.answer, verdict.scoring_s)
+
+
+def test_plain_scores_are_the_better_form_of_a_direct_call(run: Run) -> None:
+    compared = [one for one in run.served if one.plain]
+    assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
+    assert len(compared) > 2 * len(KNOWN_TASKS) - 10
+
+
+def _score(verdict: Verdict) -> float | None:
+    """The score, or None where the verifier failed, for which the verdict must say 0."""
+    if verdict.reason is Reason.VERIFIER_ERROR:
+        assert verdict.score == 0.0
+        return None
+    assert verdict.reason is Reason.SCORED
+    return verdict.score
