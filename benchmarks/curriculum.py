@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from benchmarks.learners import REACHABLE, RETURNING, TARGET, UNREACHABLE, Learner
-from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.curriculum import Curriculum
 
 GROUPS = 300
 SIZES = (4, 8, 16)
@@ -78,7 +78,7 @@ class Fitted:
     """The project's curriculum, for a single task."""
 
     def __init__(self) -> None:
-        self._curriculum = Curriculum(CurriculumSettings(target=TARGET, start=START))
+        self._curriculum = Curriculum(TARGET, start=START)
 
     def level(self) -> float:
         return self._curriculum.level("task")

@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,7 +214,7 @@ async def measure_reference(load: Load) -> Figures:
     heartbeat.late_ms.clear()
     started = time.perf_counter()
     library = importlib.import_module("reasoning_gym")
-    sampler = UniformSampler(_usable_tasks(library), (), run_seed=SEED)
+    sampler = UniformSampler(_usable_tasks(library), (), SpecRules(SEED))
     positions = itertools.count()
 
     def item() -> tuple[Any, dict[str, Any]]:

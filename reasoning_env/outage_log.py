@@ -14,7 +14,7 @@ NOTABLE_S = 5.0
 
 
 class OutageLog:
-    """Logs one thing that can be out for a while, however many notice it: a server that is gone, a disk that is full."""
+    """Logs one thing that may be out for a while, however many notice it: a server that is gone, a full disk."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger

@@ -20,7 +20,7 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
 LONG_TEXTS = 100_000
-"""Characters of a group's completions from which they are read in a thread; below, a thread costs more than it saves."""
+"""Characters of a group's completions from which a thread reads them; below, a thread costs more than it saves."""
 PENALTY_FLOOR_SCORE = 0.5
 """The penalty applies when every rollout of the group scores at least this."""
 PENALTY_FREE_SHARE = 0.75

@@ -6,7 +6,7 @@ What is exported here is what the front door is made of.
 from ..signals import run_until_signal
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
-from .evaluate import Evaluation
+from .evaluate import evaluate
 from .group_writer import write_in_background
 from .packing import pack
 from .problem_source import RolloutItem
@@ -17,7 +17,6 @@ from .shutdown import close
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
-    "Evaluation",
     "Registration",
     "RolloutItem",
     "Run",
@@ -26,6 +25,7 @@ __all__ = [
     "close",
     "commands",
     "complete_servers",
+    "evaluate",
     "explain_construction",
     "go_offline_without_account",
     "pack",

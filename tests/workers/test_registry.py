@@ -16,7 +16,7 @@ import pytest
 
 from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.records import LibraryInfo, Problem, ProblemSpec, Reason, Split, Verdict
-from reasoning_env.tasks.sampling import task_params
+from reasoning_env.tasks.sampling import composite_params
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
@@ -52,7 +52,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("direct")
-    params = task_params(COMPOSED, sorted(KNOWN_TASKS))
+    params = composite_params(COMPOSED, sorted(KNOWN_TASKS))
     wanted = {(task, seed): dict(params.get(task, {})) for task, seed in KEYS}
     (folder / "wanted").write_bytes(pickle.dumps(wanted))
     with subprocess.Popen(

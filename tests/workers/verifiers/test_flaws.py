@@ -18,6 +18,7 @@ from reasoning_env.evaluation import EVAL_DRAWS, EvaluationSet
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.problems import ProblemStream
 from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 from reasoning_env.verifiers import find_flaw
 from reasoning_env.workers.pool import WorkerPool
@@ -116,7 +117,7 @@ def _odd_seed(spec: ProblemSpec) -> bool:
 
 async def _serve(generator: Generator, count: int, tasks: Sequence[str] = ("a", "b", "c")) -> tuple[list[Problem], Any]:
     """The first problems of a stream, and its counts when they were served."""
-    sampler = UniformSampler(tasks, tasks, run_seed=5)
+    sampler = UniformSampler(tasks, tasks, SpecRules(5))
     stream = ProblemStream(generator, sampler, depth=4, deadline_s=5.0, quarantine_after=3)
     try:
         return [await stream.next() for _ in range(count)], stream.stats
