@@ -14,7 +14,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from tenacity import wait_none
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.atropos import backend
+from reasoning_env.atropos import run as run_module
 from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -94,7 +94,7 @@ async def make_env(workers: LentPool, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         made.append(env)
         with monkeypatch.context() as patch:
             if not own_workers:
-                patch.setattr(backend, "WorkerPool", lambda settings: workers)
+                patch.setattr(run_module, "WorkerPool", lambda settings: workers)
             await env.setup()
         return env
 

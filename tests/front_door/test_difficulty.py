@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.process_table import descendants, survivors
+from testing.process_table import descendants, survivors
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
