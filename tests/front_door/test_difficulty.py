@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testing.process_table import descendants, survivors
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
+from testing.process_table import descendants, survivors
 
 from .conftest import MakeEnv, make_env_object
 from .fakes import TokenEnv

@@ -30,8 +30,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-START = 0.3
-MEMORY_GROUPS = 20.0
 PRIOR_ABILITY_SD = 2.5
 PRIOR_SLOPE = 8.0
 PRIOR_SLOPE_SD = 4.0
@@ -95,8 +93,8 @@ class Curriculum:
         self,
         target: float,
         *,
-        start: float = START,
-        memory_groups: float = MEMORY_GROUPS,
+        start: float = 0.3,
+        memory_groups: float = 20.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self._start = start
