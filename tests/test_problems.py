@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.problems import MAX_FLAWED, ProblemStream
+from reasoning_env.records import Problem, ProblemSpec, Split
+
+DEADLINE_S = 5.0
+Outcome = Callable[[ProblemSpec], Problem | Exception | None]
+
+
+class Sampler:
+    """Draws the tasks in turn; another attempt takes the next one, and quarantined ones are skipped."""
+
+    def __init__(self, tasks: Sequence[str] = ("a", "b", "c")) -> None:
+        self._tasks = tasks
+        self.quarantined: list[str] = []
+        self.drawn: list[int] = []
+        self.released: list[int] = []
+
+    def draw(self, index: int, attempt: int) -> ProblemSpec:
+        self.drawn.append(index)
+        for number in range(attempt, attempt + len(self._tasks)):
+            task = self._tasks[(index + number) % len(self._tasks)]
+            if task not in self.quarantined:
+                return ProblemSpec(task, 1000 * index + number, Split.TRAIN, index, number)
+        raise GenerationError("nothing is left to draw")
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
+        return ProblemSpec(spec.task, spec.seed + 1, Split.TRAIN, spec.index, spec.attempt + 1)
+
+    def quarantine(self, task: str) -> None:
+        self.quarantined.append(task)
+
+    def release(self, index: int) -> None:
+        self.released.append(index)
+
+
+class Generator:
+    """Keeps every request until the test settles it, unless `outcome` settles it at once."""
+
+    def __init__(self, outcome: Outcome = lambda spec: None) -> None:
+        self._outcome = outcome
+        self.requests: dict[tuple[int, int], asyncio.Future[Problem]] = {}
+        self.specs: list[ProblemSpec] = []
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        assert deadline_s == DEADLINE_S
+        self.specs.append(spec)
+        outcome = self._outcome(spec)
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is not None:
+            return outcome
+        request = self.requests[spec.index, spec.attempt] = asyncio.get_running_loop().create_future()
+        return await request
+
+    def finish(self, *indices: int, attempt: int = 0) -> None:
+        for index in indices:
+            spec = next(spec for spec in self.specs if (spec.index, spec.attempt) == (index, attempt))
+            self.requests[index, attempt].set_result(at_once(spec))
+
+    def fail(self, index: int, attempt: int = 0) -> None:
+        self.requests[index, attempt].set_exception(GenerationError("no luck"))
+
+
+def at_once(spec: ProblemSpec, flaw: str | None = None) -> Problem:
+    return Problem(spec, "question", "answer", "{}", b"", flaw=flaw)
+
+
+def b_fails(spec: ProblemSpec) -> Problem | Exception:
+    return GenerationError("out of luck") if spec.task == "b" else at_once(spec)
+
+
+MakeStream = Callable[..., ProblemStream]
+
+
+@pytest.fixture
+async def make_stream() -> AsyncIterator[MakeStream]:
+    """Builds streams, and closes them at the end."""
+    made: list[ProblemStream] = []
+
+    def make(generator: Generator | None = None, sampler: Sampler | None = None, **options: Any) -> ProblemStream:
+        options = {"depth": 4, "deadline_s": DEADLINE_S, "quarantine_after": 3, **options}
+        made.append(ProblemStream(generator or Generator(at_once), sampler or Sampler(), **options))
+        return made[-1]
+
+    yield make
+    for stream in made:
+        await stream.close()
+
+
+async def settle() -> None:
+    """Let every task run until it waits for something that only the test can bring."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def started(stream: ProblemStream) -> ProblemStream:
+    stream.start()
+    await settle()
+    return stream
+
+
+async def take(stream: ProblemStream, count: int) -> list[ProblemSpec]:
+    return [(await stream.next()).spec for _ in range(count)]
+
+
+async def indices(stream: ProblemStream, count: int) -> list[int]:
+    return [spec.index for spec in await take(stream, count)]
+
+
+def saved(stream: ProblemStream) -> Any:
+    return json.loads(json.dumps(stream.state()))
+
+
+# ---------------------------------------------------------------------------- order
+
+
+async def test_problems_come_in_order_whatever_order_they_are_ready_in(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = await started(make_stream(generator))
+    generator.finish(3, 1, 0, 2)
+    assert await indices(stream, 4) == [0, 1, 2, 3]
+
+
+async def test_late_position_is_waited_for_though_others_are_ready(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = make_stream(generator)
+    waiting = asyncio.create_task(stream.next())
+    await settle()
+    generator.finish(1, 2, 3)
+    await settle()
+    assert not waiting.done()
+    generator.finish(0)
+    assert (await waiting).spec.index == 0
+    assert await indices(stream, 3) == [1, 2, 3]
+
+
+async def test_depth_positions_are_drawn_ahead_and_one_more_for_each_that_is_handed_out(
+    make_stream: MakeStream,
+) -> None:
+    sampler = Sampler()
+    stream = await started(make_stream(sampler=sampler, depth=3))
+    assert sampler.drawn == [0, 1, 2]
+    await stream.next()
+    assert sampler.drawn == [0, 1, 2, 3]
+
+
+async def test_consumers_that_wait_at_the_same_time_get_different_problems(make_stream: MakeStream) -> None:
+    stream = make_stream(depth=2)
+    problems = await asyncio.gather(*(stream.next() for _ in range(10)))
+    assert sorted(problem.spec.index for problem in problems) == list(range(10))
+
+
+async def test_consumer_that_is_cancelled_takes_nothing_with_it(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = make_stream(generator)
+    waiting = asyncio.create_task(stream.next())
+    await settle()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    generator.finish(0)
+    assert await indices(stream, 1) == [0]
+
+
+# ---------------------------------------------------------------------------- failures, flaws and quarantine
+
+
+async def test_failed_position_is_drawn_again_and_the_others_stay_as_they_are(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = await started(make_stream(generator))
+    generator.fail(0)
+    await settle()
+    generator.finish(0, attempt=1)
+    generator.finish(1, 2)
+    assert await take(stream, 3) == [
+        ProblemSpec("b", 1, Split.TRAIN, 0, 1),
+        ProblemSpec("b", 1000, Split.TRAIN, 1, 0),
+        ProblemSpec("c", 2000, Split.TRAIN, 2, 0),
+    ]
+    assert stream.stats.failures == 1
+
+
+async def test_task_that_keeps_failing_is_quarantined_with_a_warning(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampler = Sampler()
+    stream = make_stream(Generator(b_fails), sampler, quarantine_after=3)
+    with caplog.at_level(logging.WARNING):
+        assert {spec.task for spec in await take(stream, 30)} == {"a", "c"}
+    assert sampler.quarantined == ["b"]
+    assert (stream.stats.quarantined, stream.stats.failures) == (("b",), 3)
+    [message] = caplog.messages
+    assert "out of luck" in message
+
+
+async def test_task_that_fails_now_and_then_is_not_quarantined(make_stream: MakeStream) -> None:
+    draws = 0
+
+    def two_of_three_fail(spec: ProblemSpec) -> Problem | Exception:
+        nonlocal draws
+        draws += spec.task == "b"
+        return GenerationError("no luck") if spec.task == "b" and draws % 3 else at_once(spec)
+
+    stream = make_stream(Generator(two_of_three_fail), quarantine_after=3)
+    assert "b" in {spec.task for spec in await take(stream, 60)}
+    assert stream.stats.failures > 10
+    assert stream.stats.quarantined == ()
+
+
+async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> None:
+    stream = make_stream(Generator(lambda spec: GenerationError("no luck")), quarantine_after=2)
+    with pytest.raises(GenerationError, match="nothing is left to draw"):
+        await stream.next()
+    assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
+
+
+async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) -> None:
+    stream = make_stream(Generator(lambda spec: WorkerError("no workers any more")))
+    with pytest.raises(WorkerError, match="no workers any more"):
+        await stream.next()
+
+
+@pytest.mark.parametrize("found_by", ["the generator", "avoid"])
+async def test_flawed_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream, found_by: str) -> None:
+    def is_flawed(spec: ProblemSpec) -> bool:
+        return (spec.index, spec.attempt) == (0, 0)
+
+    async def avoid(problem: Problem) -> bool:
+        return found_by == "avoid" and is_flawed(problem.spec)
+
+    flaw = "no answer is right" if found_by == "the generator" else None
+    generator = Generator(lambda spec: at_once(spec, flaw if is_flawed(spec) else None))
+    stream = make_stream(generator, avoid=avoid)
+    assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
+    assert (stream.stats.flawed, stream.stats.failures) == (1, 0)
+
+
+async def test_task_with_flawed_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
+    generator = Generator(lambda spec: at_once(spec, "flaw" if spec.task == "a" else None))
+    stream = make_stream(generator, depth=1, quarantine_after=1)
+    assert (await take(stream, 1))[0].task != "a"
+    assert (stream.stats.flawed, stream.stats.quarantined) == (MAX_FLAWED, ("a",))
+
+
+# ---------------------------------------------------------------------------- the ledger
+
+
+async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
+    sampler = Sampler()
+    stream = make_stream(sampler=sampler)
+    problems = [await stream.next() for _ in range(3)]
+    assert (stream.in_flight, sampler.released) == (3, [])
+    for _ in range(2):
+        stream.done(problems[1])
+    assert stream.in_flight == 2
+    assert set(sampler.released) == {1}
+
+
+async def test_resumed_stream_serves_first_what_was_in_flight(make_stream: MakeStream) -> None:
+    first = make_stream(depth=2)
+    problems = [await first.next() for _ in range(5)]
+    for done in (0, 2, 3):
+        first.done(problems[done])
+    resumed = make_stream(state=saved(first))
+    assert resumed.in_flight == 0
+    assert await take(resumed, 3) == [problems[1].spec, problems[4].spec, ProblemSpec("c", 5000, Split.TRAIN, 5, 0)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
+def test_resumed_streams_serve_the_sequence_of_one_that_was_never_stopped(
+    runs: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
+    """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
+
+    async def serve() -> None:
+        finished: list[int] = []
+        state = None
+        for count, ready in runs:
+            generator = Generator()
+            stream = ProblemStream(
+                generator, Sampler(), depth=6, deadline_s=DEADLINE_S, quarantine_after=3, state=state
+            )
+            await started(stream)
+            for pick in ready:
+                waiting = [index for (index, _), request in generator.requests.items() if not request.done()]
+                generator.finish(waiting[pick % len(waiting)])
+            problems = []
+            for _ in range(count):
+                following = asyncio.create_task(stream.next())
+                await settle()
+                generator.finish(*(index for (index, _), one in generator.requests.items() if not one.done()))
+                problems.append(await following)
+                await settle()
+            for problem in problems[: data.draw(st.integers(0, count))]:
+                stream.done(problem)
+                finished.append(problem.spec.index)
+            state = saved(stream)
+            await stream.close()
+        assert finished == list(range(len(finished)))
+
+    asyncio.run(serve())
+
+
+# ---------------------------------------------------------------------------- the rest of the state
+
+
+async def test_resumed_stream_keeps_the_draw_that_replaced_a_failed_one(make_stream: MakeStream) -> None:
+    generator = Generator()
+    first = await started(make_stream(generator, depth=1))
+    generator.fail(0)
+    await settle()
+    # What failed then might well succeed now.
+    assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec("b", 1, Split.TRAIN, 0, 1)]
+
+
+async def test_resumed_stream_keeps_counts_and_quarantine(make_stream: MakeStream) -> None:
+    """Position k is a function of the seed and the saved state, so the state must say what is not drawn any more."""
+    expected = await take(make_stream(Generator(b_fails)), 24)
+    first = make_stream(Generator(b_fails))
+    begun = [await first.next() for _ in range(12)]
+    for problem in begun:
+        first.done(problem)
+    mended = make_stream(state=saved(first))
+    assert mended.stats.served == 12
+    assert mended.stats.failures == first.stats.failures > 0
+    assert [*(problem.spec for problem in begun), *await take(mended, 12)] == expected
+
+
+async def test_closed_stream_still_knows_what_was_drawn_and_generates_nothing(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = await started(make_stream(generator, depth=3))
+    generator.finish(0)
+    await stream.next()
+    await settle()
+    before = stream.state()
+    for _ in range(2):
+        await stream.close()
+        assert stream.state() == before
+    assert [request.cancelled() for request in generator.requests.values()] == [False, True, True, True]
+
+
+async def test_stats_count_what_is_ready_and_what_was_served(make_stream: MakeStream) -> None:
+    generator = Generator()
+    stream = await started(make_stream(generator, depth=4))
+    generator.finish(0, 1, 3)
+    await settle()
+    assert (stream.stats.ready, stream.stats.served) == (3, 0)
+    await stream.next()
+    assert (stream.stats.ready, stream.stats.served) == (2, 1)
