@@ -230,7 +230,11 @@ async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(
 ) -> None:
     evaluation = Evaluation()
     first, second, third = await evaluation.of("1.0", question, "0.5")
-    assert [first.verdict and first.verdict.score, second.verdict, third.verdict and third.verdict.score] == [1, None, 0.5]
+    assert [first.verdict and first.verdict.score, second.verdict, third.verdict and third.verdict.score] == [
+        1,
+        None,
+        0.5,
+    ]
     assert (first.text, second.text) == ("<answer>1.0</answer>", text)
     assert (second.dropped, evaluation.dropped) == (dropped, [(dropped, second.problem)])
 
