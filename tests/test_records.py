@@ -8,7 +8,6 @@ from reasoning_env import errors
 from reasoning_env.errors import ReasoningEnvError
 from reasoning_env.records import Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
 from reasoning_env.signals import Interrupted
-
 from tests.records import SAMPLING, make_group, make_rollout
 
 
