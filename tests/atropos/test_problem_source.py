@@ -28,17 +28,17 @@ class Config(ReasoningSettings):
 
 
 class Pool:
-    """Generates problems whose question is their task."""
+    """Generates problems whose questions begin with their task."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
-        return Problem(spec, spec.task, "2", "{}", b"")
+        return Problem(spec, f"{spec.task} {spec.seed}", "2", "{}", b"")
 
 
 class Chat:
     """Renders prompts of one token, or of the whole limit for the task `long`."""
 
     def prompt(self, messages: Any) -> Prompt:
-        length = SAMPLING.token_limit if messages[-1]["content"] == "long" else 1
+        length = SAMPLING.token_limit if messages[-1]["content"].startswith("long") else 1
         return Prompt(tuple(messages), "", (0,) * length)
 
 
