@@ -54,7 +54,7 @@ BASE_RANGES = {
     "steps_per_eval": _at_least(-1),
     "max_token_length": _at_least(16),
     "eval_limit_ratio": SHARE,
-    "inference_weight": _at_least(0, or_minus_one=True),
+    "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
     "batch_size": _at_least(1, or_minus_one=True),
     "max_batches_offpolicy": _at_least(1),
     "total_steps": _at_least(1, or_minus_one=True),
