@@ -1,14 +1,13 @@
 """The Atropos environment over reasoning-gym: the front door of this folder.
 
 Run it (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or subclass it.
-Each of BaseEnv's hooks hands over to a collaborator in `reasoning_env`. Everything here runs on one event loop; what is
-slow is done by worker processes or threads.
+Each of BaseEnv's hooks hands over to a collaborator in `reasoning_env`. Everything here runs on one event loop; worker
+processes and threads do what is slow.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -109,7 +108,7 @@ class ReasoningGymEnv(BaseEnv):
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score a group; None when it was dropped (counted, logged) or carries no signal."""
+        """Sample and score a group; None when it was dropped (counted and logged) or carries no signal."""
         run = self._run
         sampling = run.sampling(Split.TRAIN, self.max_token_len)
         return await run.backend.collector.collect(item, sampling, run.timeouts(), self.score), []
@@ -117,8 +116,8 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: core.Group) -> ScoredDataGroup | None:
         """Score a group's rollouts, count and dump it; None when its scores are equal and such groups are filtered.
 
-        From its return until the group is sent nothing waits, so that a group is never counted and served again. What a
-        subclass puts around it must not wait either; neither must `postprocess_histories`.
+        Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
+        then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
 
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
@@ -145,21 +144,19 @@ class ReasoningGymEnv(BaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Sample one completion for every problem of the fixed set and report scores, overall and per task.
 
-        When not one problem could be evaluated, that is an error in the log; `evaluate` on the command line raises it.
+        Where not one problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
         run = self._run
-        sampling = run.sampling(Split.EVAL, self.max_token_len)
-        evaluation = atropos.Evaluation(self.config, run.backend, run.inference, sampling, run.timeouts())
         try:
-            metrics = await evaluation.run()
+            evaluation = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len))
         except core.ReasoningEnvError as error:
             if run.mode is atropos.RunMode.EVALUATE:
                 raise
             logger.error("the evaluation failed: %s", error)
             return
-        await self.wandb_log(dict(metrics))
+        await self.wandb_log(dict(evaluation.metrics))
         if self.config.data_dir_to_save_evals is not None:
-            await evaluation.save(self.evaluate_log)
+            await evaluation.save(run, self.evaluate_log)
 
     def load_checkpoint(self) -> None:
         """Take up the state that registering has found for the current step, or for the last one before it."""
@@ -182,7 +179,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
-        self._run.save(step)
+        self._run.backend.checkpointer.save(step)
 
     def _open_checkpoints(self) -> None:
         """Take a folder for checkpoints, unless that has happened."""
@@ -306,17 +303,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
-
-        async def serve() -> None:
-            self._run.mode = atropos.RunMode.SERVE
-            # What is loaded by now stays loaded; each time the collector walked it, it would stall the loop for 100 ms.
-            gc.collect()
-            gc.freeze()
-            await self._run.start_dumps()
-            await self._run.session.wait_until_there(self._run.timeouts().outage_s)
-            await atropos.serve(self)
-
-        await atropos.run_until_signal(serve, self.close, self._before_exit)
+        await atropos.run_until_signal(lambda: atropos.serve(self, self._run), self.close, self._before_exit)
 
     async def process_manager(self) -> None:
         """Write `total_steps` groups to a file, then end."""

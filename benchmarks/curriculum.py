@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Protocol
 
-from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.curriculum import Curriculum
 
 from ._learners import JUMP, LEARNERS, TARGET, Learner
 
@@ -80,7 +80,7 @@ class Fitted:
     """The project's curriculum, for a single task."""
 
     def __init__(self) -> None:
-        self._curriculum = Curriculum(CurriculumSettings(target=TARGET, start=START))
+        self._curriculum = Curriculum(TARGET, start=START)
 
     def level(self) -> float:
         return self._curriculum.level("task")

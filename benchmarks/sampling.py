@@ -32,7 +32,8 @@ from statistics import fmean
 
 from reasoning_env.records import ProblemSpec
 from reasoning_env.tasks.learning.adaptive import Observation, SteeredSampler
-from reasoning_env.tasks.learning.curriculum import Curriculum, CurriculumSettings
+from reasoning_env.tasks.learning.curriculum import Curriculum
+from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 
 from ._learners import TARGET, Curve, Learner, mixed_bank
@@ -62,15 +63,15 @@ class Figures:
 
 def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampler | SteeredSampler:
     if mode == "uniform":
-        return UniformSampler(names, names, run_seed=seed)
+        return UniformSampler(names, names, SpecRules(seed))
     levels = mode in ("levels", "both")
     return SteeredSampler(
         names,
         names,
-        run_seed=seed,
+        SpecRules(seed),
         group_size=size,
         weights=dict.fromkeys(names, 1.0) if mode == "levels" else None,
-        curriculum=Curriculum(CurriculumSettings(target=TARGET)) if levels else None,
+        curriculum=Curriculum(TARGET) if levels else None,
         adjustable=[name for number, name in enumerate(sorted(names)) if number % WITHOUT_LEVELS_EVERY],
     )
 

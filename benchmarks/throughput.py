@@ -39,6 +39,7 @@ from typing import Any
 
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import ProblemSpec, Split
+from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from testing import TOKENIZER, GenerationRequest
@@ -145,7 +146,7 @@ class PlainLoop:
 
     async def set_up(self) -> None:
         self._library = importlib.import_module("reasoning_gym")
-        self._sampler = UniformSampler(self._usable_tasks(), (), run_seed=SEED)
+        self._sampler = UniformSampler(self._usable_tasks(), (), SpecRules(SEED))
         self._item()
 
     def _usable_tasks(self) -> list[str]:

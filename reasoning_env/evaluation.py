@@ -14,24 +14,18 @@ from typing import Any, Protocol
 from .concurrency import map_concurrently
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
 from .library_facts import COMPOSITE, facts
-from .metrics import is_correct
-from .records import DropReason, Problem, ProblemSpec, Prompt, Rollout, Sampling, Timeouts, Verdict
+from .problems import Generator
+from .records import DropReason, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
 from .rewards import AnswerScorer, score_texts
 from .settings import ReasoningSettings
 from .tasks.sampling import evaluation_spec
 
 logger = logging.getLogger(__name__)
 
-EVAL_ATTEMPTS = 3
-"""Redraws of an evaluation sample, for tasks that fail to generate now and then."""
+EVAL_FAILURES = 3
+"""Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
 EVAL_DRAWS = 100
-"""Draws of an evaluation sample in all, for tasks whose problems are often flawed."""
-
-
-class Generator(Protocol):
-    """The part of the worker pool that generates."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+"""Draws of an evaluation sample after which it is left out; problems of some tasks are often flawed."""
 
 
 class Completer(Protocol):
@@ -42,7 +36,7 @@ class Completer(Protocol):
 
 @dataclass(frozen=True)
 class EvalResult:
-    """One evaluated problem: a verdict or, where there is none, what was lost, which is not a score of 0."""
+    """One evaluated problem: its verdict, or the reason why there is none, which is not a score of 0."""
 
     problem: Problem
     text: str
@@ -51,22 +45,22 @@ class EvalResult:
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
-    """`limit` of the tasks, spread evenly over their order; all of them for -1 or a limit at or above their number."""
+    """Return `limit` of the tasks, spread evenly over their order; all of them for -1, or where there are no more."""
     if limit < 0 or limit >= len(tasks):
         return tuple(tasks)
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
 
 
 def question_key(question: str) -> str:
-    """What two problems have in common when they ask the same, however their white space runs."""
+    """Return what two problems share when they ask the same, apart from whitespace."""
     text = " ".join(question.split())
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class EvaluationSet:
-    """The fixed set of a seed, generated task by task when it is asked for.
+    """The fixed set of problems of a seed, generated task by task when it is asked for.
 
-    `params` are those of the tasks that need some. What must be left out is logged.
+    `params` are those of the tasks that need some. Samples that cannot be generated are left out, with a warning.
     """
 
     def __init__(
@@ -89,12 +83,15 @@ class EvaluationSet:
         self._keys: dict[str, frozenset[str]] = {}
 
     async def problems(self) -> list[Problem]:
-        """All of it, in the tasks' order."""
+        """Return all of the set, in the tasks' order."""
         made = await asyncio.gather(*(self._of_task(task) for task in self._tasks))
         return [problem for problems in made for problem in problems]
 
     async def asks(self, problem: Problem) -> bool:
-        """Whether the set asks the same question, of the same task or through a composite, where questions are few."""
+        """Tell whether the set asks the same question, of the same task or through a composite.
+
+        Never true of tasks that have so many questions that they do not repeat.
+        """
         task = problem.task
         if task == COMPOSITE:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
@@ -104,6 +101,12 @@ class EvaluationSet:
         key = question_key(problem.question)
         return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
 
+    async def close(self) -> None:
+        """Stop what is being generated."""
+        for made in self._made.values():
+            made.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
     async def _keys_of(self, task: str) -> frozenset[str]:
         if task not in self._tasks:
             return frozenset()
@@ -111,18 +114,12 @@ class EvaluationSet:
             self._keys[task] = frozenset(question_key(made.question) for made in await self._of_task(task))
         return self._keys[task]
 
-    async def close(self) -> None:
-        """Stop what is being generated."""
-        for made in self._made.values():
-            made.cancel()
-        await asyncio.gather(*self._made.values(), return_exceptions=True)
-
     async def _of_task(self, task: str) -> list[Problem]:
         made = self._made.get(task)
         if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
-            self._made[task] = asyncio.create_task(self._generate(task))
-        # One caller that is cancelled must not take the set away from the others.
-        return await asyncio.shield(self._made[task])
+            made = self._made[task] = asyncio.create_task(self._generate(task))
+        # The cancellation of one caller must not end the work that the others wait for.
+        return await asyncio.shield(made)
 
     async def _generate(self, task: str) -> list[Problem]:
         drawn = await asyncio.gather(*(self._sample(task, number) for number in range(self._samples_per_task)))
@@ -134,25 +131,23 @@ class EvaluationSet:
             spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
-            except GenerationError as error:
-                logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
-                failures += 1
-                if failures == EVAL_ATTEMPTS:
-                    break
-            else:
                 if problem.flaw is None:
                     return problem
                 logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
+            except GenerationError as error:
+                logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
+                failures += 1
+                if failures == EVAL_FAILURES:
+                    break
         logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
         return None
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Asks for one completion a problem and scores it.
+    """Asks for one completion of each problem and scores it.
 
-    `workers` problems are under way at a time, each with `patience` for its completion. `note_loss` hears of every
-    problem that could not be evaluated.
+    `workers` problems are under way at a time. `note_dropped` is called for every problem that cannot be evaluated.
     """
 
     scorer: AnswerScorer
@@ -205,7 +200,7 @@ class Evaluator:
 
 
 def summarise(results: Sequence[EvalResult]) -> dict[str, float]:
-    """Mean score and share correct, overall and per task, over what was scored, and how much was not."""
+    """Return mean score and share correct, overall and per task, over what was scored, and how much was not."""
     by_task: defaultdict[str, list[Verdict]] = defaultdict(list)
     for result in results:
         if result.verdict is not None:
@@ -223,12 +218,12 @@ def _scores(prefix: str, verdicts: Sequence[Verdict]) -> dict[str, float]:
         return {}
     return {
         f"{prefix}/mean_score": sum(verdict.score for verdict in verdicts) / len(verdicts),
-        f"{prefix}/share_correct": sum(is_correct(verdict) for verdict in verdicts) / len(verdicts),
+        f"{prefix}/share_correct": sum(verdict.correct for verdict in verdicts) / len(verdicts),
     }
 
 
 def sample_record(result: EvalResult, messages: Sequence[object]) -> dict[str, object]:
-    """One line of samples.jsonl."""
+    """Return one line of samples.jsonl."""
     spec, verdict = result.problem.spec, result.verdict
     return {
         "task": spec.task,

@@ -5,29 +5,22 @@ Every name has one meaning. Shares and scores are in [0, 1], times in seconds, l
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
-from enum import Enum, StrEnum
-from typing import Any, TypeVar
+from enum import StrEnum
+from typing import Any
 
-from .records import (
-    DeliveryStats,
-    DropReason,
-    DumpStats,
-    Group,
-    PoolStats,
-    Reason,
-    Rollout,
-    StreamStats,
-    TaskReport,
-    Verdict,
-)
+from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
-CORRECT = 1.0 - 1e-9
-"""The score from which a rollout counts as correct."""
-
-E = TypeVar("E", bound=Enum)
+TASK_SCORE = "train/task_mean_score/"
+MAXIMA = {
+    "train/completion_tokens_mean": "train/completion_tokens_max",
+    "perf/generation_s_mean": "perf/generation_s_max",
+    "perf/scoring_s_mean": "perf/scoring_s_max",
+}
+"""Means whose highest value is reported too, and under which name."""
 
 
 class Outcome(StrEnum):
@@ -40,37 +33,18 @@ class Outcome(StrEnum):
     """Equal scores that are neither right nor wrong: no signal either."""
 
 
-def is_correct(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.score >= CORRECT
-
-
 def classify(group: Group) -> Outcome:
-    """Whether a group carries a signal and, if not, why; a group of one cannot be compared and counts as kept."""
-    if len(group.rollouts) == 1 or len(set(group.scores)) > 1:
+    """Tell whether a group carries a signal and, if not, why; a group of one has nothing to compare and is kept."""
+    if len(group.rollouts) == 1 or group.has_signal:
         return Outcome.KEPT
-    if all(is_correct(rollout.verdict) for rollout in group.rollouts):
+    if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
         return Outcome.ALL_RIGHT
-    if not any(group.scores):
-        return Outcome.ALL_WRONG
-    return Outcome.ALL_EQUAL
-
-
-class _Measure(StrEnum):
-    """What is averaged over an interval: the first five over rollouts, the others over groups."""
-
-    SCORE = "score"
-    CORRECT = "correct"
-    TRUNCATED = "truncated"
-    PROMPT_TOKENS = "prompt_tokens"
-    COMPLETION_TOKENS = "completion_tokens"
-    SCORING_S = "scoring_s"
-    GENERATION_S = "generation_s"
-    LEVEL = "level"
+    return Outcome.ALL_EQUAL if any(group.scores) else Outcome.ALL_WRONG
 
 
 @dataclass
 class _Tally:
-    """Of some values, none of them below 0: how many, their sum and the highest."""
+    """How many values there were, none below 0, their sum and the highest."""
 
     count: int = 0
     total: float = 0
@@ -86,24 +60,32 @@ class _Tally:
         return self.total / self.count
 
 
-class _Interval:
-    """Sums since the last report; `state` is what `state()` returned."""
+class _Sums:
+    """Counts of groups, of verdicts, and the values behind each mean, by the metric's name."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        self.outcomes = _counter(Outcome, state.get("outcomes", {}))
-        self.reasons = _counter(Reason, state.get("reasons", {}))
-        measures = {_Measure(name): _Tally(*values) for name, values in state.get("measures", {}).items()}
-        self.measures: defaultdict[_Measure, _Tally] = defaultdict(_Tally, measures)
-        tasks = {task: _Tally(*values) for task, values in state.get("task_scores", {}).items()}
-        self.task_scores: defaultdict[str, _Tally] = defaultdict(_Tally, tasks)
+        self.outcomes: Counter[str] = Counter(state.get("outcomes", {}))
+        self.reasons: Counter[str] = Counter(state.get("reasons", {}))
+        tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
+        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
 
     def state(self) -> dict[str, Any]:
-        return {
-            "outcomes": _counts(self.outcomes),
-            "reasons": _counts(self.reasons),
-            "measures": {measure.value: astuple(tally) for measure, tally in self.measures.items()},
-            "task_scores": {task: astuple(tally) for task, tally in self.task_scores.items()},
-        }
+        tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
+        return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
+
+    def mean(self, name: str) -> float:
+        """Return a mean by its metric's name; not a number where there was no group."""
+        return self.tallies[name].mean if name in self.tallies else math.nan
+
+    def metrics(self) -> dict[str, float]:
+        """Return means, maxima and shares; nothing where there was no group."""
+        metrics = {name: tally.mean for name, tally in sorted(self.tallies.items())}
+        metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
+        if self.tallies:
+            groups, rollouts = self.outcomes.total(), self.reasons.total()
+            metrics |= {f"train/groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
+            metrics |= {f"train/reason/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
+        return metrics
 
 
 class MetricsRecorder:
@@ -114,98 +96,46 @@ class MetricsRecorder:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state()` returned, as that run's recorder would have."""
-        self._interval = _Interval(state.get("interval", {}))
-        self.outcomes = _counter(Outcome, state.get("outcomes", {}))
-        self.dropped = _counter(DropReason, state.get("dropped", {}))
-        self._tasks: set[str] = set(state.get("tasks", []))
-        self._scores = _Tally(*state.get("scores", ()))
-        self._correct = _Tally(*state.get("correct", ()))
+        self._interval = _Sums(state.get("interval", {}))
+        self._total = _Sums(state.get("total", {}))
+        self.dropped: Counter[str] = Counter(state.get("dropped", {}))
 
     def state(self) -> dict[str, Any]:
-        """Everything that later reports and progress lines depend on, as JSON holds it."""
-        return {
-            "interval": self._interval.state(),
-            "outcomes": _counts(self.outcomes),
-            "dropped": _counts(self.dropped),
-            "tasks": sorted(self._tasks),
-            "scores": astuple(self._scores),
-            "correct": astuple(self._correct),
-        }
+        """Return everything that later reports and progress lines depend on, as JSON holds it."""
+        return {"interval": self._interval.state(), "total": self._total.state(), "dropped": dict(self.dropped)}
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
         outcome = classify(group)
-        interval = self._interval
-        interval.outcomes[outcome] += 1
-        interval.measures[_Measure.GENERATION_S].add(group.problem.generation_s)
-        if group.problem.level is not None:
-            interval.measures[_Measure.LEVEL].add(group.problem.level)
-        for rollout in group.rollouts:
-            self._record_rollout(group.problem.task, rollout)
-        self.outcomes[outcome] += 1
-        self._tasks.add(group.problem.task)
+        values = list(_values(group))
+        reasons = [rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict is not None]
+        for sums in (self._interval, self._total):
+            sums.outcomes[outcome.value] += 1
+            sums.reasons.update(reasons)
+            for name, value in values:
+                sums.tallies[name].add(value)
         return outcome
 
-    def _record_rollout(self, task: str, rollout: Rollout) -> None:
-        interval = self._interval
-        verdict = rollout.verdict
-        assert verdict is not None, "only scored rollouts are recorded"
-        correct = is_correct(verdict)
-        completion = len(rollout.masks) - rollout.masks.count(-100)
-        interval.reasons[verdict.reason] += 1
-        interval.task_scores[task].add(rollout.score)
-        interval.measures[_Measure.SCORE].add(rollout.score)
-        interval.measures[_Measure.CORRECT].add(int(correct))
-        interval.measures[_Measure.TRUNCATED].add(int(rollout.truncated))
-        interval.measures[_Measure.COMPLETION_TOKENS].add(completion)
-        interval.measures[_Measure.PROMPT_TOKENS].add(len(rollout.tokens) - completion)
-        interval.measures[_Measure.SCORING_S].add(verdict.scoring_s)
-        self._scores.add(rollout.score)
-        self._correct.add(int(correct))
+    def record_dropped(self, reason: DropReason) -> None:
+        self.dropped[reason.value] += 1
 
-    def record_dropped(self, dropped: DropReason) -> None:
-        self.dropped[dropped] += 1
-
-    def report(
-        self,
-        stream: StreamStats | None,
-        pool: PoolStats,
-        queued_jobs: int,
-        *,
-        dumps: DumpStats | None = None,
-        delivery: DeliveryStats | None = None,
-    ) -> dict[str, float]:
-        """The metrics since the last report, which this one ends."""
-        interval, self._interval = self._interval, _Interval({})
-        metrics = _interval_metrics(interval) if interval.outcomes else {}
-        for dropped in DropReason:
-            metrics[f"dropped/{dropped.value}"] = self.dropped[dropped]
-        metrics.update(_worker_metrics(stream, pool, queued_jobs))
-        if dumps is not None:
-            metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
-            metrics["dumps/waiting"] = dumps.waiting
-            metrics["dumps/dropped"] = dumps.dropped
-        if delivery is not None:
-            metrics["delivery/delivered"] = delivery.delivered
-            metrics["delivery/waiting"] = delivery.waiting
-            metrics["delivery/repeated"] = delivery.repeated
-        return metrics
+    def report(self) -> dict[str, float]:
+        """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
+        interval, self._interval = self._interval, _Sums({})
+        return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
-        self,
-        stream: StreamStats | None,
-        *,
-        dumps: DumpStats | None = None,
-        delivery: DeliveryStats | None = None,
+        self, stream: StreamStats | None, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None
     ) -> str:
-        """Totals since the start as `key=value` words; `waiting` and `dump_lost` groups only where there are some."""
+        """Return the totals since the start as `key=value` words; groups that wait or are gone where there are some."""
+        total = self._total
         words: dict[str, object] = {
-            "groups": sum(self.outcomes.values()),
-            **{outcome.value: self.outcomes[outcome] for outcome in Outcome},
-            "failed": sum(self.dropped.values()),
-            "mean_score": f"{self._scores.mean:.3f}" if self._scores.count else "nan",
-            "share_correct": f"{self._correct.mean:.3f}" if self._correct.count else "nan",
-            "tasks": len(self._tasks),
+            "groups": total.outcomes.total(),
+            **{outcome.value: total.outcomes[outcome] for outcome in Outcome},
+            "failed": self.dropped.total(),
+            "mean_score": f"{total.mean('train/mean_score'):.3f}",
+            "share_correct": f"{total.mean('train/share_correct'):.3f}",
+            "tasks": sum(name.startswith(TASK_SCORE) for name in total.tallies),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
         }
@@ -216,34 +146,33 @@ class MetricsRecorder:
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
 
 
-def _interval_metrics(interval: _Interval) -> dict[str, float]:
-    """The metrics of an interval with at least one group."""
-    measures = interval.measures
-    metrics: dict[str, float] = {
-        "train/mean_score": measures[_Measure.SCORE].mean,
-        "train/share_correct": measures[_Measure.CORRECT].mean,
-        "train/truncated_share": measures[_Measure.TRUNCATED].mean,
-        "train/prompt_tokens_mean": measures[_Measure.PROMPT_TOKENS].mean,
-        "train/completion_tokens_mean": measures[_Measure.COMPLETION_TOKENS].mean,
-        "train/completion_tokens_max": measures[_Measure.COMPLETION_TOKENS].highest,
-        "perf/generation_s_mean": measures[_Measure.GENERATION_S].mean,
-        "perf/generation_s_max": measures[_Measure.GENERATION_S].highest,
-        "perf/scoring_s_mean": measures[_Measure.SCORING_S].mean,
-        "perf/scoring_s_max": measures[_Measure.SCORING_S].highest,
-    }
-    if _Measure.LEVEL in measures:
-        metrics["train/level_mean"] = measures[_Measure.LEVEL].mean
-    rollouts, groups = sum(interval.reasons.values()), sum(interval.outcomes.values())
-    for reason in Reason:
-        metrics[f"train/reason/{reason.value}"] = interval.reasons[reason] / rollouts
-    for outcome in Outcome:
-        metrics[f"train/groups/{outcome.value}"] = interval.outcomes[outcome] / groups
-    for task, scores in sorted(interval.task_scores.items()):
-        metrics[f"train/task_mean_score/{task}"] = scores.mean
-    return metrics
+def _values(group: Group) -> Iterator[tuple[str, float]]:
+    """Yield what a scored group adds to each mean."""
+    problem = group.problem
+    yield "perf/generation_s_mean", problem.generation_s
+    if problem.level is not None:
+        yield "train/level_mean", problem.level
+    for rollout in group.rollouts:
+        verdict = rollout.verdict
+        assert verdict is not None, "only scored rollouts are recorded"
+        prompt_tokens = rollout.masks.count(-100)
+        yield "train/mean_score", rollout.score
+        yield f"{TASK_SCORE}{problem.task}", rollout.score
+        yield "train/share_correct", int(verdict.correct)
+        yield "train/truncated_share", int(rollout.truncated)
+        yield "train/prompt_tokens_mean", prompt_tokens
+        yield "train/completion_tokens_mean", len(rollout.masks) - prompt_tokens
+        yield "perf/scoring_s_mean", verdict.scoring_s
 
 
-def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: int) -> dict[str, float]:
+def service_metrics(
+    stream: StreamStats | None,
+    pool: PoolStats,
+    queued_jobs: int,
+    dumps: DumpStats | None = None,
+    delivery: DeliveryStats | None = None,
+) -> dict[str, float]:
+    """Return how the parts around the groups do; nothing of those that there are not."""
     metrics: dict[str, float] = {
         "perf/queued_jobs": queued_jobs,
         "workers/replaced": pool.workers_replaced,
@@ -257,19 +186,19 @@ def _worker_metrics(stream: StreamStats | None, pool: PoolStats, queued_jobs: in
         metrics["tasks/generation_failures"] = stream.failures
         metrics["tasks/flawed_problems"] = stream.flawed
         metrics["tasks/quarantined"] = len(stream.quarantined)
+    if dumps is not None:
+        metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
+        metrics["dumps/waiting"] = dumps.waiting
+        metrics["dumps/dropped"] = dumps.dropped
+    if delivery is not None:
+        metrics["delivery/delivered"] = delivery.delivered
+        metrics["delivery/waiting"] = delivery.waiting
+        metrics["delivery/repeated"] = delivery.repeated
     return metrics
 
 
-def _counter(kind: type[E], counts: Mapping[str, int]) -> Counter[E]:
-    return Counter({kind(name): count for name, count in counts.items()})
-
-
-def _counts(counter: Counter[E]) -> dict[str, int]:
-    return {member.value: count for member, count in counter.items()}
-
-
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """What a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
+    """Return what a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
     metrics: dict[str, float] = {}
     for task, known in report.items():
         metrics[f"sampling/share/{task}"] = known.share

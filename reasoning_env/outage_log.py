@@ -1,4 +1,4 @@
-"""Says once that something is wrong, from time to time that it still is, and once that it is over."""
+"""Say once that something is wrong, from time to time that it still is, and once that it is over."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 
 REPEAT_S = 60.0
-"""How long a trouble goes on in silence before it is said again."""
+"""How long an outage goes on in silence before it is said again."""
 NOTABLE_S = 5.0
-"""How long a trouble must last to be said when another was said less than REPEAT_S ago: it may come and go quickly."""
+"""How long an outage must last to be said less than REPEAT_S after another, since outages may come and go quickly."""
 
 
 class OutageLog:
-    """One thing that can go wrong for a while, however many notice it: a server that is gone, a disk that is full."""
+    """Logs one thing that may be out for a while, however many notice it: a server that is gone, a full disk."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
@@ -25,11 +25,11 @@ class OutageLog:
 
     @property
     def lasting_s(self) -> float:
-        """How long it has lasted; 0 when there is none."""
+        """How long the outage has lasted; 0 when there is none."""
         return 0.0 if self._since is None else self._clock() - self._since
 
     def note(self, message: str) -> None:
-        """It was met (again): a warning when it begins, and another after each minute that it lasts."""
+        """Notice the outage: a warning when it begins, and another after each minute that it lasts."""
         now = self._clock()
         if self._since is None:
             self._since, self._announced = now, False
@@ -39,7 +39,7 @@ class OutageLog:
             self._announced, self._said = True, now
 
     def over(self, message: str) -> None:
-        """It is over; nothing happens when there was none, or none that was said."""
+        """End the outage; says so only where its beginning was said."""
         if self._since is not None and self._announced:
             self._logger.info("%s after %.1f s", message, self._clock() - self._since)
         self._since = None

@@ -1,10 +1,10 @@
 """The ordered, resumable stream of problems, and the one ledger of those in flight.
 
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
-order never depends on how long a problem takes, so that a resumed run goes on with the sequence of one that was never
+order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and an invalid problem is replaced by another of its task. `state()` holds all that was drawn and is not
-done.
+quarantined, and a problem that must not be served is replaced by another of its task. `state()` holds all that was
+drawn and is not done.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .errors import GenerationError, WorkerError
+from .errors import GenerationError
 from .records import Problem, ProblemSpec, Split, StreamStats
 
 logger = logging.getLogger(__name__)
@@ -25,13 +26,13 @@ MAX_FLAWED = 100
 
 
 class Generator(Protocol):
-    """The part of the worker pool that a stream uses."""
+    """The part of the worker pool that generates; raises GenerationError, and WorkerError without workers."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
 
 class Sampler(Protocol):
-    """Chooses what to generate.
+    """Chooses what to generate; raises GenerationError when no task is left.
 
     `redraw` gives another problem of the same task, `quarantine` takes a task out, `release` forgets a position.
     """
@@ -45,21 +46,21 @@ class Sampler(Protocol):
     def release(self, index: int) -> None: ...
 
 
+@dataclass(eq=False)
 class _Position:
     """A place in the stream: what was drawn for it, which a redraw replaces, and the generation under way."""
 
-    def __init__(self, index: int, spec: ProblemSpec | None) -> None:
-        self.index = index
-        self.spec = spec
-        self.problem: asyncio.Task[Problem]
+    index: int
+    spec: ProblemSpec | None
+    problem: asyncio.Task[Problem] = field(init=False)
 
 
 class ProblemStream:
-    """Keep `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
+    """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
-    A task is quarantined after `quarantine_after` failures in a row, each a raised error or a missed `deadline_s`.
-    Problems that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run; what was in
-    flight then is served first.
+    A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
+    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run; what was in flight
+    then is served first.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class ProblemStream:
         self._counts: Counter[str] = Counter(saved.get("counts", {}))
 
     def start(self) -> None:
-        """Begin to generate; called by `next` where it was not called before."""
+        """Begin to generate, as `next` does by itself."""
         while len(self._pending) < self._depth:
             position = self._draw_next()
             position.problem = asyncio.create_task(self._fill(position))
@@ -100,10 +101,7 @@ class ProblemStream:
             self._pending.append(position)
 
     async def next(self) -> Problem:
-        """Hand out the next problem, which is in flight from now on.
-
-        Raises GenerationError when every task is quarantined, WorkerError without workers.
-        """
+        """Hand out the next problem, which is in flight from now on. Raises GenerationError and WorkerError."""
         async with self._turn:
             self.start()
             head = self._pending[0]
@@ -126,7 +124,7 @@ class ProblemStream:
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating; what was drawn and not handed out goes on to be part of `state()`."""
+        """Stop generating; what was drawn and not handed out stays part of `state()`."""
         for position in self._pending:
             position.problem.cancel()
         await asyncio.gather(*(position.problem for position in self._pending), return_exceptions=True)
@@ -134,7 +132,7 @@ class ProblemStream:
         self._pending.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return what a later stream needs to go on from here, as JSON: what is in flight first, then what is drawn."""
+        """Return what a later stream goes on from, as JSON: what is in flight first, then what is drawn."""
         undrawn = [position.index for position in self._pending if position.spec is None]
         in_flight = [self._in_flight[index] for index in sorted(self._in_flight)]
         return {
@@ -176,42 +174,38 @@ class ProblemStream:
             spec = position.spec
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
+                flaw = await self._find_flaw(problem)
+                if flaw is None:
+                    self._failures_in_a_row.pop(spec.task, None)
+                    return problem
+                self._counts["flawed"] += 1
+                logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
+                flaws += 1
+                if flaws % MAX_FLAWED == 0:
+                    raise GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}")
+                position.spec = self._sampler.redraw(spec)
             except GenerationError as error:
                 self._record_failure(spec, error)
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
-                continue
-            flaw = problem.flaw
-            if flaw is None and self._avoid is not None and await self._avoid(problem):
-                flaw = "the evaluation set asks the same"
-            if flaw is None:
-                self._failures_in_a_row.pop(spec.task, None)
-                return problem
-            self._counts["flawed"] += 1
-            logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
-            flaws += 1
-            if flaws % MAX_FLAWED:
-                position.spec = self._sampler.redraw(spec)
-            else:
-                self._record_failure(spec, GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}"))
-                position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
 
-    def _record_failure(self, spec: ProblemSpec, error: GenerationError | WorkerError) -> None:
+    async def _find_flaw(self, problem: Problem) -> str | None:
+        if problem.flaw is None and self._avoid is not None and await self._avoid(problem):
+            return "the evaluation set asks the same"
+        return problem.flaw
+
+    def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
+        task, limit = spec.task, self._quarantine_after
         self._counts["failures"] += 1
-        self._failures_in_a_row[spec.task] += 1
+        self._failures_in_a_row[task] += 1
         logger.debug("position %d is drawn again: %s", spec.index, error)
-        if self._failures_in_a_row[spec.task] == self._quarantine_after and spec.task not in self._quarantined:
-            self._quarantined.append(spec.task)
-            self._sampler.quarantine(spec.task)
-            logger.warning(
-                "task %s is quarantined after %d failures in a row; the last: %s",
-                spec.task,
-                self._quarantine_after,
-                error,
-            )
+        if self._failures_in_a_row[task] == limit and task not in self._quarantined:
+            self._quarantined.append(task)
+            self._sampler.quarantine(task)
+            logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
 
 
 def _packed(spec: ProblemSpec) -> dict[str, Any]:
-    # By hand, because a copy of all parameters would take longer than the event loop may stand still.
+    # By hand, because `asdict` copies all parameters, which takes longer than the event loop may stand still.
     return {**vars(spec), "split": spec.split.value, "params": dict(spec.params)}
 
 
@@ -220,6 +214,6 @@ def _unpacked(packed: Mapping[str, Any]) -> ProblemSpec:
 
 
 def _retrieve(task: asyncio.Task[Problem]) -> None:
-    """Mark a failure as seen: when the workers are gone every position fails, and only the next one is asked for."""
+    """Mark a failure as seen: when the workers are gone every position fails, and `next` raises only the first."""
     if not task.cancelled():
         task.exception()

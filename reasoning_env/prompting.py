@@ -1,4 +1,4 @@
-"""Build prompts: the default system message, a problem's conversation, and its rendering by a chat template."""
+"""Build prompts: the default system message, a problem's conversation, and its text by a chat template."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from .errors import ConfigError
 from .records import Prompt
 
 PROBE = "probe-reply"
+"""A reply to render, to see what the chat template puts after it."""
 
 
 def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str], ...]:
-    """The conversation up to the model's turn; a blank system prompt is left out."""
+    """Return the conversation up to the model's turn; a blank system prompt is left out."""
     user = {"role": "user", "content": question}
     if not system_prompt.strip():
         return (user,)
@@ -34,14 +35,14 @@ class ChatFormat:
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         """Render the conversation up to the point where the model's turn begins."""
         text = self._render(messages, add_generation_prompt=True)
-        # The fork server writes the beginning-of-text token itself where the model has one.
+        # The chat template writes the beginning-of-text token itself where the model has one.
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         return Prompt(tuple(messages), text, tuple(tokens))
 
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
-        """Token ids of a completion that came as text; a finished one ends with the end-of-turn token.
+        """Return the token ids of a completion that came as text; a finished one ends with the end-of-turn token.
 
-        Servers that answer in text leave that token out, but the model did produce it and must learn to.
+        Servers that answer in text leave that token out, but the model produced it and must learn to.
         """
         tokens: list[int] = list(self._tokenizer.encode(text, add_special_tokens=False))
         end = self._end_of_turn
@@ -50,24 +51,18 @@ class ChatFormat:
         return tokens
 
     def strip_end_of_turn(self, text: str) -> str:
-        """The text without the end-of-turn marker that some servers leave at its end."""
-        if self._end_of_turn is None:
-            return text
-        return text.removesuffix(self._tokenizer.decode([self._end_of_turn]))
+        """Return the text without the end-of-turn marker that some servers leave at its end."""
+        return text if self._end_of_turn is None else text.removesuffix(self.decode([self._end_of_turn]))
 
     def decode(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens)))
 
     def _render(self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool) -> str:
-        conversation = [dict(message) for message in messages]
-        return str(
-            self._tokenizer.apply_chat_template(
-                conversation, tokenize=False, add_generation_prompt=add_generation_prompt
-            )
-        )
+        conversation, options = list(map(dict, messages)), {"add_generation_prompt": add_generation_prompt}
+        return str(self._tokenizer.apply_chat_template(conversation, tokenize=False, **options))
 
     def _find_end_of_turn(self) -> int | None:
-        """The token that the fork server puts after a reply, or the tokenizer's end-of-text token."""
+        """Return the token that the chat template puts after a reply, or the tokenizer's end-of-text token."""
         turn = [{"role": "user", "content": "probe"}, {"role": "assistant", "content": PROBE}]
         _, found, tail = self._render(turn, add_generation_prompt=False).rpartition(PROBE)
         tokens = self._tokenizer.encode(tail, add_special_tokens=False) if found and tail else []

@@ -1,4 +1,4 @@
-"""The frozen records that flow from the choice of a task to the group a trainer receives.
+"""The records that flow from the choice of a task to the group a trainer receives, all but one frozen.
 
 One record carries a rollout and everything learnt about it; `dataclasses.replace` makes the next version of it. This
 module imports nothing of the package.
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+CORRECT = 1.0 - 1e-9
+"""The score from which an answer counts as correct."""
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 
@@ -37,9 +39,9 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     """The verifier was still working on this answer at its deadline and was killed."""
     BLOCKED = "blocked"
-    """The answer made its verifier reach for what no verifier needs, such as running code; it was kept from it."""
+    """The answer made its verifier try what no verifier needs, such as running code, and was refused."""
     CRASH = "crash"
-    """The verifier worker died while it scored this answer, twice, each time on a fresh process."""
+    """The verifier worker died while it scored this answer, twice, each time in a fresh process."""
 
 
 class DropReason(StrEnum):
@@ -49,17 +51,14 @@ class DropReason(StrEnum):
     SCORING = "scoring_failed"
     PROMPT_TOO_LONG = "prompt_too_long"
     TIMED_OUT = "timed_out"
-    """The worker that collected the group ran over `worker_timeout`."""
+    """Its completions took longer than `worker_timeout` while other requests succeeded."""
     UNDELIVERED = "undelivered"
-    """A scored group that was refused, or for which no room was left while it waited for its delivery."""
+    """A scored group that was refused, or for which there was no room to wait for its delivery."""
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """One task of the library's registry.
-
-    `category` is the library's own word for the family (`algebra`, `games`, ...).
-    """
+    """A task of the library's registry; `category` is the library's own word for its family (`algebra`, `games`)."""
 
     name: str
     category: str
@@ -70,8 +69,8 @@ class ProblemSpec:
     """What to generate: enough to make the same problem again.
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
-    [0, 2**32): the library hands it to numpy, which takes no more. `params` are the library's own, as a user set them;
-    `level`, in [0, 1], is the difficulty that the others follow, None for the library's defaults.
+    [0, 2**32), since the library hands it to numpy. `params` are the library's own, as a user set them; `level`, in
+    [0, 1], is the difficulty that the others follow, None for the library's defaults.
     """
 
     task: str
@@ -89,9 +88,9 @@ class Problem:
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
-    bytes that only a verifier worker opens. `params` made it, and `level` is the difficulty that they stand for: None
-    at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top of
-    `params`. `flaw`, where there is one, is why the problem must not be served.
+    bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
+    for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
+    of `params`. `flaw`, where there is one, is why the problem must not be served.
     """
 
     spec: ProblemSpec
@@ -120,7 +119,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: nucleus and temperature, and the budget of which prompt and completion stay strictly below."""
+    """How to sample: prompt and completion together stay strictly below `token_limit` tokens."""
 
     temperature: float
     top_p: float
@@ -128,7 +127,7 @@ class Sampling:
     split: str
 
     def completion_budget(self, prompt: Prompt) -> int:
-        """Tokens left for a completion; may be zero or negative."""
+        """Return the tokens left for a completion; may be zero or negative."""
         return self.token_limit - 1 - SPECIAL_TOKENS_MARGIN - len(prompt.tokens)
 
 
@@ -136,8 +135,8 @@ class Sampling:
 class Timeouts:
     """Limits of a request for completions, in seconds.
 
-    `reply_s` is for one try, None for as long as it takes; `outage_s` is how long requests may fail, or no server be
-    healthy, before that is an error, infinite for ever.
+    `reply_s` is for one try, None for no limit; `outage_s` is how long requests may fail, or no server be healthy,
+    until that is an error, infinite for ever.
     """
 
     reply_s: float | None
@@ -152,6 +151,11 @@ class Verdict:
     reason: Reason
     answer: str | None = None
     scoring_s: float = 0.0
+
+    @property
+    def correct(self) -> bool:
+        """Whether the verifier calls the answer entirely right."""
+        return self.score >= CORRECT
 
 
 @dataclass(frozen=True)
@@ -179,10 +183,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """All rollouts of one problem, with the conversation that asked for them.
-
-    `messages` are the prompt's messages, each a mapping with `role` and `content`.
-    """
+    """All rollouts of one problem, with the prompt's messages, each a mapping with `role` and `content`."""
 
     problem: Problem
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
@@ -202,8 +203,8 @@ class Group:
 class LibraryInfo:
     """The library that the workers imported: its version, the folder it came from, its tasks in name order.
 
-    `sandbox` says in a line what shuts the verifier workers in, and what does not; `adjustable` are the tasks that have
-    levels of difficulty.
+    `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
+    difficulty.
     """
 
     version: str
@@ -255,21 +256,20 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class DeliveryStats:
-    """Groups whose arrival was confirmed, that wait, and that never arrived."""
+    """Groups whose arrival was confirmed, that wait, and that never arrived.
+
+    `repeated` ones were sent again after a broken connection, and may have arrived twice.
+    """
 
     delivered: int
     waiting: int
     dropped: int
     repeated: int = 0
-    """Groups that were sent again after a broken connection, and that may have arrived twice."""
 
 
 @dataclass(frozen=True)
 class DumpStats:
-    """What became of the groups that were chosen for dumping.
-
-    `passed_groups` and `failed_groups` are on the disk, `waiting` ones are in memory, `dropped` ones are gone.
-    """
+    """Groups that were chosen for dumping: on the disk (`passed_groups`, `failed_groups`), in memory, and gone."""
 
     passed_groups: int
     failed_groups: int

@@ -1,15 +1,15 @@
 """What a completion earns: the strict answer rule, scores by the verifier workers, the length penalty.
 
-Reading a completion is linear in its length: it is hostile text.
+Completions are hostile text, so reading one takes time linear in its length.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from .records import Problem, Reason, Rollout, Verdict
@@ -17,11 +17,10 @@ from .records import Problem, Reason, Rollout, Verdict
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
-
 OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
 LONG_TEXTS = 100_000
-"""Characters of a group's completions from which they are searched in a thread; below, that would only cost time."""
+"""Characters of a group's completions from which a thread reads them; below, a thread costs more than it saves."""
 PENALTY_FLOOR_SCORE = 0.5
 """The penalty applies when every rollout of the group scores at least this."""
 PENALTY_FREE_SHARE = 0.75
@@ -37,23 +36,21 @@ class Extraction:
 
 
 def extract_answer(text: str, max_bytes: int) -> Extraction:
-    """Find the one answer of a completion.
+    """Find the one answer of a completion, stripped of surrounding whitespace.
 
     Thinking is removed first; what remains must hold exactly one pair of answer tags, no further answer tag, and
-    something other than blanks between them. The answer comes back stripped of surrounding whitespace, and is refused
-    above `max_bytes` of UTF-8.
+    something other than whitespace between them, of at most `max_bytes` of UTF-8.
     """
     rest = remove_thinking(text)
-    # The third tag decides; a text may hold a hundred thousand.
-    tags = list(itertools.islice(ANSWER_TAG.finditer(rest), 3))
-    opening = [tag for tag in tags if not tag[1]]
-    if not opening and not (len(tags) == 3 and OPENING_TAG.search(rest)):
+    if not OPENING_TAG.search(rest):
         return Extraction(None, Reason.NO_ANSWER)
-    if len(opening) > 1 or len(tags) > 2:
+    tags = list(islice(ANSWER_TAG.finditer(rest), 3))  # a text may hold a hundred thousand
+    kinds = [tag[1] for tag in tags]
+    if len(tags) == 3 or kinds == ["", ""]:
         return Extraction(None, Reason.SEVERAL_ANSWERS)
-    if tags[-1] is opening[0]:
+    if kinds != ["", "/"]:
         return Extraction(None, Reason.UNCLOSED_ANSWER)
-    answer = rest[opening[0].end() : tags[-1].start()].strip()
+    answer = rest[tags[0].end() : tags[1].start()].strip()
     if not answer:
         return Extraction(None, Reason.EMPTY_ANSWER)
     if len(answer) > max_bytes or len(answer.encode("utf-8", "surrogatepass")) > max_bytes:
@@ -93,11 +90,12 @@ class AnswerScorer(Protocol):
 async def score_texts(
     verifier: AnswerScorer, problem: Problem, texts: Sequence[str], max_answer_bytes: int
 ) -> list[Verdict]:
-    """One verdict for each completion, in order. Raises ScoringError and WorkerError as the verifier worker does."""
-    if sum(map(len, texts)) > LONG_TEXTS:
-        extractions = await asyncio.to_thread(_extract_all, texts, max_answer_bytes)
-    else:
-        extractions = _extract_all(texts, max_answer_bytes)
+    """Return one verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
+
+    def extract() -> list[Extraction]:
+        return [extract_answer(text, max_answer_bytes) for text in texts]
+
+    extractions = await asyncio.to_thread(extract) if sum(map(len, texts)) > LONG_TEXTS else extract()
     answers = [extraction.answer for extraction in extractions if extraction.answer is not None]
     scored = iter(await verifier.score(problem, answers))
     return [
@@ -106,14 +104,10 @@ async def score_texts(
     ]
 
 
-def _extract_all(texts: Sequence[str], max_answer_bytes: int) -> list[Extraction]:
-    return [extract_answer(text, max_answer_bytes) for text in texts]
-
-
 async def score_rollouts(
     verifier: AnswerScorer, problem: Problem, rollouts: Sequence[Rollout], *, max_answer_bytes: int, max_tokens: int
 ) -> tuple[Rollout, ...]:
-    """The rollouts with verdict and reward; `max_tokens` is the limit that the length penalty counts toward."""
+    """Return the rollouts with verdict and reward, which falls to 0 as their tokens reach `max_tokens`."""
     verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
     lengths = [len(rollout.tokens) for rollout in rollouts]
     rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
@@ -124,10 +118,10 @@ async def score_rollouts(
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
-    """Scores after the length penalty.
+    """Return the scores after the length penalty, which only applies when all of them are at least 0.5.
 
-    `lengths` are tokens of prompt and completion together. When all scores are at least 0.5, a score is multiplied by
-    1 up to 75 % of `max_tokens`, then by a factor that falls linearly to 0 at `max_tokens`; otherwise all are kept.
+    `lengths` are tokens of prompt and completion together. Up to 75 % of `max_tokens` length costs nothing; from there
+    the factor falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < PENALTY_FLOOR_SCORE:
         return tuple(scores)

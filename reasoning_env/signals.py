@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Interrupted(ReasoningEnvError):
-    """The run was stopped by a signal, after everything that it had accepted was written."""
+    """A signal stopped the run, after everything that it had accepted was written."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -29,11 +29,10 @@ async def run_until_signal(
     close: Callable[[], Awaitable[None]],
     before_exit: Callable[[], None] = lambda: None,
 ) -> T:
-    """Run `work`, and `close` after it however it ended; raises Interrupted when a signal ended it.
+    """Run `work`, then `close` however it ended; raises Interrupted when a signal ended it.
 
-    A second signal ends the process at once, after `before_exit`, which must be quick.
-
-    Where signals cannot be handled (no main thread, no POSIX) the caller's own handling stays as it is.
+    A second signal ends the process at once, after `before_exit`, which must be quick. Where signals cannot be handled
+    (outside the main thread, without POSIX) they stay as they are.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
@@ -48,11 +47,9 @@ async def run_until_signal(
         received.append(number)
         task.cancel()
 
-    handled = []
-    for number in SIGNALS:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in SIGNALS:
             loop.add_signal_handler(number, stop, number)
-            handled.append(number)
     try:
         return await task
     except asyncio.CancelledError:
@@ -63,5 +60,6 @@ async def run_until_signal(
         task.cancel()
         await asyncio.wait([task])
         await close()
-        for number in handled:
-            loop.remove_signal_handler(number)
+        with contextlib.suppress(NotImplementedError):
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)

@@ -6,6 +6,7 @@ The longest files go first, so that no core waits at the end.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -21,6 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole-corpus", action="store_true", help=help_text)
 
 
+from testing import TOKENIZER
+
 LONGEST = ("test_resume.py", "test_instances.py", "test_dumps_after_kill.py", "test_faults_")
 
 
@@ -31,3 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, name in enumerate(LONGEST) if item.path.name.startswith(name)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(TOKENIZER)

@@ -6,18 +6,17 @@ What is exported here is what the front door is made of.
 from ..signals import run_until_signal
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
-from .evaluate import Evaluation
+from .evaluation_run import evaluate
 from .group_writer import write_in_background
 from .packing import pack
 from .problem_source import RolloutItem
 from .run import Run
 from .run_api import Registration
-from .serve import serve
+from .serve_loop import serve
 from .shutdown import close
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
-    "Evaluation",
     "Registration",
     "RolloutItem",
     "Run",
@@ -26,6 +25,7 @@ __all__ = [
     "close",
     "commands",
     "complete_servers",
+    "evaluate",
     "explain_construction",
     "go_offline_without_account",
     "pack",

@@ -1,4 +1,7 @@
-"""Turn a problem into a scored group: sample, score, count, learn, dump. A group is whole or dropped, never half."""
+"""Turn a problem into a scored group: sample, score, count, learn, dump.
+
+A group is whole or dropped, and dropped groups are counted. One whose collection is cancelled stays in flight.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class GroupCollector:
         self._fatal: WorkerError | None = None
 
     def check(self, *, max_failures: int | None) -> None:
-        """Raise what ended the workers, and ServerError after `max_failures` failed groups in a row."""
+        """Raise the WorkerError that ended the workers, or ServerError after `max_failures` failed groups in a row."""
         if self._fatal is not None:
             raise self._fatal
         if max_failures is not None and self._failures_in_a_row >= max_failures:
@@ -55,40 +58,30 @@ class GroupCollector:
         timeouts: Timeouts,
         score: Callable[[Group], Awaitable[T]],
     ) -> T | None:
-        """Return what `score` makes of the group; None, counted and logged, for one that is dropped.
+        """Return what `score` makes of the group; None, counted and logged, for a group that is dropped.
 
-        A cancelled group stays in flight. From the end of scoring on nothing waits, so it is never half done.
+        Nothing waits after scoring, so that a cancellation cannot come between counting a group and ending its problem.
         """
-        scored = await self._sample_and_score(item, sampling, timeouts, score)
-        self._source.done(item.problem)
-        return scored
-
-    async def _sample_and_score(
-        self, item: RolloutItem, sampling: Sampling, timeouts: Timeouts, score: Callable[[Group], Awaitable[T]]
-    ) -> T | None:
-        problem, size = item.problem, self._config.group_size
+        problem, size, reason = item.problem, self._config.group_size, DropReason.INFERENCE
+        scored = None
         try:
             rollouts = await self._inference.complete(item.prompt, size, sampling, timeouts)
-        except TimeoutError as error:
-            self.drop(DropReason.TIMED_OUT, problem, error)
-            return None
-        except Exception as error:  # clients raise all sorts of things
-            self.drop(DropReason.INFERENCE, problem, error)
-            return None
-        try:
+            reason = DropReason.SCORING
             scored = await score(Group(problem, item.prompt.messages, tuple(rollouts)))
-        except Exception as error:  # a fault of ours, or of a subclass: never a score of 0
+            self._failures_in_a_row = 0
+        except Exception as error:  # of clients, of ours or of a subclass; it never becomes a score of 0
+            if reason is DropReason.INFERENCE and isinstance(error, TimeoutError):
+                reason = DropReason.TIMED_OUT
             if isinstance(error, WorkerError):
                 self._fatal = error
-            self.drop(DropReason.SCORING, problem, error)
-            return None
-        self._failures_in_a_row = 0
+            self.drop(reason, problem, error)
+        self._source.done(problem)
         return scored
 
     async def score(self, group: Group) -> Group:
-        """Return the group with verdicts and rewards; it is counted, learnt from and taken for dumping.
+        """Return the group with verdicts and rewards, once it is counted, learnt from and taken for dumping.
 
-        Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers any more.
+        Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
         """
         rollouts = await score_rollouts(
             self._pool,

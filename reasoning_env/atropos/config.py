@@ -16,14 +16,14 @@ from ..workers.pool import PoolSettings
 
 CORE_LOGGER = __package__.rpartition(".")[0]
 ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}
-"""Atropos' own loggers, with the levels that they have when nobody suppresses them."""
+"""Atropos' own loggers, with the levels that they have unless they are suppressed."""
 
 
 class RunMode(StrEnum):
     """Who drives the environment."""
 
     IMPORTED = "imported"
-    """Somebody's own code, which calls the hooks."""
+    """A user's own code, which calls the hooks."""
     SERVE = "serve"
     PROCESS = "process"
     EVALUATE = "evaluate"
@@ -31,46 +31,44 @@ class RunMode(StrEnum):
 
 @dataclass(frozen=True)
 class Range:
-    """A test on a value and, in words, what passes it."""
+    """What passes a test, in words."""
 
     allows: Callable[[Any], bool]
     words: str
 
 
-def _at_least(low: float) -> Range:
+def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
+    if or_minus_one:
+        return Range(lambda value: value == -1 or value >= low, f"at least {low}, or -1")
     return Range(lambda value: value >= low, f"at least {low}")
 
 
-def _or_minus_one(low: float) -> Range:
-    return Range(lambda value: value == -1 or value >= low, f"at least {low}, or -1")
-
-
 SHARE = Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
-POSITIVE_OR_MINUS_ONE = Range(lambda value: value == -1 or value > 0, "positive, or -1 for none")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 BASE_RANGES = {
     "group_size": _at_least(1),
-    "max_num_workers": _or_minus_one(1),
+    "max_num_workers": _at_least(1, or_minus_one=True),
     "max_eval_workers": _at_least(1),
     "max_num_workers_per_node": _at_least(1),
     "steps_per_eval": _at_least(-1),
     "max_token_length": _at_least(16),
     "eval_limit_ratio": SHARE,
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
-    "batch_size": _or_minus_one(1),
+    "batch_size": _at_least(1, or_minus_one=True),
     "max_batches_offpolicy": _at_least(1),
-    "total_steps": _or_minus_one(1),
+    "total_steps": _at_least(1, or_minus_one=True),
     "num_rollouts_to_keep": _at_least(0),
     "num_rollouts_per_group_for_logging": _at_least(-1),
     "min_batch_allocation": SHARE,
-    "worker_timeout": POSITIVE_OR_MINUS_ONE,
-    "reasoning_effort": Range(lambda value: value is None or value in EFFORTS, f"one of {', '.join(EFFORTS)}, or none"),
+    "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for none"),
+    "reasoning_effort": Range(lambda value: value in (None, *EFFORTS), f"one of {', '.join(EFFORTS)}, or none"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
     "tokenizer_name": Range(bool, "the name or folder of a tokenizer"),
 }
+"""What the fields of Atropos' own config allow; Atropos checks only their types."""
 
 
 def check_base_settings(values: object) -> None:
@@ -82,7 +80,7 @@ def check_base_settings(values: object) -> None:
 
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:
-    """Set our loggers' levels, and Atropos' own: the one place where another package's logger is touched."""
+    """Set the levels of our loggers and of Atropos'; no other code touches another package's loggers."""
     for ours in (own, logging.getLogger(CORE_LOGGER)):
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
     for name, level in ATROPOS_LOGGERS.items():

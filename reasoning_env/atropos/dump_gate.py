@@ -1,4 +1,4 @@
-"""Wait for dumps: a group is on disk before it is sent and before the next problem is handed out."""
+"""Hold groups and problems back until dumps are on disk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PATIENCE_S = 10.0
 
 
 class DumpGate:
-    """Opens when all groups that were taken for dumping are on disk, or the disk refuses them."""
+    """Open while all groups that were taken for dumping are on disk, or the disk refuses them."""
 
     def __init__(self, dumper: RolloutDumper | None) -> None:
         self._dumper = dumper
         self._stuck: Future[None] | None = None
 
     async def wait(self) -> None:
-        """Return when the gate is open, or the disk has hung without an error for too long."""
+        """Return when the gate is open, or the disk has hung without an error for PATIENCE_S, until it goes on."""
         if self._dumper is None or self._hangs():
             return
         settled = self._dumper.settled()

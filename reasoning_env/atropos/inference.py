@@ -1,7 +1,7 @@
 """Ask Atropos' server objects for completions, through their outages.
 
 Servers of type vllm and sglang give the tokens they sampled, with log-probabilities; openai and trl give text, which is
-tokenized here. Atropos' own clients wait without end while no server is healthy; the limits here end that.
+tokenized here. Atropos' own clients wait for ever while no server is healthy; the limits here end that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
@@ -29,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 FRUITLESS_REQUESTS = 3
 """How many requests in a row may bring no usable completion; as long as some come, the rest is asked for again."""
-POLL_S = 1.0
 MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
-MAX_PAUSE_S = 4.0
+LONGEST_PAUSE_S = 4.0
+HEALTH_POLL_S = 1.0
 UNHEALTHY_S = 3.0
-"""How long no server may be healthy before it is said."""
+"""How long no server may be healthy before the log says so."""
 AVOID_S = 5.0
 """How long after a failed request other servers are preferred."""
 
@@ -48,11 +49,11 @@ class Mode(StrEnum):
 
 
 class IncompleteReply(Exception):
-    """The server gave fewer usable completions than asked for, repeatedly."""
+    """The server gave fewer usable completions than it was asked for, FRUITLESS_REQUESTS times."""
 
 
 class InferenceClient:
-    """Gives completions of a ServerManager's servers; `mode` is what their replies hold."""
+    """Gets completions from a ServerManager's servers; `mode` is what their replies hold."""
 
     def __init__(self, manager: Any, chat: ChatFormat, tokenizer: Any) -> None:
         text_only = any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in manager.servers)
@@ -68,7 +69,7 @@ class InferenceClient:
 
     @property
     def healthy(self) -> bool:
-        """Whether any server passed its last health check, as far as Atropos knows."""
+        """Whether any server passed its last health check."""
         return any(map(_is_healthy, self._manager.servers))
 
     @property
@@ -77,10 +78,10 @@ class InferenceClient:
         return self._outage.lasting_s
 
     async def watch(self) -> None:
-        """Say when no server has been healthy for some seconds, since requests then wait in silence; never returns."""
+        """Log when no server has been healthy for some seconds, since requests then wait in silence; never returns."""
         healthy_at = time.monotonic()
         while True:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(HEALTH_POLL_S)
             if self.healthy:
                 healthy_at = time.monotonic()
             elif time.monotonic() - healthy_at > UNHEALTHY_S:
@@ -98,6 +99,8 @@ class InferenceClient:
         while True:
             try:
                 return await self._complete_once(prompt, n, sampling, timeouts)
+            except ServerError:
+                raise
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
@@ -111,29 +114,31 @@ class InferenceClient:
                 if self._outage.lasting_s + pause_s > timeouts.outage_s:
                     raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {description}") from error
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _complete_once(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
-        """Ask until there are `n` rollouts or requests become fruitless; ends a wait for servers that are gone."""
+        """Try once; raises TimeoutError and ServerError where the time limits are reached, and what clients raise."""
         started = healthy_at = time.monotonic()
+        reply_s = math.inf if timeouts.reply_s is None else timeouts.reply_s
         work = asyncio.ensure_future(self._collect(prompt, n, sampling))
         try:
             while True:
-                limit_s = POLL_S if timeouts.reply_s is None else started + timeouts.reply_s - time.monotonic()
-                if (await asyncio.wait([work], timeout=max(0.0, min(POLL_S, limit_s))))[0]:
+                left_s = started + reply_s - time.monotonic()
+                if (await asyncio.wait([work], timeout=max(0.0, min(HEALTH_POLL_S, left_s))))[0]:
                     return work.result()
                 now = time.monotonic()
                 if self.healthy:
                     healthy_at = now
                 if now - healthy_at > timeouts.outage_s:
                     raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
-                if timeouts.reply_s is not None and now - started >= timeouts.reply_s:
-                    raise TimeoutError(f"no reply within {timeouts.reply_s:g} s")
+                if now - started >= reply_s:
+                    raise TimeoutError(f"no reply within {reply_s:g} s")
         finally:
             work.cancel()
             await asyncio.wait([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Ask until there are `n` rollouts; raises IncompleteReply once requests are fruitless."""
         rollouts: list[Rollout] = []
         fruitless = 0
         while fruitless < FRUITLESS_REQUESTS:
@@ -148,7 +153,7 @@ class InferenceClient:
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
 
     async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Send one request; where there are several servers, it leaves one that falls ill for one that is well."""
+        """Send one request; of several servers, it leaves one that becomes unhealthy for one that is healthy."""
         servers = self._manager.servers
         if len(servers) == 1:
             return await self._ask(self._manager, prompt, n, sampling)
@@ -160,7 +165,7 @@ class InferenceClient:
             work = asyncio.ensure_future(self._ask(manager, prompt, n, sampling))
             try:
                 while _is_healthy(server) or not self.healthy:
-                    if (await asyncio.wait([work], timeout=POLL_S))[0]:
+                    if (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
                         return work.result()
             except Exception:
                 self._failed_at[id(server)] = time.monotonic()
@@ -172,13 +177,13 @@ class InferenceClient:
             logger.debug("a request leaves %s, which is not healthy", address(server))
 
     def _choose(self, servers: Sequence[Any], split: str) -> Any:
-        """Return the healthy server with the most room, as Atropos does, but one that has just failed comes last."""
+        """Return the healthy server with the most free slots, as Atropos does; one that has just failed comes last."""
         now = time.monotonic()
 
         def rank(server: Any) -> tuple[bool, bool, float]:
             failed = now - self._failed_at.get(id(server), -math.inf) < AVOID_S
             slots = server.sem if split == "train" else server.eval_sem
-            # Atropos takes a slot a moment after the choice: requests that begin together would all see the same.
+            # Atropos takes a slot only after the choice, so requests that begin together would choose the same server.
             return _is_healthy(server), not failed, slots.max_val - self._under_way[id(server)]
 
         return max(servers, key=rank)
@@ -194,19 +199,17 @@ class InferenceClient:
         }
         if self.mode is Mode.TEXT:
             reply = await manager.completion(**arguments)
-            # Tokenizing long completions takes longer than the loop may stand still.
-            return self._usable(await asyncio.to_thread(self._from_texts, prompt, reply.choices, sampling))
+            # Tokenizing long completions takes longer than the event loop may stand still.
+            convert = partial(rollout_from_text, self._chat, prompt, sampling)
+            return self._usable(await asyncio.to_thread(lambda: list(map(convert, reply.choices))))
         async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
         return self._usable([rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired])
 
-    def _from_texts(self, prompt: Prompt, choices: Sequence[Any], sampling: Sampling) -> list[Rollout | str]:
-        return [rollout_from_text(self._chat, prompt, choice, sampling) for choice in choices]
-
     def _usable(self, rollouts: Sequence[Rollout | str]) -> list[Rollout]:
-        """Return the rollouts among these; the others say why there is none."""
+        """Return the rollouts among these; the others are texts that say why there is none."""
         unusable = [rollout for rollout in rollouts if isinstance(rollout, str)]
         if unusable:
             self._unusable.note(f"completions are left out: the server returned {unusable[0]}")
@@ -216,15 +219,15 @@ class InferenceClient:
 
 
 class _PromptTokenizer:
-    """The tokenizer, but for one prompt whose tokens are known.
+    """A tokenizer that knows the tokens of one prompt.
 
-    Atropos would tokenize the prompt a second time, and add special tokens to those that the chat template has written.
+    Atropos would tokenize the prompt again, and add special tokens to those that the chat template has written.
     """
 
     def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
         self._tokenizer = tokenizer
         self._prompt = prompt
-        # Where it does nothing else, half of the time that decoding takes is spent around the backend.
+        # Half of decoding's time goes into what transformers does around the backend, here nothing.
         plain = getattr(tokenizer, "is_fast", False) and not tokenizer.clean_up_tokenization_spaces
         self.decode = tokenizer.backend_tokenizer.decode if plain else tokenizer.decode
 
@@ -238,7 +241,7 @@ class _PromptTokenizer:
 
 
 def describe_failure(error: BaseException) -> str:
-    """One line; what tenacity gave up on is named rather than the giving up."""
+    """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     last_attempt = getattr(error, "last_attempt", None)
     cause = last_attempt.exception() if last_attempt is not None else error
     return f"{type(cause).__name__}: {cause}".splitlines()[0][:300]

@@ -12,7 +12,7 @@ from ..records import Group, Prompt, Rollout, Sampling
 
 
 def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
-    """Return a rollout of the server's own tokens, or what is wrong with them where they cannot be trained on."""
+    """Return a rollout of the server's own tokens, or what makes them unfit for training."""
     tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
     prompt_length = masks.count(-100)
     problem = None
@@ -37,8 +37,8 @@ def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str
     )
 
 
-def rollout_from_text(chat: ChatFormat, prompt: Prompt, choice: Any, sampling: Sampling) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or what is wrong with the text."""
+def rollout_from_text(chat: ChatFormat, prompt: Prompt, sampling: Sampling, choice: Any) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training."""
     text = chat.strip_end_of_turn(choice.text or "")
     finish_reason = choice.finish_reason or "stop"
     completion = chat.completion_tokens(text, finished=finish_reason == "stop")
@@ -46,19 +46,19 @@ def rollout_from_text(chat: ChatFormat, prompt: Prompt, choice: Any, sampling: S
         return "no text, and says that it was cut short"
     room = sampling.token_limit - 1 - len(prompt.tokens)
     if len(completion) > room:
-        # Tokenized here, the text can be longer than what the server counted.
+        # The text may have more tokens here than at the server.
         completion, finish_reason = completion[:room], "length"
     return Rollout(
         text=text,
         tokens=(*prompt.tokens, *completion),
-        masks=(*(-100 for _ in prompt.tokens), *completion),
+        masks=(*[-100] * len(prompt.tokens), *completion),
         logprobs=None,
         finish_reason=finish_reason,
     )
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return the parallel lists that a trainer gets: one entry a rollout in each.
+    """Return the parallel lists that a trainer gets, each with one entry per rollout.
 
     With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
     """

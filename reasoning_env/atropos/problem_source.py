@@ -1,4 +1,4 @@
-"""Give the environment its next problem: one whose prompt leaves room for a completion, in the order of the stream."""
+"""Hand out problems with their prompts, in the order of the stream; prompts that are too long are skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..problems import ProblemStream
 from ..prompting import ChatFormat, build_messages
 from ..records import DropReason, Group, Problem, Prompt, Sampling, StreamStats, TaskReport
 from ..tasks.plan import TaskPlan, TaskStream
-from ..tasks.sampling import task_params
+from ..tasks.sampling import composite_params
 from ..workers.pool import WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 PROMPTS_TOO_LONG_LIMIT = 1000
 """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
 LONG_QUESTION = 4000
-"""Characters from which a question is tokenized in a thread; below, that would only cost time."""
+"""Characters from which a thread tokenizes a question; below, a thread costs more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RolloutItem:
 class ProblemSource:
     """Joins the plan of tasks, the stream of problems and the prompts; used on the event loop.
 
-    `start` must come before anything is drawn; `settled` is awaited before each problem is handed out.
+    Nothing is drawn before `start`. `settled` is awaited before each problem is handed out.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ProblemSource:
         self.evaluation_set = EvaluationSet(
             pool,
             choose_eval_tasks(plan.tasks, config.num_eval_tasks),
-            task_params(plan.tasks, plan.available),
+            composite_params(plan.tasks, plan.available),
             samples_per_task=config.num_eval_samples_per_task,
             eval_seed=config.eval_seed,
             deadline_s=config.eval_generation_deadline_s,
@@ -71,7 +71,7 @@ class ProblemSource:
         self._skipped_tasks: set[str] = set()
 
     def start(self, instance: int = 0, state: Mapping[str, Any] | None = None) -> None:
-        """Begin to draw as `instance`, from what `state()` returned in an earlier run; only the first call counts."""
+        """Begin to draw as `instance`, from what `state()` returned in an earlier run; further calls change nothing."""
         if self._stream is not None:
             return
         config, saved = self._config, state or {}
@@ -89,15 +89,15 @@ class ProblemSource:
         self._stream.start()
 
     async def next(self, sampling: Sampling) -> RolloutItem:
-        """Return the next problem whose prompt fits; those that do not fit are skipped and counted.
+        """Return the next problem whose prompt leaves room for a completion; others are skipped and counted.
 
-        Raises ConfigError when none of very many fits, GenerationError and WorkerError as the stream does.
+        Raises ConfigError when no prompt of very many fits, GenerationError and WorkerError as the stream does.
         """
         assert self._stream is not None, "start() comes first"
         least = self._config.min_completion_tokens
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
             await self._settled()
-            # One at a time, each in a turn of the loop of its own: dozens may be asked for at once.
+            # One at a time, each in its own turn of the event loop: dozens may be asked for at once.
             async with self._prompting:
                 problem = await self._stream.next()
                 prompt = await self.prompt(problem)
@@ -118,13 +118,14 @@ class ProblemSource:
         return build_messages(system, problem.question)
 
     async def prompt(self, problem: Problem) -> Prompt:
-        """Build a problem's prompt, in a thread where the question is long."""
+        """Build a problem's prompt."""
+        messages = self.messages(problem)
         if len(problem.question) > LONG_QUESTION:
-            return await asyncio.to_thread(self._chat.prompt, self.messages(problem))
-        return self._chat.prompt(self.messages(problem))
+            return await asyncio.to_thread(self._chat.prompt, messages)
+        return self._chat.prompt(messages)
 
     def done(self, problem: Problem) -> None:
-        """End a problem: it is scored, or was given up."""
+        """End a problem: its group is scored, or it was given up."""
         if self._stream is not None:
             self._stream.done(problem)
 
@@ -151,7 +152,7 @@ class ProblemSource:
         return {"instance": self.instance, "stream": self._stream.state(), **self._tasks.state()}
 
     async def close(self) -> None:
-        """Stop generating; what was drawn goes on to be part of `state()`."""
+        """Stop generating; what was drawn stays part of `state()`."""
         if self._stream is not None:
             await self._stream.close()
         await self.evaluation_set.close()
@@ -164,6 +165,5 @@ class ProblemSource:
             logger.warning(
                 "problems of %s are skipped when their prompts leave too few of %d tokens; raise max_token_length to "
                 "train on them",
-                problem.task,
-                sampling.token_limit,
+                *(problem.task, sampling.token_limit),
             )

@@ -1,4 +1,4 @@
-"""What a run of the environment is made of beside BaseEnv's own state, from its construction to its end."""
+"""The collaborators of an environment, from its construction to its end."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.keeper import Resumed
+from ..checkpoints.keeper import Resumed, StateKeeper
 from ..dumps.writer import RolloutDumper
-from ..folders import default_dumps_folder
-from ..metrics import MetricsRecorder, task_metrics
+from ..folders import default_dumps_folder, find_checkout
+from ..metrics import MetricsRecorder, service_metrics, task_metrics
 from ..prompting import ChatFormat
-from ..records import DropReason, Sampling, Split, Timeouts
-from .backend import Backend, start_backend
+from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
+from ..tasks.plan import TaskPlan, describe_run, plan_tasks
+from ..workers.pool import WorkerPool
 from .checkpoint import Checkpointer
-from .config import RunMode, run_api_entry
+from .collector import GroupCollector
+from .config import RunMode, pool_settings, run_api_entry
 from .dump_gate import DumpGate
 from .inference import InferenceClient
+from .problem_source import ProblemSource
 from .run_api import DeliveryQueue, RunApiSession
 from .server_checks import check_servers
 
@@ -30,8 +34,24 @@ logger = logging.getLogger(__name__)
 OUTAGE_LIMIT_S = 30.0
 """How long a server may be gone outside `serve`, where no setting says otherwise."""
 LEAST_DRAIN_S = 3.0
-"""How long groups on their way to run-api get in any case when the environment ends."""
-FREEZE_TIMEOUT_S = 1.0
+"""How long groups on their way to run-api get at the end, even where no grace is left."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The started workers, and those who draw problems, make groups and keep the state with them."""
+
+    pool: WorkerPool
+    plan: TaskPlan
+    source: ProblemSource
+    collector: GroupCollector
+    keeper: StateKeeper
+    checkpointer: Checkpointer
+
+    async def close(self) -> None:
+        """Stop generating and end all workers."""
+        await self.source.close()
+        await self.pool.close()
 
 
 class Run:
@@ -49,17 +69,15 @@ class Run:
         self.inference = InferenceClient(manager, self.chat, tokenizer)
         self.dumper = _make_dumper(config, self.uuid, folder)
         self.session = RunApiSession(config.rollout_server_url, run_api_entry(config))
-        gate = DumpGate(self.dumper)
+        self._gate = DumpGate(self.dumper)
         self.queue = DeliveryQueue(
             self.session,
-            before_send=gate.wait,
+            before_send=self._gate.wait,
             on_drop=lambda: self.metrics.record_dropped(DropReason.UNDELIVERED),
         )
-        self.checkpointer: Checkpointer | None = None
-        self._config = config
+        self.config = config
         self._manager = manager
         self._folder = folder
-        self._gate = gate
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
         self._dumping = False
@@ -77,7 +95,7 @@ class Run:
         return () if self._backend is None else self._backend.pool.worker_pids
 
     def timeouts(self) -> Timeouts:
-        config = self._config
+        config = self.config
         return Timeouts(
             reply_s=config.worker_timeout if config.worker_timeout > 0 else None,
             outage_s=config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S),
@@ -88,7 +106,7 @@ class Run:
 
         Prompt and completion stay below both limits: BaseEnv drops a group of which one member reaches the trainer's.
         """
-        config, training = self._config, split is Split.TRAIN
+        config, training = self.config, split is Split.TRAIN
         own_limit = config.max_token_length
         return Sampling(
             temperature=config.temperature if training else config.eval_temperature,
@@ -100,21 +118,27 @@ class Run:
     async def start(self, *, probe: bool, collect_state: Callable[[], Mapping[str, Any]]) -> None:
         """Start the workers and, with `probe`, make sure that an inference server answers.
 
-        `collect_state` gives what a checkpoint holds beside the source's state and ours. Raises ConfigError,
-        ServerError or WorkerError, each with its remedy; no process is left then.
+        `collect_state` returns BaseEnv's part of a checkpoint. Raises ConfigError, ServerError or WorkerError, each
+        with its remedy; no process is left then.
         """
-        backend = await start_backend(
-            self._config, self._folder, self.chat, self.inference, self.metrics, self.dumper, self._gate.wait
-        )
+        config = self.config
+        checkout = find_checkout(self._folder)
+        pool = WorkerPool(pool_settings(config, checkout))
+        library = await pool.start()
         try:
+            plan = await plan_tasks(config, library, pool)
+            _log_library(library, checkout, plan)
             await self.start_dumps()
             if probe:
                 await check_servers(self._manager.servers, self.inference.mode, self.timeouts().outage_s)
         except BaseException:
-            await backend.close()
+            await pool.close()
             raise
-        self._backend = backend
-        self.checkpointer = Checkpointer(backend.keeper, self.queue, lambda: {**self._state(), **collect_state()})
+        source = ProblemSource(config, plan, pool, self.chat, self.metrics, settled=self._gate.wait)
+        collector = GroupCollector(config, self.inference, pool, source, self.metrics, self.dumper)
+        keeper = StateKeeper(describe_run(config, plan), accept_changes=config.resume_with_changes)
+        checkpointer = Checkpointer(keeper, self.queue, lambda: {**self._state(), **collect_state()})
+        self._backend = Backend(pool, plan, source, collector, keeper, checkpointer)
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
 
     async def start_dumps(self) -> None:
@@ -134,12 +158,12 @@ class Run:
 
     def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
         """Begin to draw problems, to deliver groups and to save the state; run-api must know the environment."""
-        keeper = self.backend.keeper
+        backend = self.backend
         # Each environment at one run-api has a number of its own, and with it a stream of its own.
-        self.backend.source.start(env_id if keeper.number is None else keeper.number)
+        backend.source.start(env_id if backend.keeper.number is None else backend.keeper.number)
         self.queue.start()
-        if self.checkpointer is not None and keeper.folder is not None:
-            saving = self.checkpointer.save_regularly(lambda: (step(), (self.progress_line(), self.queue.stats)))
+        if backend.keeper.folder is not None:
+            saving = backend.checkpointer.save_regularly(lambda: (step(), (self.progress_line(), self.queue.stats)))
             self._background.append(asyncio.create_task(saving))
 
     def report(self) -> dict[str, float]:
@@ -147,8 +171,8 @@ class Run:
         if self._backend is None:
             return {}
         pool, source = self._backend.pool, self._backend.source
-        metrics = self.metrics.report(source.stats, pool.stats, pool.queued_jobs, **self._stats())
-        return metrics | task_metrics(source.report())
+        service = service_metrics(source.stats, pool.stats, pool.queued_jobs, **self._stats())
+        return self.metrics.report() | service | task_metrics(source.report())
 
     def progress_line(self) -> str:
         stream = None if self._backend is None else self._backend.source.stats
@@ -174,19 +198,14 @@ class Run:
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
 
-    def save(self, step: int) -> None:
-        """Save the state under a step, where there is a folder for it; a thread writes."""
-        if self.checkpointer is not None:
-            self.checkpointer.save(step)
-
     async def save_last(self, step: int) -> None:
         """Save the state at the end, and let go of its folder."""
-        if self._backend is None or self.checkpointer is None:
+        if self._backend is None:
             return
         in_flight = self._backend.source.in_flight
         if in_flight and self._backend.keeper.folder is not None:
             logger.info("%d problems are put back; a resumed run serves them first", in_flight)
-        self.checkpointer.save(step, latest=True)
+        self._backend.checkpointer.save(step, latest=True)
         await asyncio.to_thread(self._backend.keeper.close)
 
     async def stop_generating(self) -> None:
@@ -194,9 +213,9 @@ class Run:
             await self._backend.close()
 
     def freeze(self, jsonl_writer: Any) -> None:
-        """Let nothing be written half when the process ends at once."""
+        """Finish the lines that are being written, because the process ends at once."""
         for writer in filter(None, [self.dumper, jsonl_writer]):
-            writer.freeze(FREEZE_TIMEOUT_S)
+            writer.freeze()
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -214,11 +233,25 @@ class Run:
     async def _log_progress(self) -> None:
         last = ""
         while True:
-            await asyncio.sleep(self._config.progress_interval_s)
+            await asyncio.sleep(self.config.progress_interval_s)
             line = self.progress_line()
             if line != last:
                 logger.info("%s", line)
             last = line
+
+
+def _log_library(library: LibraryInfo, checkout: Path | None, plan: TaskPlan) -> None:
+    for warning in library.warnings:
+        logger.warning("%s", warning)
+    logger.info(
+        "reasoning-gym %s from %s (%s); %d of %d tasks selected",
+        library.version,
+        library.path,
+        "the checkout beside this module" if checkout else "the installed package",
+        len(plan.tasks),
+        len(library.tasks),
+    )
+    logger.info("%s", library.sandbox)
 
 
 def _make_dumper(config: Any, run_uuid: str, folder: Path) -> RolloutDumper | None:

@@ -14,7 +14,7 @@ from .inference import Mode, address, describe_failure
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 1.0
+PROBE_INTERVAL_S = 1.0
 PROBE_TIMEOUT_S = 30.0
 """How long a server may take for its first token, where nothing else limits it."""
 OTHERS_S = 2.0
@@ -33,30 +33,28 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
     absent = OutageLog(logger)
     problems: list[str | None] = [None] * len(servers)
     while True:
-        timeout_left_s = min(PROBE_TIMEOUT_S, max(POLL_S, deadline - time.monotonic()))
+        timeout_left_s = min(PROBE_TIMEOUT_S, max(PROBE_INTERVAL_S, deadline - time.monotonic()))
         replies = await _probe_all(servers, mode, timeout_left_s)
-        # A probe cut short tells less than the one before it.
-        problems = [
-            known if reply == NO_REPLY and known else reply for reply, known in zip(replies, problems, strict=True)
-        ]
-        silent = [(server, problem) for server, problem in zip(servers, problems, strict=True) if problem]
-        if len(silent) < len(servers):
+        # A probe that was cut short says less than the one before it.
+        problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
+        named = [f"{address(server)}: {problem}" for server, problem in zip(servers, problems, strict=True) if problem]
+        summary = "; ".join(named)
+        if len(named) < len(servers):
             absent.over("an inference server answers")
-            for server, problem in silent:
-                logger.warning("the inference server at %s does not answer yet: %s", address(server), problem)
+            if named:
+                logger.warning("not every inference server answers yet (%s)", summary)
             return
-        summary = "; ".join(f"{address(server)}: {problem}" for server, problem in silent)
         if time.monotonic() >= deadline:
             raise ServerError(
                 f"no inference server answered within {timeout_s:g} s ({summary}); "
                 "start one, or correct openai.base_url"
             )
         absent.note(f"waiting for an inference server ({summary})")
-        await asyncio.sleep(min(POLL_S, timeout_s))
+        await asyncio.sleep(min(PROBE_INTERVAL_S, timeout_s))
 
 
 async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) -> list[str | None]:
-    """What is wrong with each server, None where nothing is; one that is well does not wait long for the others."""
+    """Return what is wrong with each server, or None; once one is well, the others get OTHERS_S."""
     probes = [asyncio.ensure_future(_probe(server, mode)) for server in servers]
     left, deadline = set(probes), time.monotonic() + timeout_left_s
     try:
@@ -72,7 +70,7 @@ async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) 
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:
-    """None when the server works, a word on why when it is not there; raises ServerError when it never will."""
+    """Return None when the server works, or why it is not there; raises ServerError when it will never work."""
     arguments = {"model": server.config.model_name, "prompt": "1 + 1 =", "n": 1, "max_tokens": 1, "temperature": 1.0}
     try:
         if mode is Mode.TEXT:

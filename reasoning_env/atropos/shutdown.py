@@ -1,4 +1,4 @@
-"""End an environment in order; whatever one part does, the others end too."""
+"""End an environment in order; an error in one part does not keep the others from ending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .run import Run
 logger = logging.getLogger(__name__)
 
 HOPELESS_S = 1.0
-"""How long inference may have failed for groups in flight to be waited for at the end."""
+"""How long inference may have failed before the end stops waiting for groups in flight."""
 
 
 async def close(env: Any, run: Run) -> None:
@@ -46,7 +46,7 @@ async def close(env: Any, run: Run) -> None:
 
 
 async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    """Run steps in order; one that raises is logged and does not keep the others from running."""
+    """Run steps in order; an error is logged and does not keep later steps from running."""
     for step in steps:
         try:
             await step()
@@ -55,7 +55,7 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
 
 
 async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait for their ends."""
+    """Cancel tasks and wait until they have ended."""
     running = list(tasks)
     for task in running:
         task.cancel()
@@ -65,8 +65,8 @@ async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
 async def _finish_in_flight(
     workers: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
 ) -> None:
-    """Give groups in flight `grace_s` to finish, but not in an outage of inference, in which waiting is in vain."""
-    await asyncio.sleep(0)  # those that were cancelled already end in this turn of the loop and the next
+    """Give groups in flight `grace_s` to finish, unless inference is out."""
+    await asyncio.sleep(0)  # workers that were cancelled already end in this turn of the event loop and the next
     await asyncio.sleep(0)
     if not workers:
         return

@@ -1,4 +1,4 @@
-"""wandb: an account, the start of a run, the table of rollouts, and the timings that Atropos reports there."""
+"""wandb: whether there is an account, the start of a run, the table of rollouts, and Atropos' timings."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def has_account() -> bool:
 
 
 def go_offline_without_account() -> None:
-    """Keep metrics in files where there is no account, unless the user said otherwise; says so once."""
+    """Have wandb keep metrics in files where there is no account, unless WANDB_MODE is set; the log says so once."""
     if "WANDB_MODE" not in os.environ and not has_account():
         os.environ["WANDB_MODE"] = "offline"
         logger.warning("no wandb account is configured; metrics are kept offline in ./wandb")
 
 
 async def start_run(name: str | None, run_uuid: str, project: str | None, group: str | None, config: Any) -> None:
-    """Start a wandb run; that takes a second or more, which a thread spends."""
+    """Start a wandb run, in a thread because that takes a second or more."""
     await asyncio.to_thread(
         wandb.init,
         name=f"{name}-{time.strftime('%Y-%m-%d')}-{run_uuid[:6]}" if name else None,
@@ -54,13 +54,13 @@ async def start_run(name: str | None, run_uuid: str, project: str | None, group:
 def table_rows(
     group: ScoredDataGroup, keep: int, decode: Callable[[Sequence[int]], str], task: str, expected: str
 ) -> list[tuple[str, float, str, str]]:
-    """Return the rows of a group's first `keep` rollouts, of all for -1."""
+    """Return the table's rows of a group's first `keep` rollouts, of all for -1."""
     count = len(group["tokens"]) if keep == -1 else min(keep, len(group["tokens"]))
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
 
 def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, Any]:
-    """Return the table of kept rollouts as a metric; none where nothing was kept."""
+    """Return the table of kept rollouts as a metric, or nothing where none were kept."""
     if not groups:
         return {}
     table = wandb.Table(columns=TABLE_COLUMNS)
@@ -71,7 +71,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, A
 
 
 def trim_timings(servers: Sequence[Any]) -> None:
-    """Keep of each server's timings what its `rolling_buffer_length` says; Atropos only ever adds to them."""
+    """Shorten each server's timings to its `rolling_buffer_length`; Atropos only ever adds to them."""
     for server in servers:
         keep = getattr(getattr(server, "config", None), "rolling_buffer_length", 0) or 1
         for name in TIMINGS:

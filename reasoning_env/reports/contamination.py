@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from ..errors import GenerationError
 from ..evaluation import EvaluationSet, question_key
-from ..problems import ProblemStream, Sampler
+from ..problems import Generator, ProblemStream, Sampler
 from ..records import Problem
 from ..settings import ReasoningSettings
-from ..tasks.sampling import UniformSampler
-from ..tasks.selection import composite_members
+from ..tasks.parameters import SpecRules
+from ..tasks.sampling import UniformSampler, composite_members
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
-from .measuring import Generator, measure_each, open_library, run_measurement
+from .measuring import measure_each, open_library, run_measurement
 
 DEFAULT_ITEMS = 2000
 MAX_ITEMS = 100_000
@@ -87,10 +87,10 @@ async def _measure(settings: PoolSettings, names: Sequence[str], seed: int, item
         )
         try:
             evaluated = await evaluation_set.problems()
-            members = composite_members([task.name for task in library.info.tasks], tasks)
+            members = composite_members(tasks, [task.name for task in library.info.tasks])
 
             async def measure(task: str) -> TaskContamination:
-                sampler = UniformSampler([task], [task, *members], run_seed=seed)
+                sampler = UniformSampler([task], [task, *members], SpecRules(seed))
                 positions = await draw_positions(pool, sampler, evaluation_set.asks, items=items)
                 return compare(task, positions, evaluated)
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS, FieldLevels, TaskFacts
+from ..problems import Generator
 from ..records import Problem
 from ..tasks.sampling import evaluation_spec
 from ..terminal import print_table
 from ..workers.levels import STEPS
 from ..workers.pool import PoolSettings
-from .measuring import Generator, measure_each, open_library, run_measurement
+from .measuring import measure_each, open_library, run_measurement
 
 GENERATORS = 2
 DEADLINE_S = 10.0

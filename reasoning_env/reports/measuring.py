@@ -7,12 +7,12 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..concurrency import map_concurrently
-from ..records import LibraryInfo, Problem, ProblemSpec
+from ..records import LibraryInfo
 from ..signals import run_until_signal
-from ..tasks.sampling import task_params
+from ..tasks.sampling import composite_params
 from ..tasks.selection import select_tasks
 from ..terminal import progress_bar
 from ..workers.pool import PoolSettings, WorkerPool
@@ -20,12 +20,6 @@ from ..workers.pool import PoolSettings, WorkerPool
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
-
-
-class Generator(Protocol):
-    """The part of the worker pool that generates."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,7 @@ async def open_library(settings: PoolSettings, names: Sequence[str], *, pools: i
         for warning in info.warnings:
             logger.warning("%s", warning)
         tasks = select_tasks(info.tasks, names)
-        yield OpenLibrary(running, info, tasks, task_params(tasks, [task.name for task in info.tasks]))
+        yield OpenLibrary(running, info, tasks, composite_params(tasks, [task.name for task in info.tasks]))
     finally:
         await asyncio.gather(*(pool.close() for pool in running))
 

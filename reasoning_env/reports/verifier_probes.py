@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from ..errors import GenerationError, ScoringError
+from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
-from .measuring import Generator
 
 HIGH_SCORE = 0.5
 """What a meaningless answer must earn on a problem to count as paid for."""

@@ -1,4 +1,4 @@
-"""What goes into a spec beside its task and seed: the parameters that a user set, and the level of difficulty.
+"""What a spec has beside its task and seed: the parameters that a user set, and the level of difficulty.
 
 Both are pure functions of the stream and of the spec's position and attempt.
 """
@@ -6,6 +6,7 @@ Both are pure functions of the stream and of the spec's position and attempt.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,21 +15,21 @@ from typing import Any
 from ..errors import ConfigError
 from ..library_facts import COMPOSITE
 from ..records import ProblemSpec
-from .seeds import hash_int
+from .seeds import HASH_RANGE, hash_int
 
 RANGE_KEYS = frozenset({"low", "high"})
 MOST_COMBINED = 4
+"""How many ranges of a task are checked in every combination of their ends."""
 MAX_END = 1e15
 """Whole numbers up to here are exact in floating point."""
-HASH_RANGE = float(1 << 64)
 
 
 @dataclass(frozen=True)
 class SpecRules:
-    """How specs of one stream are completed.
+    """Completes the specs of one stream, that of a seed and an instance.
 
     `params` are the user's, by task, each fixed or a range `{"low": a, "high": b}` with both ends included. `level` is
-    a fixed one; with `random_levels` each spec gets one of its own, uniform in [0, 1].
+    that of all specs; with `random_levels` each spec gets its own, uniform in [0, 1].
     """
 
     run_seed: int
@@ -38,27 +39,25 @@ class SpecRules:
     random_levels: bool = False
 
     def complete(self, spec: ProblemSpec, level: float | None = None) -> ProblemSpec:
-        """The spec with its parameters drawn and at its level; `level`, where it is given, wins."""
+        """Return the spec with its parameters drawn and at its level; a given `level` wins."""
         if level is None:
             level = self._share(spec, "level") if self.random_levels else self.level
         if spec.task == COMPOSITE:
-            members = [self._member(spec, member) for member in spec.params["datasets"]]
+            members = [
+                {**member, "config": drawn} if (drawn := self._draw(spec, member["name"])) else dict(member)
+                for member in spec.params["datasets"]
+            ]
             return replace(spec, level=level, params={**spec.params, "datasets": members})
         return replace(spec, level=level, params={**spec.params, **self._draw(spec, spec.task)})
 
-    def _member(self, spec: ProblemSpec, member: Mapping[str, Any]) -> dict[str, Any]:
-        drawn = self._draw(spec, member["name"])
-        return {**member, "config": drawn} if drawn else dict(member)
-
     def _draw(self, spec: ProblemSpec, task: str) -> dict[str, Any]:
-        wanted = self.params.get(task, {})
         return {
             name: draw_from(value, self._share(spec, "param", task, name)) if is_range(value) else value
-            for name, value in wanted.items()
+            for name, value in self.params.get(task, {}).items()
         }
 
     def _share(self, spec: ProblemSpec, *what: str) -> float:
-        """A number in [0, 1) that depends on the stream, the position and the attempt alone."""
+        """Return a number in [0, 1] that depends on the stream, the position and the attempt alone."""
         return hash_int(*what, self.run_seed, self.instance, spec.index, spec.attempt) / HASH_RANGE
 
 
@@ -67,17 +66,17 @@ def is_range(value: Any) -> bool:
 
 
 def draw_from(bounds: Mapping[str, Any], share: float) -> int | float:
-    """The value at a share in [0, 1) of a range: whole between whole ends, which are both included."""
+    """Return the value at a share in [0, 1] of a range: whole between whole ends, which are both included."""
     low, high = bounds["low"], bounds["high"]
     if isinstance(low, int) and isinstance(high, int):
         return min(high, low + math.floor(share * (high - low + 1)))
     return float(low + share * (high - low))
 
 
-def check_ranges(params: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raises ConfigError, naming the task and the parameter, for a range whose ends are no numbers or in disorder.
+def check_params(params: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ConfigError for ranges that make no sense and values that JSON cannot hold, by task and parameter.
 
-    The members of the composite are not to be set: they are the selected tasks.
+    A composite has no parameters to set: its members are the selected tasks.
     """
     if params.get(COMPOSITE):
         raise ConfigError(
@@ -85,6 +84,12 @@ def check_ranges(params: Mapping[str, Mapping[str, Any]]) -> None:
         )
     for task, wanted in params.items():
         for name, value in wanted.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise ConfigError(
+                    f"task_params: {task}.{name} must be made of numbers, texts, lists and mappings ({error})"
+                ) from error
             if not isinstance(value, Mapping) or not RANGE_KEYS & value.keys():
                 continue
             where = f"task_params: {task}.{name}"
@@ -98,9 +103,9 @@ def check_ranges(params: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def extremes(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is to be checked beforehand: the parameters with their ranges at the ends, in every combination of a few.
+    """Return what the library must accept: the parameters with their ranges at the ends, in every combination.
 
-    With more than MOST_COMBINED ranges, all are at their low ends, and all at their high ends.
+    With more than MOST_COMBINED ranges, all at their low ends and all at their high ends.
     """
     ranged = [name for name, value in params.items() if is_range(value)]
     lows, highs = ([params[name][end] for name in ranged] for end in ("low", "high"))

@@ -13,10 +13,10 @@ from ..library_facts import gameable_tasks
 from ..records import Group, LibraryInfo, TaskReport
 from ..settings import ReasoningSettings
 from .learning.adaptive import Observation, SteeredSampler, static_weights
-from .learning.curriculum import Curriculum, CurriculumSettings
-from .parameters import SpecRules, check_ranges, extremes
+from .learning.curriculum import Curriculum
+from .parameters import SpecRules, check_params, extremes
 from .sampling import UniformSampler
-from .selection import match_tasks, resolve_patterns, select_tasks, without_gameable
+from .selection import match_tasks, resolve_patterns, select_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -44,61 +44,46 @@ class Checker(Protocol):
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
     """Read everything that the settings say of tasks; raises ConfigError for what cannot be meant or done."""
+    excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     tasks = select_tasks(library.tasks, settings.task_names, tuple(settings.exclude_tasks))
-    excluded = {
-        name for pattern in settings.exclude_tasks for name in match_tasks(library.tasks, pattern, "exclude_tasks")
-    }
     training_tasks = _choose_training_tasks(settings, tasks)
     params = resolve_patterns(library.tasks, tasks, settings.params_by_pattern, "task_params")
-    check_ranges(params)
-    _check_plain(params)
+    check_params(params)
     # Where levels vary, one that works is enough: the others are clamped to it.
     level = settings.complexity_level if settings.complexity_mode is None else 0.5
     ends = [(task, end, level) for task in params for end in extremes(params[task])]
     faults = await checker.check(ends) if ends else []
     if faults:
         raise ConfigError("task_params: " + "; ".join(faults))
-    wanted = resolve_patterns(library.tasks, training_tasks, settings.weights_by_pattern, "task_weights")
-    if settings.complexity_mode is not None:
-        fixed = sorted(set(training_tasks) - library.adjustable)
-        if fixed:
-            logger.info("complexity_mode leaves these tasks as they are, having no levels: %s", ", ".join(fixed))
+    weights = resolve_patterns(library.tasks, training_tasks, settings.weights_by_pattern, "task_weights")
+    fixed = sorted(set(training_tasks) - library.adjustable)
+    if fixed and settings.complexity_mode is not None:
+        logger.info("complexity_mode leaves these tasks as they are, having no levels: %s", ", ".join(fixed))
     return TaskPlan(
         available=tuple(task.name for task in library.tasks if task.name not in excluded),
         tasks=tasks,
         training_tasks=training_tasks,
         adjustable=library.adjustable,
         params=params,
-        weights=static_weights(training_tasks, wanted),
+        weights=static_weights(training_tasks, weights),
     )
 
 
-def _check_plain(params: Mapping[str, Mapping[str, Any]]) -> None:
-    for task, wanted in params.items():
-        try:
-            json.dumps(wanted)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(
-                f"task_params: {task} has a value that is no number, text, list or mapping ({error}); write it as one"
-            ) from error
-
-
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
-    if not settings.exclude_gameable:
-        return tasks
-    reasons = gameable_tasks(strict_rewards=settings.strict_rewards)
-    kept, excluded = without_gameable(tasks, settings.task_names, reasons)
+    """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
+    reasons = gameable_tasks(strict_rewards=settings.strict_rewards) if settings.exclude_gameable else {}
+    excluded = [name for name in tasks if name in reasons and name not in settings.task_names]
     if excluded:
         logger.warning(
             "not trained on, because their verifiers pay for nonsense: %s; name a task in `tasks`, or set "
             "exclude_gameable to false, to train on it all the same",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
         )
-    if not kept:
+    if len(excluded) == len(tasks):
         raise ConfigError(
             "exclude_gameable leaves no task to train on; name the tasks in `tasks`, or set exclude_gameable to false"
         )
-    return kept
+    return tuple(name for name in tasks if name not in excluded)
 
 
 class TaskStream:
@@ -117,58 +102,47 @@ class TaskStream:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         state = state or {}
-        rules = SpecRules(
-            settings.seed,
-            instance,
-            plan.params,
-            level=settings.complexity_level,
-            random_levels=settings.complexity_mode == "random",
-        )
+        mode = settings.complexity_mode
+        rules = SpecRules(settings.seed, instance, plan.params, settings.complexity_level, mode == "random")
         self._curriculum: Curriculum | None = None
-        self.sampler: UniformSampler | SteeredSampler
-        if settings.complexity_mode == "curriculum":
-            target = CurriculumSettings(target=settings.curriculum_target_accuracy)
-            self._curriculum = Curriculum(target, state.get("curriculum"))
-        elif settings.task_sampling == "uniform":
-            self.sampler = UniformSampler(
-                plan.training_tasks, plan.available, run_seed=settings.seed, instance=instance, rules=rules
+        if mode == "curriculum":
+            self._curriculum = Curriculum(settings.curriculum_target_accuracy, state=state.get("curriculum"))
+        self._steered: SteeredSampler | None = None
+        if self._curriculum is not None or settings.task_sampling != "uniform":
+            self._steered = SteeredSampler(
+                plan.training_tasks,
+                plan.available,
+                rules,
+                group_size=group_size,
+                weights=None if settings.task_sampling == "adaptive" else plan.weights,
+                curriculum=self._curriculum,
+                adjustable=plan.adjustable,
+                state=state.get("sampler"),
             )
-            return
-        self.sampler = SteeredSampler(
-            plan.training_tasks,
-            plan.available,
-            run_seed=settings.seed,
-            instance=instance,
-            group_size=group_size,
-            weights=None if settings.task_sampling == "adaptive" else plan.weights,
-            curriculum=self._curriculum,
-            adjustable=plan.adjustable,
-            rules=rules,
-            state=state.get("sampler"),
-        )
+        self.sampler = self._steered or UniformSampler(plan.training_tasks, plan.available, rules)
 
     def observe(self, group: Group) -> None:
-        """Learn from a scored group: how right it was, whatever length has cost, and whether what is sent differs."""
-        if isinstance(self.sampler, SteeredSampler):
+        """Learn from a scored group: how right it was, whatever length has cost, and whether its scores differ."""
+        if self._steered is not None:
             verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
-            successes = sum(verdict.score for verdict in verdicts)
-            problem, signal = group.problem, group.has_signal
-            self.sampler.observe(Observation(problem.task, problem.level, successes, len(verdicts), signal))
+            successes, problem = sum(verdict.score for verdict in verdicts), group.problem
+            seen = Observation(problem.task, problem.level, successes, len(verdicts), group.has_signal)
+            self._steered.observe(seen)
 
     def report(self) -> dict[str, TaskReport]:
-        """What is known of each task; nothing where tasks and levels are drawn without regard to it."""
-        return self.sampler.report() if isinstance(self.sampler, SteeredSampler) else {}
+        """Return what is known of each task; nothing where draws do not depend on what was observed."""
+        return {} if self._steered is None else self._steered.report()
 
     def state(self) -> dict[str, Any]:
-        """What a later run needs to go on from here, as JSON."""
+        """Return what a later run needs to go on from here, as JSON."""
         return {
-            "sampler": self.sampler.state() if isinstance(self.sampler, SteeredSampler) else None,
+            "sampler": None if self._steered is None else self._steered.state(),
             "curriculum": None if self._curriculum is None else self._curriculum.state(),
         }
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
-    """What decides which problems a run draws, as JSON reads it back."""
+    """Return what decides which problems a run draws, as JSON reads it back."""
     made_with = {
         "seed": settings.seed,
         "tasks": plan.training_tasks,

@@ -25,16 +25,17 @@ RESERVED = 256
 """Codes kept free below every boundary; a composite of all tasks reaches up to 105 seeds beyond its own."""
 EVAL_BIT = 1 << 31
 ROUNDS = 4
+HASH_RANGE = 1 << 64
 
 
 def hash_int(*parts: object) -> int:
-    """A 64-bit integer from the parts' text, the same on every machine."""
+    """Return an integer in [0, HASH_RANGE) that depends on the parts' text alone, the same on every machine."""
     text = "\x1f".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
-    """The seed of a training position's draw, in [0, 2**31)."""
+    """Return the seed of a training position's draw, in [0, 2**31)."""
     if attempt == 0:
         code = _permute(index % POSITIONS, f"{run_seed}/{instance}/{index // POSITIONS}")
     else:
@@ -43,12 +44,12 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def eval_seed(run_seed: int, task: str, sample: int) -> int:
-    """The seed of an evaluation sample, in [2**31, 2**32)."""
+    """Return the seed of an evaluation sample, in [2**31, 2**32)."""
     return EVAL_BIT + hash_int(Split.EVAL.value, run_seed, task, sample) % (EVAL_BIT - RESERVED)
 
 
 def _permute(value: int, key: str) -> int:
-    """A balanced Feistel network over 24 bits: a bijection for every key."""
+    """Permute the numbers below 2**24 by a balanced Feistel network: a bijection for every key."""
     mask = (1 << HALF_BITS) - 1
     left, right = value >> HALF_BITS, value & mask
     for round_number in range(ROUNDS):

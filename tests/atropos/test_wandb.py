@@ -1,55 +1,99 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.wandb import has_account
+from reasoning_env.atropos.wandb import (
+    go_offline_without_account,
+    has_account,
+    rollout_table,
+    table_rows,
+    trim_timings,
+)
+
+HOST = "api.wandb.ai"
 
 
 @pytest.fixture
 def netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only place left where an account could be configured."""
-    for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "WANDB_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE", "WANDB_BASE_URL", "WANDB_MODE"):
+        # Set and deleted, so that what a test sets is taken back at its end.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     return tmp_path / "netrc"
 
 
-def _login(netrc_file: Path, host: str) -> None:
-    netrc_file.write_text(f"machine {host}\n  login user\n  password key\n")
-    netrc_file.chmod(0o600)
+def login(host: str) -> str:
+    return f"machine {host}\n  login user\n  password key\n"
+
+
+@pytest.mark.parametrize(
+    ("netrc", "variables", "expected"),
+    [
+        (None, {}, False),
+        (None, {"WANDB_API_KEY": "x"}, True),
+        (None, {"WANDB_IDENTITY_TOKEN_FILE": "x"}, True),
+        (login(HOST), {}, True),
+        (login("example.org"), {}, False),
+        (login("wandb.example.org"), {"WANDB_BASE_URL": "https://wandb.example.org:8443/"}, True),
+        (login(HOST), {"WANDB_BASE_URL": "https://wandb.example.org"}, False),
+        ("machine\nlogin", {}, False),
+    ],
+)
+def test_account_is_a_key_in_the_environment_or_a_login_for_the_host(
+    netrc_file: Path, monkeypatch: pytest.MonkeyPatch, netrc: str | None, variables: dict[str, str], expected: bool
+) -> None:
+    if netrc is not None:
+        netrc_file.write_text(netrc)
+        netrc_file.chmod(0o600)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert has_account() is expected
 
 
 @pytest.mark.usefixtures("netrc_file")
-def test_nothing_configured_is_no_account() -> None:
-    assert not has_account()
+def test_without_an_account_wandb_goes_offline_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        go_offline_without_account()
+    assert os.environ["WANDB_MODE"] == "offline"
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.usefixtures("netrc_file")
-@pytest.mark.parametrize("name", ["WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE"])
-def test_key_in_the_environment_is_an_account(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "x")
-    assert has_account()
+@pytest.mark.parametrize("variables", [{"WANDB_API_KEY": "x"}, {"WANDB_MODE": "online"}])
+def test_account_or_mode_of_the_user_stays(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    go_offline_without_account()
+    assert os.environ.get("WANDB_MODE") == variables.get("WANDB_MODE")
+    assert caplog.records == []
 
 
-def test_login_in_netrc_is_an_account(netrc_file: Path) -> None:
-    _login(netrc_file, "api.wandb.ai")
-    assert has_account()
+@pytest.mark.parametrize(("keep", "rows"), [(0, 0), (1, 1), (2, 2), (9, 3), (-1, 3)])
+def test_table_holds_so_many_rollouts_of_a_group_with_all_that_is_worth_reading(keep: int, rows: int) -> None:
+    group: Any = {"tokens": [[7], [8], [9]], "scores": [1.0, 0.5, 0.0]}
+    kept = table_rows(group, keep, lambda tokens: f"text {tokens[0]}", "gcd", "11")
+    table = rollout_table([kept, kept])["train/rollouts"]
+    assert table.columns == ["text", "score", "expected_answer", "task"]
+    one = [["text 7", 1.0, "11", "gcd"], ["text 8", 0.5, "11", "gcd"], ["text 9", 0.0, "11", "gcd"]][:rows]
+    assert table.data == [*one, *one]
 
 
-def test_login_for_another_host_is_no_account(netrc_file: Path) -> None:
-    _login(netrc_file, "example.org")
-    assert not has_account()
+def test_there_is_no_table_without_groups() -> None:
+    assert rollout_table([]) == {}
 
 
-def test_login_for_a_server_of_ones_own_is_an_account(netrc_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _login(netrc_file, "wandb.example.org")
-    monkeypatch.setenv("WANDB_BASE_URL", "https://wandb.example.org:8443/")
-    assert has_account()
-
-
-def test_unreadable_netrc_is_no_account(netrc_file: Path) -> None:
-    netrc_file.write_text("machine\nlogin")
-    netrc_file.chmod(0o600)
-    assert not has_account()
+def test_timings_are_kept_as_far_as_the_server_says() -> None:
+    server = SimpleNamespace(
+        config=SimpleNamespace(rolling_buffer_length=3), request_timings=[*range(10)], attempts_list=[1, 2]
+    )
+    trim_timings([server, SimpleNamespace()])
+    assert (server.request_timings, server.attempts_list) == ([7, 8, 9], [1, 2])

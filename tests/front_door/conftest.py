@@ -1,31 +1,26 @@
+"""The environment as it is, with Atropos' own clients, before an inference server that speaks real HTTP."""
+
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import pytest_asyncio
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
 
-from demo.policy import ScriptedPolicy
-from reasoning_env.atropos import backend
+from reasoning_env.atropos import run as run_module
 from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from reasoning_gym_environment import ReasoningGymEnvConfig
-from testing import InferenceServer
+from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
+from testing import TOKENIZER, Completion, InferenceServer
 
-from .fakes import TOKENIZER_FOLDER, TokenEnv
-from .http_servers import HttpEnv
-
-MakeEnv = Callable[..., Awaitable[Any]]
-MakeFor = Callable[..., Awaitable[Any]]
 GROUP_SIZE = 4
+WRONG = "<answer>nonsense</answer>"
+NOWHERE = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:9/v1", api_key="x", model_name="m")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,6 +29,46 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):
             item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)
+
+
+class Env(ReasoningGymEnv):
+    """The environment; `reported` holds what every `wandb_log` would have sent."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reported: list[dict[str, Any]] = []
+        for entry in self.server.servers:
+            if hasattr(entry, "openai"):
+                entry.openai.max_retries = 0  # its pauses would only cost time here
+
+    async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]:
+        metrics = await super().create_rollout_table(wandb_metrics)
+        self.reported.append(metrics)
+        return metrics
+
+    async def report(self) -> dict[str, Any]:
+        """The metrics since the last report."""
+        await self.wandb_log()
+        return self.reported[-1]
+
+
+def make_config(**fields: Any) -> ReasoningGymEnvConfig:
+    """Settings for a small environment without wandb, which waits for nothing long."""
+    small = {
+        "tokenizer_name": TOKENIZER,
+        "tasks": ["chain_sum"],
+        "group_size": GROUP_SIZE,
+        "num_generators": 1,
+        "num_verifiers": 1,
+        "prefetch_problems": 2,
+        "use_wandb": False,
+    }
+    return ReasoningGymEnvConfig(**{**small, **fields})
+
+
+def make_env_object(servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing: bool = False, **fields: Any) -> Env:
+    """An environment before `setup`."""
+    return Env(make_config(**fields), list(servers), testing=testing)
 
 
 class LentPool:
@@ -60,41 +95,28 @@ async def workers() -> AsyncIterator[LentPool]:
     await pool.close()
 
 
-def make_config(**fields: Any) -> ReasoningGymEnvConfig:
-    """Settings for a small environment without wandb."""
-    small = {
-        "tokenizer_name": str(TOKENIZER_FOLDER),
-        "tasks": ["chain_sum"],
-        "group_size": GROUP_SIZE,
-        "num_generators": 1,
-        "num_verifiers": 1,
-        "prefetch_problems": 2,
-        "use_wandb": False,
-    }
-    return ReasoningGymEnvConfig(**{**small, **fields})
+@pytest_asyncio.fixture(loop_scope="package")
+async def server() -> AsyncIterator[InferenceServer]:
+    async with InferenceServer() as running:
+        yield running
 
 
-NOWHERE = APIServerConfig(server_type="vllm", base_url="http://127.0.0.1:9/v1", api_key="x", model_name="m")
-
-
-def make_env_object(
-    cls: Callable[..., Any] = TokenEnv, servers: Sequence[APIServerConfig] = (NOWHERE,), **fields: Any
-) -> Any:
-    """An environment before `setup`."""
-    return cls(make_config(**fields), list(servers))
+MakeEnv = Callable[..., Awaitable[Env]]
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def make_env(workers: LentPool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeEnv]:
-    """Makes environments that are ready for use, and closes them at the end."""
+async def make_env(
+    workers: LentPool, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[MakeEnv]:
+    """Makes environments that are ready for use, clients of the server, and closes them at the end."""
     made = []
 
-    async def make(cls: Callable[..., Any] = TokenEnv, *, own_workers: bool = False, **fields: Any) -> Any:
-        env = make_env_object(cls, **fields)
+    async def make(kind: str = "vllm", *, own_workers: bool = False, **fields: Any) -> Env:
+        env = make_env_object([server.config(kind)], **fields)
         made.append(env)
         with monkeypatch.context() as patch:
             if not own_workers:
-                patch.setattr(backend, "WorkerPool", lambda settings: workers)
+                patch.setattr(run_module, "WorkerPool", lambda settings: workers)
             await env.setup()
         return env
 
@@ -115,17 +137,23 @@ def no_pauses_between_retries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(method.retry, "wait", wait_none())
 
 
-@pytest_asyncio.fixture(loop_scope="package")
-async def server() -> AsyncIterator[InferenceServer]:
-    async with InferenceServer(ScriptedPolicy(skill=0.5, seed=3)) as running:
-        yield running
+def right(item: Any) -> str:
+    return f"<think>I know it.</think><answer>{item.problem.answer}</answer>"
+
+
+Collect = Callable[..., Awaitable[Any]]
 
 
 @pytest.fixture
-def make_for(make_env: MakeEnv, kind: str) -> MakeFor:
-    """Makes environments, with Atropos' own clients of the kind that the test is parametrized with, for a server."""
+def collect(server: InferenceServer) -> Collect:
+    """Has a group made of replies, in which the word "right" stands for a right one; returns it and its item."""
 
-    async def make(server: InferenceServer, server_type: str = kind, timeout_s: int = 1200, **fields: Any) -> Any:
-        return await make_env(HttpEnv, servers=[server.config(server_type, timeout=timeout_s)], **fields)
+    async def collect(env: Env, *replies: str | Completion) -> tuple[Any, Any]:
+        item = await env.get_next_item()
+        texts = [right(item) if reply == "right" else reply for reply in replies]
+        server.policy = lambda request: texts[: request.n]
+        group, backlog = await env.collect_trajectories(item)
+        assert backlog == []
+        return group, item
 
-    return make
+    return collect

@@ -1,40 +1,52 @@
-"""The environment at a run-api: registering, being forgotten, what is cancelled, and leaving."""
+"""The environment at run-api: registered, delivering, saving its state there, and resumed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from reasoning_env.atropos import RunMode
+from reasoning_env.atropos.run_api import session
 from reasoning_env.errors import ConfigError
+from reasoning_env.records import ProblemSpec
+from testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
 
-from .conftest import MakeEnv
-from .fakes import Reply, TokenEnv
+from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
-RIGHT_AND_WRONG = [Reply("<answer>nonsense</answer>"), Reply("<answer>other</answer>")] * 2
 WAIT_S = 60.0
-
-Make = Callable[..., Awaitable[TokenEnv]]
+STEP = 5
+STEERED = {
+    "tasks": "chain_sum,gcd,lcm",
+    "complexity_mode": "curriculum",
+    "task_sampling": "adaptive",
+    "prefetch_problems": 6,
+}
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def api() -> AsyncIterator[ServedRunApi]:
+async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
+    monkeypatch.setattr(session, "RETRY_S", 0.01)
+    monkeypatch.setattr(session, "POLL_S", 0.01)
     async with ServedRunApi() as api:
         yield api
 
 
+Make = Callable[..., Awaitable[Env]]
+
+
 @pytest.fixture
 def make(make_env: MakeEnv, api: ServedRunApi) -> Make:
-    """Makes environments that are registered and serve groups whatever their scores are."""
+    """Makes environments that are registered at run-api and deliver there."""
 
-    async def make_registered(**fields: Any) -> TokenEnv:
-        fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.5, **fields}
-        env: TokenEnv = await make_env(**fields)
+    async def make_registered(**fields: Any) -> Env:
+        fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.0, **fields}
+        env = await make_env(**fields)
         env._run.mode = RunMode.SERVE
         await env.register_env()
         await env.get_server_info()
@@ -43,117 +55,67 @@ def make(make_env: MakeEnv, api: ServedRunApi) -> Make:
     return make_registered
 
 
-async def serve(env: TokenEnv) -> int:
-    """Take a problem through BaseEnv's own handling, up to the outbox, and return its position."""
-    item = await env.get_next_item()
-    key = f"item {item.problem.spec.index}"
-    worker = asyncio.create_task(env.handle_env(key))
-    env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
-    env.workers.add(worker)
-    await asyncio.wait([worker])
-    env.workers.discard(worker)
-    return int(item.problem.spec.index)
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
+            await asyncio.sleep(0.005)
 
 
-class Silent:
-    """Keeps the first request until it is released."""
-
-    def __init__(self, env: TokenEnv) -> None:
-        self.released = asyncio.Event()
-        self.asked = asyncio.Event()
-        answer = env.log.answer
-
-        async def wait(request: dict[str, Any]) -> Any:
-            if not self.asked.is_set():
-                self.asked.set()
-                await self.released.wait()
-            return await answer(request)
-
-        env.log.answer = wait  # type: ignore[method-assign]
-
-
-async def start_worker(env: TokenEnv) -> tuple[Any, asyncio.Task[Any]]:
+async def start_worker(env: Env) -> asyncio.Task[Any]:
+    """Take a problem through BaseEnv's own handling."""
     item = await env.get_next_item()
     key = f"item {item.problem.spec.index}"
     worker = asyncio.create_task(env.handle_env(key))
     env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
     env.workers.add(worker)
     worker.add_done_callback(env.workers.discard)
-    return item, worker
+    return worker
 
 
-async def until_something_waits(env: TokenEnv) -> None:
-    while not env._run.queue.stats.waiting:  # noqa: ASYNC110 - there is no event for it
-        await asyncio.sleep(0.01)
+async def deliver(env: Env, groups: int = 1) -> None:
+    for _ in range(groups):
+        await start_worker(env)
+        await asyncio.wait(env.workers)
+    await env._run.queue.drain(WAIT_S)
+
+
+# ---------------------------------------------------------------------------- delivery
 
 
 async def test_groups_reach_run_api_in_the_environments_name(make: Make, api: ServedRunApi) -> None:
     env = await make()
-    assert [await serve(env) for _ in range(3)] == [0, 1, 2]
-    await env._run.queue.drain(WAIT_S)
+    await deliver(env, 3)
     assert [group["env_id"] for group in api.groups] == [env.env_id] * 3
+    assert env._run.backend.source.in_flight == 0
 
 
 async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(make: Make, api: ServedRunApi) -> None:
     env = await make()
-    await serve(env)
-    await env._run.queue.drain(WAIT_S)
+    await deliver(env)
     await api.reset()
     asked = api.count("/info")
-    await serve(env)
+    await start_worker(env)
     asking = asyncio.create_task(env.get_status())
-    while api.count("/info") == asked:  # noqa: ASYNC110 - there is no event for it
-        await asyncio.sleep(0.01)
+    await until(lambda: api.count("/info") > asked)
     assert api.groups == []
     await api.train(starting_step=7)
     await asyncio.wait_for(asking, WAIT_S)
     await env._run.queue.drain(WAIT_S)
     assert len(api.groups) == 1
     assert (env.curr_step, env.status_dict["current_step"]) == (7, 7)
-    assert await serve(env) == 2
+    assert (await env.get_next_item()).problem.spec.index == 2
 
 
 async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> None:
-    with pytest.raises(ConfigError, match=r"group_size \(33\) must be at most its batch_size \(32\)"):
+    with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
-
-
-async def test_a_cancelled_group_stays_in_flight(make: Make) -> None:
-    env = await make()
-    silent = Silent(env)
-    _, worker = await start_worker(env)
-    await silent.asked.wait()
-    worker.cancel()
-    await asyncio.wait([worker])
-    assert (env._run.backend.source.in_flight, sum(env._run.metrics.dropped.values())) == (1, 0)
-
-
-async def test_a_group_that_takes_too_long_while_others_succeed_is_dropped_and_counted(make: Make) -> None:
-    env = await make(worker_timeout=0.5)
-    silent = Silent(env)
-    _, worker = await start_worker(env)
-    await silent.asked.wait()
-    await serve(env)
-    await asyncio.wait([worker])
-    assert env._run.backend.source.in_flight == 0
-    assert (await env.report())["dropped/timed_out"] == 1
-
-
-async def test_a_group_is_asked_for_again_while_none_succeeds(make: Make) -> None:
-    env = await make(worker_timeout=0.3, startup_timeout_s=None)
-    silent = Silent(env)
-    _, worker = await start_worker(env)
-    await silent.asked.wait()
-    await asyncio.wait([worker])
-    assert (await env.report())["dropped/timed_out"] == 0
-    assert env._run.queue.stats.waiting + env._run.queue.stats.delivered == 1
 
 
 async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: ServedRunApi) -> None:
     env = await make()
     api.faults = {"/status-env": 503}
-    _, worker = await start_worker(env)
-    await until_something_waits(env)
+    worker = await start_worker(env)
+    await until(lambda: env._run.queue.stats.waiting)
     worker.cancel()
     await asyncio.wait([worker])
     assert env.backlog == []
@@ -162,52 +124,129 @@ async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: 
     assert len(api.groups) == 1
 
 
-async def test_the_end_lets_groups_in_flight_finish_and_says_goodbye(make: Make, api: ServedRunApi) -> None:
-    env = await make(shutdown_grace_s=30.0)
-    silent = Silent(env)
-    await start_worker(env)
-    await silent.asked.wait()
-    asyncio.get_running_loop().call_later(0.2, silent.released.set)
-    await env.close()
-    assert len(api.groups) == 1
-    assert api.connected == []
-    assert api.requests[-1][0] == "/disconnect-env"
+# ---------------------------------------------------------------------------- checkpoints
 
 
-async def test_the_end_waits_no_longer_than_the_grace(make: Make, api: ServedRunApi) -> None:
-    env = await make(shutdown_grace_s=0.2)
-    silent = Silent(env)
-    _, worker = await start_worker(env)
-    await silent.asked.wait()
-    await asyncio.wait_for(env.close(), WAIT_S)
-    assert worker.done()
-    assert env._run.backend.source.in_flight == 1
-    assert api.connected == []
+@pytest.fixture
+def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]]:
+    """Has an environment make groups one after the other, as right as their problems' seeds say; returns the specs."""
+
+    async def serve(env: Env, groups: int) -> list[ProblemSpec]:
+        specs = []
+        for _ in range(groups):
+            item = await env.get_next_item()
+            texts = [right(item)] * (item.problem.spec.seed % (GROUP_SIZE + 1)) + [WRONG] * GROUP_SIZE
+            server.policy = lambda request, texts=texts: texts[: request.n]  # type: ignore[misc]
+            await env.collect_trajectories(item)
+            specs.append(item.problem.spec)
+        return specs
+
+    return serve
 
 
-async def test_the_end_does_not_depend_on_run_api(make: Make, api: ServedRunApi) -> None:
-    env = await make()
-    api.stop()
-    await asyncio.wait_for(env.close(), WAIT_S)
+Resume = Callable[..., Awaitable[Env]]
+
+
+@pytest.fixture
+def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
+    """Makes an environment of a trainer that has a folder for checkpoints, at a step; the one before it is closed."""
+    made: list[Env] = []
+
+    async def start(step: int, **fields: Any) -> Env:
+        for env in made:
+            await env.close()
+        await api.reset()
+        await api.train(checkpoint_dir=str(tmp_path), starting_step=step, save_checkpoint_interval=STEP)
+        made.append(await make(**{"tasks": "chain_sum,gcd,lcm", **fields}))
+        return made[-1]
+
+    return start
+
+
+Serve = Callable[..., Awaitable[list[ProblemSpec]]]
+
+
+@pytest.mark.parametrize("fields", [{}, STEERED], ids=["uniform", "steered"])
+async def test_a_run_resumed_twice_is_the_uninterrupted_one(
+    resume: Resume, serve: Serve, fields: dict[str, Any]
+) -> None:
+    expected = await serve(await resume(0, **fields), 30)
+    served = []
+    env = await resume(0, **fields)
+    for step in (STEP, 2 * STEP, 3 * STEP):
+        served += await serve(env, 10)
+        env.save_checkpoint(step)
+        env = await resume(step, **fields)
+    assert served == expected
+    assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
+
+
+@pytest.mark.parametrize("fields", [{}, STEERED], ids=["uniform", "steered"])
+async def test_problems_in_flight_are_served_first_as_they_were(
+    resume: Resume, serve: Serve, fields: dict[str, Any]
+) -> None:
+    env = await resume(0, **fields)
+    await serve(env, 10)
+    in_flight = [(await env.get_next_item()).problem.spec for _ in range(3)]
+    env.save_checkpoint(STEP)
+    assert await serve(await resume(STEP, **fields), 3) == in_flight
+
+
+async def test_counts_data_and_numbers_of_files_go_on(resume: Resume, serve: Serve, tmp_path: Path) -> None:
+    dumping = {"dump_rollouts": True, "rollout_save_score_threshold": 0.0, "data_dumps_dir": str(tmp_path / "dumps")}
+    first = await resume(0, **dumping)
+    await serve(first, 8)
+    first.completion_lengths = [5, 6]
+    first.save_checkpoint(STEP, {"mine": [1, 2]})
+    second: Any = await resume(STEP, **dumping)
+    await serve(second, 8)
+    assert "groups=16 " in second._run.progress_line()
+    assert (second.completion_lengths, second.mine) == ([5, 6], [1, 2])
+    await second.close()
+    names = sorted(path.name for path in (tmp_path / "dumps").iterdir())
+    assert [name.rpartition("_")[2] for name in names] == ["0000.jsonl", "0001.jsonl"]
+    assert len({name.rpartition("_")[0] for name in names}) == 1
+
+
+@pytest.mark.parametrize("fields", [{"seed": 2}, {"tasks": "chain_sum"}])
+async def test_a_checkpoint_of_another_run_is_refused_or_taken_up_when_told_so(
+    resume: Resume, serve: Serve, fields: dict[str, Any]
+) -> None:
+    first = await resume(0)
+    await serve(first, 7)
+    first.save_checkpoint(STEP)
+    with pytest.raises(ConfigError, match="resume_with_changes"):
+        await resume(STEP, **fields)
+    resumed = await resume(STEP, **fields, resume_with_changes=True)
+    # What was drawn ahead is left out, with its positions.
+    assert (await resumed.get_next_item()).problem.spec.index == 7 + first.config.prefetch_problems
+    assert "groups=7 " in resumed._run.progress_line()
+
+
+async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(
+    resume: Resume, make: Make, serve: Serve, api: ServedRunApi, tmp_path: Path
+) -> None:
+    environments = [await resume(0), await make(tasks="chain_sum,gcd,lcm")]
+    api.forget()
+    await api.train(checkpoint_dir=str(tmp_path), save_checkpoint_interval=STEP)
+    environments.append(await make(tasks="chain_sum,gcd,lcm"))
+    assert [env.env_id for env in environments] == [0, 1, 0]
+    seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
+    assert len(set(seeds)) == 60
 
 
 async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
-    make: Make, api: ServedRunApi, tmp_path: Any
+    resume: Resume, api: ServedRunApi
 ) -> None:
-    await api.reset()
-    await api.train(checkpoint_dir=str(tmp_path))
-    first = await make()
-    await serve(first)
-    await first._run.queue.drain(WAIT_S)
+    first = await resume(0)
+    await deliver(first)
     api.faults = {"/status-env": 503}
     await start_worker(first)
-    await until_something_waits(first)
+    await until(lambda: first._run.queue.stats.waiting)
     await first.close()
     assert len(api.groups) == 1
     api.faults.clear()
-    await api.reset()
-    await api.train(checkpoint_dir=str(tmp_path), starting_step=1)
-    second = await make()
+    second = await resume(1)
     await second._run.queue.drain(WAIT_S)
     assert len(api.groups) == 1
-    assert await serve(second) == 2
+    assert (await second.get_next_item()).problem.spec.index == 2

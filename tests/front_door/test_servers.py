@@ -1,89 +1,73 @@
-"""The four kinds of inference server over real HTTP, while they do what they should."""
+"""Inference servers that are not there or answer nonsense, at startup and in the middle of a run."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
+from aiohttp import web
 
-from testing import InferenceServer, check_batch, free_port
+from reasoning_env.errors import ServerError
+from testing import InferenceServer, cut, generations, hang, refuse, respond
+from testing.http_server import Fault, Handler
 
-from .conftest import GROUP_SIZE, MakeEnv, MakeFor
-from .http_servers import HttpEnv, error_500, next_group, wait_until
+from .conftest import WRONG, Collect, MakeEnv
 
 BOTH = pytest.mark.parametrize("kind", ["vllm", "openai"])
-ALL = pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
+WAIT_S = 60.0
 
 
-@ALL
-async def test_a_group_is_sound(make_for: MakeFor, server: InferenceServer) -> None:
-    env = await make_for(server)
-    groups = [await next_group(env) for _ in range(5)]
-    check_batch(groups, batch_size=5 * GROUP_SIZE, group_size=GROUP_SIZE, max_token_len=env.config.max_token_length)
+async def no_json(_request: web.Request, _handler: Handler) -> web.Response:
+    return web.Response(text="}{", content_type="application/json")
 
 
-@ALL
-async def test_a_group_is_one_request(make_for: MakeFor, server: InferenceServer) -> None:
-    env = await make_for(server, group_size=12)
-    for _ in range(3):
-        await env.collect_trajectories(await env.get_next_item())
-    asked = [request.n for request in server.requests]
-    assert asked == [12, 12, 12]
+async def a_web_page(_request: web.Request, _handler: Handler) -> web.Response:
+    return web.Response(text="<html>Welcome</html>", content_type="text/html")
 
 
-@ALL
-async def test_only_native_protocols_give_log_probabilities(
-    make_for: MakeFor, server: InferenceServer, kind: str
+NONSENSE: dict[str, Fault] = {
+    "no JSON": no_json,
+    "a web page": a_web_page,
+    "another object": respond(200, {"hello": "world"}),
+    "a list": respond(200, [1, 2, 3]),
+    "odd values": respond(200, {"choices": 7, "text": 7, "logprobs": 7, "finish_reasons": 7}),
+    "no completion": respond(200, {"choices": [], "text": [], "logprobs": [], "finish_reasons": []}),
+}
+USELESS = {**NONSENSE, "404": respond(404, {"detail": "Not Found"}), "401": respond(401, {"error": "wrong api key"})}
+ABSENT = {"500": respond(500), "cut": cut, "refuse": refuse, "hang": hang}
+
+
+@BOTH
+@pytest.mark.parametrize("fault", USELESS)
+async def test_a_server_that_will_never_do_is_refused_at_once(
+    make_env: MakeEnv, server: InferenceServer, kind: str, fault: str
 ) -> None:
-    group = await next_group(await make_for(server))
-    assert (group["inference_logprobs"] is not None) == (kind in ("vllm", "sglang"))
+    server.fail(USELESS[fault])
+    with pytest.raises(ServerError, match=rf"{server.url}.*now '{kind}'|{server.url}.* with none"):
+        await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), WAIT_S)
 
 
-@ALL
-async def test_truncated_completions_are_recognised(make_for: MakeFor, server: InferenceServer) -> None:
-    env = await make_for(server)
-    item = await env.get_next_item()
-    env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it; too few for any thought
-    await env.collect_trajectories(item)
-    assert (await env.report())["train/truncated_share"] == 1.0
+@BOTH
+@pytest.mark.parametrize("fault", ABSENT)
+async def test_a_server_that_is_not_up_is_given_up_after_the_timeout(
+    make_env: MakeEnv, server: InferenceServer, kind: str, fault: str
+) -> None:
+    server.fail(ABSENT[fault])
+    with pytest.raises(ServerError, match=f"no inference server answered within 0.1 s.*{server.url}"):
+        await asyncio.wait_for(make_env(kind, startup_timeout_s=0.1), WAIT_S)
 
 
-@pytest.mark.parametrize("kind", ["openai"])
-@pytest.mark.filterwarnings("ignore:n kwarg is ignored")
-async def test_a_server_that_ignores_n_is_asked_n_times(make_for: MakeFor, server: InferenceServer) -> None:
-    env = await make_for(server)
-    server.policy = lambda request: ["<answer>nonsense</answer>"]
-    await env.collect_trajectories(await env.get_next_item())
+@BOTH
+@pytest.mark.parametrize("fault", [*NONSENSE, "500", "cut"])
+async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str, fault: str
+) -> None:
+    env = await make_env(kind, group_size=2)
+    env.config.startup_timeout_s = 0.01  # how long requests are tried again
+    server.fail({**NONSENSE, **ABSENT}[fault], only=generations)
+    assert (await asyncio.wait_for(collect(env, "right", WRONG), WAIT_S))[0] is None
     metrics = await env.report()
-    assert len(server.requests) == GROUP_SIZE
-    assert (metrics["train/groups/all_wrong"], metrics["dropped/inference_failed"]) == (1.0, 0)
-
-
-@BOTH
-async def test_a_short_outage_loses_no_group(make_for: MakeFor, server: InferenceServer) -> None:
-    env = await make_for(server)
-    await next_group(env)
-    server.fail(error_500)
-    await wait_until(lambda: not env.server.servers[0].server_healthy)
-    pending = asyncio.ensure_future(next_group(env))
-    await asyncio.sleep(0.2)
+    assert metrics["dropped/inference_failed"] == 1
+    assert "train/mean_score" not in metrics
     server.recover()
-    assert len((await asyncio.wait_for(pending, 60))["scores"]) == GROUP_SIZE
-    assert (await env.report())["dropped/inference_failed"] == 0
-
-
-@BOTH
-async def test_a_server_that_is_late_is_waited_for(make_for: MakeFor, server: InferenceServer) -> None:
-    server.fail(error_500)
-    starting = asyncio.ensure_future(make_for(server, startup_timeout_s=60))
-    await asyncio.sleep(0.5)
-    server.recover()
-    assert await next_group(await asyncio.wait_for(starting, 60))
-
-
-async def test_one_server_of_two_is_enough_to_start(
-    make_env: MakeEnv, server: InferenceServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    gone = server.config(base_url=f"http://127.0.0.1:{free_port()}/v1")
-    await make_env(HttpEnv, servers=[gone, server.config()])
-    assert f"{gone.base_url} does not answer yet" in caplog.text
+    assert (await collect(env, "right", WRONG))[0]["scores"] == [1.0, 0.0]

@@ -11,6 +11,7 @@ from reasoning_env.problems import MAX_FLAWED
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, compare, conclude, draw_positions
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 
 MAX_FAILURES = ReasoningSettings().quarantine_after_failures
@@ -47,7 +48,7 @@ async def _measure(
     async def asks(problem: Problem) -> bool:
         return problem.question in evaluated
 
-    sampler = UniformSampler(["gcd"], ["gcd"], run_seed=42)
+    sampler = UniformSampler(["gcd"], ["gcd"], SpecRules(42))
     spec = sampler.draw(0, 0)
     positions = await draw_positions(generator, sampler, asks, items=items)
     evaluation_set = [Problem(spec, question, "1", "{}", b"") for question in evaluated]

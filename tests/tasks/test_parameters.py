@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -13,40 +14,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import ProblemSpec, Split
-from reasoning_env.tasks.parameters import SpecRules, check_ranges, draw_from, extremes
-from reasoning_env.tasks.sampling import UniformSampler
+from reasoning_env.records import ProblemSpec
+from reasoning_env.tasks.parameters import SpecRules, check_params, draw_from, extremes
+from tests.records import make_spec
 
 JUST_BELOW_1 = math.nextafter(1.0, 0.0)
 CHI_SQUARE_999_DF_19 = 43.82
 """The value that chi-square with 19 degrees of freedom exceeds once in 1000 times."""
-COMPOSITE_SPEC = ProblemSpec(
-    "composite", 7, Split.TRAIN, 3, params={"datasets": [{"name": "gcd", "weight": 2.0}, {"name": "lcm"}]}
-)
-
-wholes = st.integers(-(10**6), 10**6)
-fractions = st.floats(-1e6, 1e6)
-shares = st.floats(0.0, JUST_BELOW_1)
+COMPOSITE = make_spec("composite", 3, params={"datasets": [{"name": "gcd", "weight": 2.0}, {"name": "lcm"}]})
 
 
-def _spec(index: int, attempt: int = 0, task: str = "gcd", **params: Any) -> ProblemSpec:
-    return ProblemSpec(task, 7, Split.TRAIN, index, attempt, params)
+def spec(index: int = 0, attempt: int = 0, task: str = "gcd", **params: Any) -> ProblemSpec:
+    return make_spec(task, index, attempt=attempt, params=params)
 
 
-def _rules(low: Any = 0, high: Any = 10**9, **options: Any) -> SpecRules:
+def rules_of(low: Any = 0, high: Any = 10**9, **options: Any) -> SpecRules:
     """The rules of a stream in which one parameter of gcd is drawn from a range."""
-    wanted = {"gcd": {"max_value": {"low": low, "high": high}}}
-    return SpecRules(**{"run_seed": 42, "params": wanted, **options})
+    return SpecRules(**{"run_seed": 42, "params": {"gcd": {"max_value": {"low": low, "high": high}}}, **options})
 
 
-def _drawn(rules: SpecRules, index: int, attempt: int = 0) -> Any:
-    return rules.complete(_spec(index, attempt)).params["max_value"]
+def drawn(rules: SpecRules, index: int, attempt: int = 0) -> Any:
+    return rules.complete(spec(index, attempt)).params["max_value"]
 
 
-def _chi_square(shares_drawn: list[float]) -> float:
+def chi_square(shares: list[float]) -> float:
     """How far numbers in [0, 1) are from being spread evenly over 20 bins."""
-    expected = len(shares_drawn) / 20
-    counts = Counter(int(20 * share) for share in shares_drawn)
+    expected = len(shares) / 20
+    counts = Counter(int(20 * share) for share in shares)
     assert max(counts) < 20
     return sum((counts[place] - expected) ** 2 / expected for place in range(20))
 
@@ -54,14 +48,16 @@ def _chi_square(shares_drawn: list[float]) -> float:
 # ---------------------------------------------------------------------------- one value of a range
 
 
-@given(wholes, st.integers(0, 10**6), shares)
+@given(st.integers(-(10**6), 10**6), st.integers(0, 10**6), st.floats(0.0, 1.0))
 def test_whole_ends_give_a_whole_number_between_them(low: int, width: int, share: float) -> None:
-    value = draw_from({"low": low, "high": low + width}, share)
+    bounds = {"low": low, "high": low + width}
+    value = draw_from(bounds, share)
     assert type(value) is int
     assert low <= value <= low + width
+    assert (draw_from(bounds, 0.0), draw_from(bounds, JUST_BELOW_1)) == (low, low + width)
 
 
-@given(fractions, st.floats(0.0, 1e6), shares)
+@given(st.floats(-1e6, 1e6), st.floats(0.0, 1e6), st.floats(0.0, 1.0))
 def test_fractional_ends_give_a_fraction_between_them(low: float, width: float, share: float) -> None:
     value = draw_from({"low": low, "high": low + width}, share)
     assert type(value) is float
@@ -69,45 +65,37 @@ def test_fractional_ends_give_a_fraction_between_them(low: float, width: float, 
     assert low - 1e-9 <= value <= low + width + 1e-9
 
 
-@given(wholes, st.integers(0, 10**6))
-def test_both_whole_ends_are_within_reach(low: int, width: int) -> None:
-    bounds = {"low": low, "high": low + width}
-    assert (draw_from(bounds, 0.0), draw_from(bounds, JUST_BELOW_1)) == (low, low + width)
-
-
-def test_share_that_rounds_up_to_1_stays_within_the_range() -> None:
-    assert draw_from({"low": 2, "high": 5}, 1.0) == 5
-    assert draw_from({"low": 2.0, "high": 5.0}, 1.0) == 5.0
-
-
 @pytest.mark.parametrize("bounds", [{"low": 1, "high": 2.5}, {"low": 0.5, "high": 2}])
 def test_one_fractional_end_makes_fractions(bounds: dict[str, float]) -> None:
     assert draw_from(bounds, 0.5) == (bounds["low"] + bounds["high"]) / 2
 
 
-# ---------------------------------------------------------------------------- ranges in specs
+# ---------------------------------------------------------------------------- parameters of specs
 
 
 def test_every_whole_number_of_a_range_is_drawn_as_often_as_any_other() -> None:
-    rules = _rules(3, 6)
-    counts = Counter(_drawn(rules, index) for index in range(2000))
+    rules = rules_of(3, 6)
+    counts = Counter(drawn(rules, index) for index in range(2000))
     assert sorted(counts) == [3, 4, 5, 6]
     assert all(420 < count < 580 for count in counts.values())
 
 
-def test_fractions_are_spread_over_their_range() -> None:
-    rules = _rules(-1.0, 1.0)
-    drawn = [(_drawn(rules, index) + 1.0) / 2.0 for index in range(2000)]
-    assert _chi_square(drawn) < CHI_SQUARE_999_DF_19
+def test_fractions_and_levels_are_spread_evenly_and_differ_at_every_position() -> None:
+    rules = rules_of(-1.0, 1.0, random_levels=True)
+    completed = [rules.complete(spec(index)) for index in range(2000)]
+    levels = [one.level for one in completed if one.level is not None]
+    for shares in ([(one.params["max_value"] + 1.0) / 2.0 for one in completed], levels):
+        assert len(set(shares)) == 2000
+        assert chi_square(shares) < CHI_SQUARE_999_DF_19
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
 def test_drawn_value_is_a_function_of_stream_position_and_attempt(
     run_seed: int, instance: int, index: int, attempt: int
 ) -> None:
-    first, second = (_rules(run_seed=run_seed, instance=instance, random_levels=True) for _ in range(2))
-    second.complete(_spec(index + 1))
-    assert first.complete(_spec(index, attempt)) == second.complete(_spec(index, attempt))
+    first, second = (rules_of(run_seed=run_seed, instance=instance, random_levels=True) for _ in range(2))
+    second.complete(spec(index + 1))
+    assert first.complete(spec(index, attempt)) == second.complete(spec(index, attempt))
 
 
 @pytest.mark.parametrize(
@@ -116,129 +104,85 @@ def test_drawn_value_is_a_function_of_stream_position_and_attempt(
     ids=["another seed", "another instance", "another position", "another attempt"],
 )
 def test_another_draw_has_another_value_and_level(options: dict[str, int], index: int, attempt: int) -> None:
-    spec = _rules(random_levels=True).complete(_spec(5))
-    other = _rules(random_levels=True, **options).complete(_spec(index, attempt))
-    assert other.params["max_value"] != spec.params["max_value"]
-    assert other.level != spec.level
+    first = rules_of(random_levels=True).complete(spec(5))
+    other = rules_of(random_levels=True, **options).complete(spec(index, attempt))
+    assert other.params["max_value"] != first.params["max_value"]
+    assert other.level != first.level
 
 
 def test_parameters_and_tasks_are_drawn_apart() -> None:
     bounds = {"low": 0.0, "high": 1.0}
     params = {task: {"min_value": bounds, "max_value": bounds} for task in ("gcd", "lcm")}
     rules = SpecRules(42, params=params, random_levels=True)
-    specs = [rules.complete(_spec(0, task=task)) for task in params]
-    values = [*(value for spec in specs for value in spec.params.values()), specs[0].level]
-    assert len(set(values)) == 5
+    specs = [rules.complete(spec(task=task)) for task in params]
+    assert len({*(value for one in specs for value in one.params.values()), specs[0].level}) == 5
 
 
-def test_fixed_parameters_are_taken_as_they_are() -> None:
+def test_fixed_parameters_join_those_of_the_spec_and_win_over_them() -> None:
     wanted = {"min_value": 3, "words": ["a"], "weights": {"a": 1}}
-    assert SpecRules(42, params={"gcd": wanted}).complete(_spec(0)).params == wanted
-
-
-def test_user_params_join_those_that_the_spec_has() -> None:
-    spec = SpecRules(42, params={"gcd": {"min_value": 3}}).complete(_spec(0, max_value=9, min_value=1))
-    assert spec.params == {"min_value": 3, "max_value": 9}
-
-
-def test_completing_leaves_the_rest_of_a_spec_alone() -> None:
-    spec = _spec(4, 2)
-    completed = _rules(level=0.5).complete(spec)
-    assert replace(completed, params={}, level=None) == spec
-    assert spec.params == {}
-
-
-def test_task_without_params_of_its_own_gets_none_of_anothers() -> None:
-    assert _rules().complete(_spec(0, task="lcm")) == _spec(0, task="lcm")
-
-
-# ---------------------------------------------------------------------------- composites
+    before = spec(4, 2, max_value=9, min_value=1)
+    completed = SpecRules(42, params={"gcd": wanted, "lcm": {"min_value": 8}}, level=0.5).complete(before)
+    assert completed == replace(before, params={**wanted, "max_value": 9}, level=0.5)
 
 
 def test_each_member_of_a_composite_gets_the_params_of_its_own_task() -> None:
-    rules = SpecRules(42, params={"gcd": {"min_value": 3}, "lcm": {"max_value": 9}, "maze": {"min_dist": 2}})
-    assert rules.complete(COMPOSITE_SPEC).params == {
-        "datasets": [
-            {"name": "gcd", "weight": 2.0, "config": {"min_value": 3}},
-            {"name": "lcm", "config": {"max_value": 9}},
-        ]
-    }
-
-
-def test_ranges_of_members_are_drawn_for_each_position() -> None:
-    completed = [_rules().complete(replace(COMPOSITE_SPEC, index=index)) for index in range(20)]
-    drawn = {spec.params["datasets"][0]["config"]["max_value"] for spec in completed}
-    assert len(drawn) == 20
-
-
-def test_composite_itself_has_the_level() -> None:
-    completed = SpecRules(42, level=0.25).complete(COMPOSITE_SPEC)
-    assert completed.level == 0.25
-    assert completed.params == COMPOSITE_SPEC.params
-
-
-def test_spec_that_is_completed_keeps_its_members_as_they_were() -> None:
-    before = [dict(member) for member in COMPOSITE_SPEC.params["datasets"]]
-    _rules().complete(COMPOSITE_SPEC)
-    assert COMPOSITE_SPEC.params["datasets"] == before
+    params = {"gcd": {"min_value": {"low": 0, "high": 10**9}}, "lcm": {"max_value": 9}, "maze": {"min_dist": 2}}
+    rules, before = SpecRules(42, params=params, level=0.25), deepcopy(COMPOSITE)
+    completed = [rules.complete(replace(COMPOSITE, index=index)) for index in range(20)]
+    gcd, lcm = completed[0].params["datasets"]
+    assert gcd == {"name": "gcd", "weight": 2.0, "config": {"min_value": gcd["config"]["min_value"]}}
+    assert lcm == {"name": "lcm", "config": {"max_value": 9}}
+    assert len({one.params["datasets"][0]["config"]["min_value"] for one in completed}) == 20
+    assert {one.level for one in completed} == {0.25}
+    assert before == COMPOSITE
 
 
 # ---------------------------------------------------------------------------- levels
 
 
-def test_without_any_rule_there_is_no_level() -> None:
-    assert SpecRules(42).complete(_spec(0)).level is None
-
-
-@pytest.mark.parametrize("level", [0.0, 0.3, 1.0])
-def test_fixed_level_is_that_of_every_spec(level: float) -> None:
+@pytest.mark.parametrize("level", [None, 0.0, 0.3, 1.0])
+def test_fixed_level_is_that_of_every_spec(level: float | None) -> None:
     rules = SpecRules(42, level=level)
-    assert {rules.complete(_spec(index)).level for index in range(20)} == {level}
-
-
-def test_random_levels_are_uniform_and_different_at_every_position() -> None:
-    rules = SpecRules(42, random_levels=True)
-    levels = [rules.complete(_spec(index)).level for index in range(2000)]
-    assert len(set(levels)) == 2000
-    assert _chi_square([level for level in levels if level is not None]) < CHI_SQUARE_999_DF_19
+    assert {rules.complete(spec(index)).level for index in range(20)} == {level}
 
 
 @pytest.mark.parametrize("options", [{}, {"level": 0.9}, {"random_levels": True}])
 @pytest.mark.parametrize("level", [0.0, 0.4])
 def test_given_level_wins(options: dict[str, Any], level: float) -> None:
-    assert SpecRules(42, **options).complete(_spec(0), level).level == level
-
-
-def test_sampler_completes_what_it_draws() -> None:
-    rules = _rules(random_levels=True)
-    sampler = UniformSampler(("gcd",), ("gcd",), run_seed=42, rules=rules)
-    specs = [sampler.draw(index, 0) for index in range(5)]
-    assert [spec.params for spec in specs] == [{"max_value": _drawn(rules, index)} for index in range(5)]
-    assert len({spec.level for spec in specs}) == 5
+    assert SpecRules(42, **options).complete(spec(), level).level == level
 
 
 # ---------------------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(
-    ("bounds", "message"),
+    "value",
     [
-        ({"low": 4, "high": 3}, r"low is above high \(4 > 3\)"),
-        ({"low": 0.5, "high": -0.5}, r"low is above high \(0.5 > -0.5\)"),
-        ({"low": 4}, "must have low and high, and nothing else"),
-        ({"high": 4}, "must have low and high, and nothing else"),
-        ({"low": 1, "high": 4, "step": 2}, "must have low and high, and nothing else"),
-        ({"low": "1", "high": 4}, "must be finite numbers; got '1' and 4"),
-        ({"low": 1, "high": None}, "must be finite numbers; got 1 and None"),
-        ({"low": [1], "high": [2]}, "must be finite numbers"),
-        ({"low": 1, "high": math.nan}, "must be finite numbers; got 1 and nan"),
-        ({"low": -math.inf, "high": 4}, "must be finite numbers; got -inf and 4"),
-        ({"low": False, "high": True}, "must be finite numbers; got False and True"),
+        {"low": 4, "high": 3},
+        {"low": 0.5, "high": -0.5},
+        {"low": 4},
+        {"high": 4},
+        {"low": 1, "high": 4, "step": 2},
+        {"low": "1", "high": 4},
+        {"low": 1, "high": None},
+        {"low": [1], "high": [2]},
+        {"low": 1, "high": math.nan},
+        {"low": -math.inf, "high": 4},
+        {"low": False, "high": True},
+        {"low": 1, "high": 10**400},
+        [{1}],
+        b"bytes",
     ],
+    ids=str,
 )
-def test_range_that_cannot_be_is_refused_by_task_and_parameter(bounds: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=r"^task_params: lcm\.max_value.*" + message):
-        check_ranges({"gcd": {"max_value": {"low": 1, "high": 2}}, "lcm": {"min_value": 1, "max_value": bounds}})
+def test_value_that_cannot_be_is_refused_by_task_and_parameter(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^task_params: lcm\.max_value"):
+        check_params({"gcd": {"max_value": {"low": 1, "high": 2}}, "lcm": {"min_value": 1, "max_value": value}})
+
+
+def test_members_of_a_composite_are_not_to_be_set() -> None:
+    with pytest.raises(ConfigError, match="composite is made of the other selected tasks"):
+        check_params({"composite": {"datasets": [{"name": "gcd"}]}})
 
 
 @pytest.mark.parametrize(
@@ -246,7 +190,7 @@ def test_range_that_cannot_be_is_refused_by_task_and_parameter(bounds: dict[str,
     [{}, {"a": 1}, {"a": {"low": 3, "high": 3}}, {"a": {"low": -2, "high": 0.5}}, {"a": {"b": 1}}, {"a": [1, 2]}],
 )
 def test_ranges_and_fixed_values_that_can_be_are_let_through(params: dict[str, Any]) -> None:
-    check_ranges({"gcd": params})
+    check_params({"gcd": params})
 
 
 @pytest.mark.parametrize(

@@ -6,36 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.tasks.seeds import (
-    CODE_BITS,
-    EVAL_BIT,
-    INSTANCES,
-    POSITIONS,
-    RESERVED,
-    _permute,
-    eval_seed,
-    hash_int,
-    train_seed,
-)
+from reasoning_env.tasks.seeds import CODE_BITS, INSTANCES, POSITIONS, RESERVED, eval_seed, hash_int, train_seed
 
 RUN_SEEDS = st.integers(0, 2**63 - 1)
 INSTANCE_NUMBERS = st.integers(0, INSTANCES - 1)
 POSITION_NUMBERS = st.integers(0, 2**40)
 ATTEMPTS = st.integers(0, 20_000)
-TASKS = st.text(max_size=10)
 MEMBERS_OF_A_COMPOSITE = 106
 
 
-@given(st.text(max_size=8), st.sets(st.integers(0, POSITIONS - 1), max_size=200))
-def test_permutation_gives_different_values_different_codes(key: str, values: set[int]) -> None:
-    codes = {_permute(value, key) for value in values}
-    assert len(codes) == len(values)
-    assert all(0 <= code < POSITIONS for code in codes)
-
-
-@pytest.mark.parametrize("key", ["42/0/0", "0/63/5"])
-def test_long_stretch_of_first_draws_repeats_nothing(key: str) -> None:
-    assert len({_permute(value, key) for value in range(20_000)}) == 20_000
+def first_draws(count: int, instance: int = 0, first: int = 0) -> list[int]:
+    return [train_seed(42, instance, position, 0) for position in range(first, first + count)]
 
 
 @given(RUN_SEEDS, INSTANCE_NUMBERS, st.sets(st.integers(0, POSITIONS - 1), max_size=50))
@@ -43,64 +24,49 @@ def test_first_draws_of_a_stream_never_share_a_seed(run_seed: int, instance: int
     assert len({train_seed(run_seed, instance, position, 0) for position in positions}) == len(positions)
 
 
-@given(RUN_SEEDS, st.sets(INSTANCE_NUMBERS, min_size=2, max_size=4), POSITION_NUMBERS, POSITION_NUMBERS, ATTEMPTS)
+def test_long_stretch_of_first_draws_repeats_nothing() -> None:
+    assert len(set(first_draws(20_000))) == 20_000
+
+
+@given(RUN_SEEDS, st.sets(INSTANCE_NUMBERS, min_size=2, max_size=2), POSITION_NUMBERS, POSITION_NUMBERS, ATTEMPTS)
 def test_two_instances_never_share_a_seed(
     run_seed: int, instances: set[int], position: int, other_position: int, attempt: int
 ) -> None:
-    first, second = sorted(instances)[:2]
+    first, second = instances
     assert train_seed(run_seed, first, position, attempt) != train_seed(run_seed, second, other_position, attempt)
     assert train_seed(run_seed, first, position, 0) != train_seed(run_seed, second, other_position, attempt)
 
 
 @given(RUN_SEEDS, INSTANCE_NUMBERS, POSITION_NUMBERS, st.integers(1, 20_000))
 def test_redraws_never_share_a_seed_with_first_draws(run_seed: int, instance: int, position: int, attempt: int) -> None:
-    code = train_seed(run_seed, instance, position, attempt) % (1 << CODE_BITS)
-    assert code >= POSITIONS
-    assert train_seed(run_seed, instance, position, 0) % (1 << CODE_BITS) < POSITIONS
+    codes = [train_seed(run_seed, instance, position, number) % (1 << CODE_BITS) for number in (0, attempt)]
+    assert codes[0] < POSITIONS <= codes[1]
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITION_NUMBERS, ATTEMPTS)
-def test_training_seeds_with_room_for_a_composite_are_below_2_to_31(
-    run_seed: int, instance: int, position: int, attempt: int
-) -> None:
-    assert 0 <= train_seed(run_seed, instance, position, attempt) < EVAL_BIT - MEMBERS_OF_A_COMPOSITE
-
-
-@given(RUN_SEEDS, TASKS, st.integers(0, 100_000))
-def test_evaluation_seeds_with_room_for_a_composite_are_from_2_to_31_to_2_to_32(
-    run_seed: int, task: str, sample: int
-) -> None:
-    assert 2**31 <= eval_seed(run_seed, task, sample) < 2**32 - MEMBERS_OF_A_COMPOSITE
-
-
-@given(RUN_SEEDS, INSTANCE_NUMBERS, POSITION_NUMBERS, ATTEMPTS)
-def test_composite_stays_inside_the_seeds_of_its_instance(
+def test_training_seeds_have_room_for_a_composite_among_those_of_their_instance(
     run_seed: int, instance: int, position: int, attempt: int
 ) -> None:
     seed = train_seed(run_seed, instance, position, attempt)
-    assert (seed + MEMBERS_OF_A_COMPOSITE) >> CODE_BITS == instance
-
-
-def test_reserve_holds_a_composite_of_all_tasks() -> None:
+    assert seed >> CODE_BITS == (seed + MEMBERS_OF_A_COMPOSITE) >> CODE_BITS == instance % INSTANCES
     assert RESERVED >= MEMBERS_OF_A_COMPOSITE
 
 
+@given(RUN_SEEDS, st.text(max_size=10), st.integers(0, 100_000))
+def test_evaluation_seeds_with_room_for_a_composite_are_from_2_to_31_to_2_to_32(
+    run_seed: int, task: str, sample: int
+) -> None:
+    assert INSTANCES << CODE_BITS == 2**31 <= eval_seed(run_seed, task, sample) < 2**32 - MEMBERS_OF_A_COMPOSITE
+
+
 def test_neighbouring_positions_do_not_get_neighbouring_seeds() -> None:
-    seeds = [train_seed(42, 0, position, 0) for position in range(2000)]
-    close = [first for first, second in pairwise(seeds) if abs(first - second) < 1000]
+    close = [first for first, second in pairwise(first_draws(2000)) if abs(first - second) < 1000]
     assert len(close) < 10
 
 
-def test_instances_beyond_the_layout_still_get_streams_of_their_own() -> None:
-    first = [train_seed(42, 1, position, 0) for position in range(100)]
-    second = [train_seed(42, 1 + INSTANCES, position, 0) for position in range(100)]
-    assert first != second
-
-
-def test_second_lap_of_positions_is_in_another_order() -> None:
-    first = [train_seed(42, 0, position, 0) for position in range(100)]
-    second = [train_seed(42, 0, POSITIONS + position, 0) for position in range(100)]
-    assert first != second
+@pytest.mark.parametrize("other", [{"instance": INSTANCES}, {"first": POSITIONS}])
+def test_instances_and_positions_beyond_the_layout_still_get_an_order_of_their_own(other: dict[str, int]) -> None:
+    assert first_draws(100) != first_draws(100, **other)
 
 
 def test_seeds_are_the_same_for_ever() -> None:

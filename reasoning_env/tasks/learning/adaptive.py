@@ -7,32 +7,32 @@ posterior, under which a group of n has unequal scores with probability
     E[1 - p^n - (1 - p)^n] = 1 - B(a + n, b) / B(a, b) - B(a, b + n) / B(a, b)
 
 (the ends of the beta-binomial distribution). That presumes right or wrong answers and problems of one difficulty, so it
-only counts as much as a few groups against the share of the groups that were seen to have a signal.
+counts only as much as a few groups against the share of the groups that were seen to have a signal.
 
 `SteeredSampler` draws each task in proportion to its share: every draw adds the shares to the tasks' credits, takes the
-task with the largest sum of credit and a hashed number in [0, 1), and charges it 1. What a task was given thus never
-lags far behind its shares, whatever the chance, which makes the floor hold in any longer stretch of draws and not only
-in the mean (deficit round robin, with weights that change; Shreedhar and Varghese 1996, IEEE/ACM ToN 4(3)). The hashed
-numbers keep the order from repeating itself (multiply-shift; Dietzfelbinger et al. 1997, Journal of Algorithms 25(1)).
+task with the largest sum of credit and a hashed number in [0, 1), and charges it 1. So no task ever lags far behind its
+share, and the floor holds in any longer stretch of draws, not only in the mean (deficit round robin, with weights that
+change; Shreedhar and Varghese 1996, IEEE/ACM ToN 4(3)). The hashed numbers keep the order from repeating itself
+(multiply-shift; Dietzfelbinger et al. 1997, Journal of Algorithms 25(1)).
 
 Draws happen ahead of demand, before what is observed later. A draw is therefore a function of the state that it was
 made in, and is kept, task and level, until its position is released; `state()` holds the kept draws, so that a resumed
-run makes the same problems of them. No random generator has a state in here.
+run makes the same problems of them. There is no random generator with a state.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
 from ...errors import ConfigError, GenerationError
-from ...records import ProblemSpec, Split, TaskReport
+from ...records import ProblemSpec, TaskReport
 from ..parameters import SpecRules
-from ..sampling import task_params
-from ..seeds import hash_int, train_seed
+from ..sampling import UniformSampler
+from ..seeds import HASH_RANGE, hash_int
 from .curriculum import Curriculum
 
 MEMORY_GROUPS = 12.0
@@ -42,18 +42,17 @@ RATE_GROUPS = 4.0
 SHARPNESS = 2.0
 """Free shares grow with this power of the chance of a signal."""
 FLOOR = 0.3
-"""The part of the draws that is spread evenly; above the quarter that no task may fall below, by what credits lag."""
+"""The part of the draws that is spread evenly; more than the quarter promised to each task, because credits lag."""
 MIN_CHANCE = 1e-3
-"""What the chance of a signal counts at least, so that shares are there even where no task has any chance."""
-HASH_RANGE = 1 << 64
+"""The least that a chance of a signal counts, so that there are shares even where no task has any chance."""
 
 
 @dataclass(frozen=True)
 class Observation:
     """What a scored group tells of its task.
 
-    `level` is the one that the problem really had, None at the library's default difficulty. `successes` is in
-    [0, size] and need not be whole. `signal` says whether the scores were unequal.
+    `level` is the problem's own, None at the library's default difficulty. `successes` is in [0, size] and need not be
+    whole. `signal` says whether the scores were unequal.
     """
 
     task: str
@@ -100,7 +99,7 @@ class SignalTracker:
         return self._records.get(task, self._new).chance
 
     def pass_rate(self, task: str) -> float:
-        """The mean of the posterior under a uniform prior: a half where nothing was observed."""
+        """Return the mean of the posterior under a uniform prior: a half where nothing was observed."""
         record = self._records.get(task, self._new)
         return (record.right + 1.0) / (record.right + record.wrong + 2.0)
 
@@ -121,40 +120,33 @@ class _Draw:
     level: float | None
 
 
-class SteeredSampler:
+class SteeredSampler(UniformSampler):
     """A sampler whose tasks, levels or both depend on what `observe` was told.
 
-    `tasks` are the selected names and `available` all names of the library, of which a composite may be made. `weights`
-    fixes the tasks' shares (see `static_weights`); None lets them follow the chance of a signal. With a `curriculum`,
-    the tasks in `adjustable` get its level; `rules` set parameters and the other levels. `state` is what `state()`
-    returned.
+    `tasks`, `available` and `rules` are as in UniformSampler. `weights` fixes the tasks' shares (see `static_weights`);
+    None lets them follow the chance of a signal. With a `curriculum`, the tasks in `adjustable` get its level. `state`
+    is what `state()` returned.
     """
 
     def __init__(
         self,
         tasks: Sequence[str],
         available: Sequence[str],
+        rules: SpecRules,
         *,
-        run_seed: int,
-        instance: int = 0,
         group_size: int,
         weights: Mapping[str, float] | None = None,
         curriculum: Curriculum | None = None,
         adjustable: Collection[str] = (),
-        rules: SpecRules | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__(tasks, available, rules)
         saved = state or {"credits": {}, "draws": [], "signals": {}}
-        self._tasks = tuple(tasks)
-        self._stream = (run_seed, instance)
         self._weights = weights
         self._curriculum = curriculum
-        self._adjustable = frozenset(adjustable) if curriculum is not None else frozenset()
-        self._rules = rules or SpecRules(run_seed, instance)
-        self._params = task_params(tasks, available)
-        # A task's number times a draw's gives each pair one of its own, for one hash a draw instead of one a task.
+        self._adjustable = frozenset(adjustable)
+        # A task's number times a draw's gives each pair a number, for one hash a draw instead of one a task.
         self._dice = {task: hash_int("dice", task) | 1 for task in self._tasks}
-        self._quarantined: set[str] = set()
         self._tracker = SignalTracker(group_size, saved["signals"])
         self._credits = dict.fromkeys(self._tasks, 0.0) | saved["credits"]
         self._draws: dict[int, dict[int, _Draw]] = {}
@@ -162,7 +154,7 @@ class SteeredSampler:
             self._draws.setdefault(index, {})[attempt] = _Draw(task, level)
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """The draw of a position, kept until `release`; a kept draw of a task quarantined since is passed over.
+        """Return the draw of a position, kept until `release`; kept draws of tasks quarantined since are skipped.
 
         Raises GenerationError when no task is left.
         """
@@ -171,20 +163,9 @@ class SteeredSampler:
             if number not in kept:
                 task = self._choose(index, number)
                 kept[number] = _Draw(task, self._level(task))
-            drawn = kept[number]
-            if drawn.task not in self._quarantined:
+            if kept[number].task not in self._quarantined:
                 break
-        params = self._params.get(drawn.task, {})
-        spec = ProblemSpec(drawn.task, train_seed(*self._stream, index, number), Split.TRAIN, index, number, params)
-        return self._rules.complete(spec, drawn.level)
-
-    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """The next attempt at the same position with the same task and level."""
-        return replace(spec, seed=train_seed(*self._stream, spec.index, spec.attempt + 1), attempt=spec.attempt + 1)
-
-    def quarantine(self, task: str) -> None:
-        """Never draw this task again."""
-        self._quarantined.add(task)
+        return self._spec(kept[number].task, index, number, kept[number].level)
 
     def release(self, index: int) -> None:
         """Forget the draws of a position that will not be asked for again: its group is done or was given up.
@@ -201,7 +182,7 @@ class SteeredSampler:
             self._curriculum.observe(seen.task, seen.level, seen.successes, seen.size, under_way)
 
     def report(self) -> dict[str, TaskReport]:
-        """What is known of each task; a quarantined task has no share."""
+        """Return what is known of each task; a quarantined task has no share."""
         shares = self._shares()
         return {
             task: TaskReport(
@@ -214,7 +195,7 @@ class SteeredSampler:
         }
 
     def state(self) -> dict[str, Any]:
-        """What a later sampler needs to go on from here, as JSON; the curriculum has a state of its own."""
+        """Return what a later sampler needs to go on from here, as JSON; the curriculum has a state of its own."""
         return {
             "credits": dict(self._credits),
             "draws": [
@@ -244,7 +225,7 @@ class SteeredSampler:
         return chosen
 
     def _shares(self) -> dict[str, float]:
-        """The shares of the tasks that may be drawn, which sum to 1."""
+        """Return the shares of the tasks that may be drawn, which sum to 1."""
         open_tasks = [task for task in self._tasks if task not in self._quarantined]
         if self._weights is not None:
             return _normalise({task: self._weights[task] for task in open_tasks if self._weights[task] > 0.0})
@@ -254,14 +235,12 @@ class SteeredSampler:
 
 
 def static_weights(tasks: Iterable[str], wanted: Mapping[str, float]) -> dict[str, float]:
-    """The weight of each task, 1 where none is wanted; 0 leaves a task out.
+    """Return the weight of each task, 1 where none is wanted; 0 leaves a task out.
 
-    Raises ConfigError for a task that is not selected, a weight that is negative or not finite, and all 0.
+    `wanted` names some of the tasks. Raises ConfigError for a weight that is negative or not finite, and for all 0.
     """
     weights = dict.fromkeys(tasks, 1.0)
     for task, weight in wanted.items():
-        if task not in weights:
-            raise ConfigError(f"task_weights: {task!r} is not among the selected tasks; select it or take it out")
         if not 0.0 <= weight < float("inf"):
             raise ConfigError(f"task_weights: the weight of {task!r} must be a number from 0 upwards; got {weight!r}")
         weights[task] = float(weight)

@@ -6,7 +6,7 @@ Statistical Theories of Mental Test Scores):
     P(success | level d) = sigmoid(a - b (d - d0))
 
 with d0 the level that training starts at. Ability a and slope b have a normal prior, under which the predicted share at
-d0 is the target. What follows a group of n rollouts with k successes, served at level d, is one step of a filter:
+d0 is the target. Each group of n rollouts with k successes, served at level d, is one step of a filter:
 
 1. Forget: the posterior's natural parameters are mixed with the prior's, weight 1 - 1/memory to 1/memory (stabilised
    forgetting; Kulhavy and Zarrop 1993, International Journal of Control 58(4)). What is not observed any more returns
@@ -19,8 +19,8 @@ d0 is the target. What follows a group of n rollouts with k successes, served at
    correlation within a group (design effect; Kish 1965, Survey Sampling).
 
 The next level solves P = target, clamped to [0, 1]. Because an observation says which level it was made at, it may come
-late, out of order, or from another level than the one asked for. There is no randomness in here, and the same
-observations in the same order give the same levels.
+late, out of order, or from another level than the one asked for. The same observations in the same order give the same
+levels.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...errors import ConfigError
-
 PRIOR_ABILITY_SD = 2.5
 PRIOR_SLOPE = 8.0
 PRIOR_SLOPE_SD = 4.0
 MIN_SLOPE = 1.5
-"""A task that hardly reacts to its level, or gets easier with it, counts as reacting this much, so that its level ends
-at a bound instead of being thrown about."""
+"""The least slope of a task, also of one that hardly reacts to its level or gets easier with it: its level then ends at
+a bound instead of jumping about."""
 CORRELATION = 0.1
 SURPRISE_SLACK = 0.5
 """Standard deviations of a group's surprise that count as noise."""
@@ -50,30 +48,6 @@ LEVEL_DIGITS = 3
 MEMORY_OVER_DELAY = 1.5
 """The memory is at least this many times the groups under way: a fit that has forgotten the level before the last when
 it sees what the last one did knows no slope, and swings about the target."""
-
-
-@dataclass(frozen=True)
-class CurriculumSettings:
-    """What the controller aims at.
-
-    `target` is the wanted share of successes, `start` the level before anything was observed, and `memory_groups` how
-    many groups of a task the fit rests on: more are steadier, fewer follow a changing learner sooner. Raises
-    ConfigError for values out of range.
-    """
-
-    target: float = 0.7
-    start: float = 0.3
-    memory_groups: float = 20.0
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("target", 0.05, 0.95), ("start", 0.0, 1.0), ("memory_groups", 2.0, 10_000.0)):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ConfigError(f"curriculum {name} must be between {low} and {high}; got {value!r}")
-
-    @property
-    def target_logit(self) -> float:
-        return math.log(self.target / (1.0 - self.target))
 
 
 @dataclass(frozen=True)
@@ -108,59 +82,67 @@ class _Spread:
 
 
 class Curriculum:
-    """One fit for each task that was observed; `state` is what `state()` returned in an earlier run."""
+    """One fit for each task that was observed.
 
-    def __init__(self, settings: CurriculumSettings | None = None, state: Mapping[str, Any] | None = None) -> None:
-        self._settings = settings or CurriculumSettings()
-        self._prior = Fit(self._settings.target_logit, PRIOR_SLOPE)
+    `target` is the wanted share of successes, between 0 and 1, `start` the level before anything was observed, and
+    `memory_groups` how many groups of a task the fit rests on: more are steadier, fewer follow a changing learner
+    sooner. `state` is what `state()` returned in an earlier run.
+    """
+
+    def __init__(
+        self,
+        target: float,
+        *,
+        start: float = 0.3,
+        memory_groups: float = 20.0,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._start = start
+        self._memory_groups = memory_groups
+        self._prior = Fit(math.log(target / (1.0 - target)), PRIOR_SLOPE)
         self._fits = {task: Fit(**fit) for task, fit in (state or {}).items()}
 
     def level(self, task: str) -> float:
-        """The level in [0, 1] at which the next problem of the task should be."""
+        """Return the level in [0, 1] at which the next problem of the task should be."""
         fit = self._fits.get(task, self._prior)
-        level = self._settings.start + (fit.ability - self._settings.target_logit) / fit.slope
+        level = self._start + (fit.ability - self._prior.ability) / fit.slope
         return round(min(1.0, max(0.0, level)), LEVEL_DIGITS)
-
-    def predicted_share(self, task: str, level: float) -> float:
-        """The share of successes, in [0, 1], that the fit expects at a level."""
-        fit = self._fits.get(task, self._prior)
-        return _sigmoid(fit.ability - fit.slope * (level - self._settings.start))
 
     def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
         """Learn from a group of `size` rollouts that was served at `level`.
 
-        `successes` is in [0, size]; it need not be whole, so that scores between 0 and 1 can be summed. The level is
-        the one that the problem really had, which may differ from the one that `level()` gave. `under_way` is how many
-        groups of the task were drawn and not observed yet.
+        `successes` is in [0, size] and need not be whole, so that scores between 0 and 1 can be summed. The level is
+        the problem's own, which may differ from what `level()` gave. `under_way` is how many groups of the task were
+        drawn and not observed yet.
         """
         fit = self._fits.get(task, self._prior)
         effective = size / (1.0 + (size - 1) * CORRELATION)
-        reach = level - self._settings.start
-        memory = max(self._settings.memory_groups, MEMORY_OVER_DELAY * under_way)
+        reach = level - self._start
+        memory = max(self._memory_groups, MEMORY_OVER_DELAY * under_way)
         fit = _forget(fit, self._prior, 1.0 - 1.0 / memory)
         fit = _watch(fit, self._prior, reach, successes / size, effective)
         self._fits[task] = _learn(fit, reach, successes / size * effective, effective)
 
     def state(self) -> dict[str, Any]:
-        """What a later curriculum needs to go on from here, as JSON."""
+        """Return what a later curriculum needs to go on from here, as JSON."""
         return {task: asdict(fit) for task, fit in self._fits.items()}
 
 
 def _forget(fit: Fit, prior: Fit, kept: float) -> Fit:
     """Mix precision, and precision times mean, with those of the prior."""
-    dropped = 1.0 - kept
+    forgotten = 1.0 - kept
     mixed = replace(
         fit,
-        ability_precision=kept * fit.ability_precision + dropped * prior.ability_precision,
+        ability_precision=kept * fit.ability_precision + forgotten * prior.ability_precision,
         cross_precision=kept * fit.cross_precision,
-        slope_precision=kept * fit.slope_precision + dropped * prior.slope_precision,
+        slope_precision=kept * fit.slope_precision + forgotten * prior.slope_precision,
     )
     ability = kept * (fit.ability_precision * fit.ability + fit.cross_precision * fit.slope)
     slope = kept * (fit.cross_precision * fit.ability + fit.slope_precision * fit.slope)
     mean = _solve(
         mixed,
-        ability + dropped * prior.ability_precision * prior.ability,
-        slope + dropped * prior.slope_precision * prior.slope,
+        ability + forgotten * prior.ability_precision * prior.ability,
+        slope + forgotten * prior.slope_precision * prior.slope,
     )
     return replace(mixed, ability=mean.ability, slope=max(MIN_SLOPE, mean.slope))
 
@@ -180,7 +162,7 @@ def _watch(fit: Fit, prior: Fit, reach: float, share: float, size: float) -> Fit
 
 
 def _learn(fit: Fit, reach: float, successes: float, size: float) -> Fit:
-    """The Laplace update for `successes` of `size` at a distance of `reach` from the level of the start."""
+    """Make the Laplace update for `successes` of `size` at a distance of `reach` from the start's level."""
     spread = _spread(fit, reach)
     expected = fit.ability - fit.slope * reach
     # The likelihood's slope lies between successes - size and successes, and so does the mode between these two.
@@ -209,7 +191,7 @@ def _spread(fit: Fit, reach: float) -> _Spread:
 
 
 def _solve(fit: Fit, ability: float, slope: float) -> _Pair:
-    """What the precision matrix maps onto the given pair."""
+    """Return what the precision matrix maps onto the given pair."""
     determinant = fit.ability_precision * fit.slope_precision - fit.cross_precision**2
     return _Pair(
         (fit.slope_precision * ability - fit.cross_precision * slope) / determinant,

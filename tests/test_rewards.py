@@ -1,22 +1,33 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.records import Reason
-from reasoning_env.rewards import Extraction, extract_answer, remove_thinking
+from reasoning_env.errors import ScoringError
+from reasoning_env.records import Problem, Reason, Rollout, Verdict
+from reasoning_env.rewards import (
+    LONG_TEXTS,
+    Extraction,
+    apply_length_penalty,
+    extract_answer,
+    remove_thinking,
+    score_rollouts,
+    score_texts,
+)
+from tests.records import make_problem
 
 LIMIT = 20_000
-LINEAR_S = 10.0
-"""Far more than linear work on a megabyte takes, far less than quadratic work would."""
+PROBLEM = make_problem()
 
 
-def _refused(reason: Reason) -> Extraction:
+def refused(reason: Reason) -> Extraction:
     return Extraction(None, reason)
+
+
+# ---------------------------------------------------------------------------- the answer rule
 
 
 @pytest.mark.parametrize(
@@ -60,7 +71,7 @@ def test_one_pair_of_tags_holds_the_answer(text: str, answer: str) -> None:
     ],
 )
 def test_anything_else_is_refused_with_its_reason(text: str, reason: Reason) -> None:
-    assert extract_answer(text, LIMIT) == _refused(reason)
+    assert extract_answer(text, LIMIT) == refused(reason)
 
 
 @pytest.mark.parametrize(
@@ -88,31 +99,22 @@ def test_thinking_is_removed(text: str, rest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "answer"),
     [
-        "<think>is it <answer>4</answer>?</think><answer>5</answer>",
-        "is it <answer>4</answer>?</think><answer>5</answer>",
-        "<answer>5</answer><think>or <answer>4</answer>",
+        ("<think>is it <answer>4</answer>?</think><answer>5</answer>", "5"),
+        ("is it <answer>4</answer>?</think><answer>5</answer>", "5"),
+        ("<answer>5</answer><think>or <answer>4</answer>", "5"),
+        ("<think><answer>5</answer>", None),
     ],
 )
-def test_answers_inside_thinking_do_not_count(text: str) -> None:
-    assert extract_answer(text, LIMIT) == Extraction("5")
+def test_answers_inside_thinking_do_not_count(text: str, answer: str | None) -> None:
+    assert extract_answer(text, LIMIT).answer == answer
 
 
-def test_answer_that_begins_inside_unclosed_thinking_does_not_count() -> None:
-    assert extract_answer("<think><answer>5</answer>", LIMIT) == _refused(Reason.NO_ANSWER)
-
-
-@pytest.mark.parametrize("text", ["<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"])
-def test_letters_outside_ascii_spell_no_answer_tag(text: str) -> None:
-    assert extract_answer(text, LIMIT) == _refused(Reason.NO_ANSWER)
-
-
-def test_letters_outside_ascii_spell_no_think_tag() -> None:
+def test_letters_outside_ascii_spell_no_tag() -> None:
+    for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
+        assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
     assert remove_thinking("a</thin\u212a>b") == "a</thin\u212a>b"
-
-
-# ------------------------------------------------------------------ size
 
 
 @pytest.mark.parametrize(
@@ -123,14 +125,14 @@ def test_letters_outside_ascii_spell_no_think_tag() -> None:
 def test_size_limit_counts_bytes(character: str, bytes_each: int) -> None:
     fits = character * (60 // bytes_each)
     assert extract_answer(f"<answer>{fits}</answer>", 60) == Extraction(fits)
-    assert extract_answer(f"<answer>{fits}x</answer>", 60) == _refused(Reason.TOO_LONG)
+    assert extract_answer(f"<answer>{fits}x</answer>", 60) == refused(Reason.TOO_LONG)
 
 
-def test_size_limit_does_not_count_the_blanks_around() -> None:
+def test_size_limit_does_not_count_whitespace_around() -> None:
     assert extract_answer(f"<answer>{' ' * 100}12345{' ' * 100}</answer>", 5) == Extraction("12345")
 
 
-# ------------------------------------------------------------------ beside a slow, plain reading of the rule
+# ---------------------------------------------------------------------------- beside a slow, plain reading of the rule
 
 PIECES = st.sampled_from(
     [
@@ -181,31 +183,26 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
     rest = _reference_thinking(text)
     kinds = [closing for _, _, closing in _tags(rest, "answer")]
     if False not in kinds:
-        return _refused(Reason.NO_ANSWER)
+        return refused(Reason.NO_ANSWER)
     if kinds.count(False) > 1 or len(kinds) > 2:
-        return _refused(Reason.SEVERAL_ANSWERS)
+        return refused(Reason.SEVERAL_ANSWERS)
     if kinds != [False, True]:
-        return _refused(Reason.UNCLOSED_ANSWER)
+        return refused(Reason.UNCLOSED_ANSWER)
     opening, closing = _tags(rest, "answer")
     answer = rest[opening[1] : closing[0]].strip()
     if not answer:
-        return _refused(Reason.EMPTY_ANSWER)
+        return refused(Reason.EMPTY_ANSWER)
     if sum(len(character.encode("utf-8", "surrogatepass")) for character in answer) > max_bytes:
-        return _refused(Reason.TOO_LONG)
+        return refused(Reason.TOO_LONG)
     return Extraction(answer)
 
 
 @settings(max_examples=400)
-@given(TEXTS)
-@example("<think>a</think>b</think><answer>5</answer>")
-@example("<thi<think></think>nk><answer>5</answer>")
-def test_thinking_is_removed_as_a_plain_reading_of_the_rule_does(text: str) -> None:
-    assert remove_thinking(text) == _reference_thinking(text)
-
-
-@settings(max_examples=400)
 @given(TEXTS, st.integers(1, 10))
+@example("<think>a</think>b</think><answer>5</answer>", 10)
+@example("<thi<think></think>nk><answer>5</answer>", 10)
 def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_bytes: int) -> None:
+    assert remove_thinking(text) == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
 
@@ -221,9 +218,107 @@ def test_any_content_without_tags_comes_back_stripped(content: str) -> None:
         *("<", "</", " ", "<think", "<answer><think>", "é</think>"),
     ],
 )
-def test_hostile_megabyte_takes_linear_time(piece: str) -> None:
+def test_hostile_megabyte_is_read(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
-    started = time.monotonic()
-    extract_answer(text, LIMIT)
-    extract_answer(f"<answer>{text}</answer>", LIMIT)
-    assert time.monotonic() - started < LINEAR_S
+    for hostile in (text, f"<answer>{text}</answer>"):
+        assert extract_answer(hostile, LIMIT).answer is None
+
+
+# ---------------------------------------------------------------------------- scores
+
+
+class AnswerScorer:
+    """Gives each answer the score that it names, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Problem, list[str]]] = []
+
+    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+        self.asked.append((problem, list(answers)))
+        if "fault" in answers:
+            raise ScoringError("the worker cannot score")
+        return [Verdict(float(answer), Reason.SCORED, answer, 0.1) for answer in answers]
+
+
+def answer(score: object) -> str:
+    return f"<answer>{score}</answer>"
+
+
+def rollout(text: str, length: int = 10) -> Rollout:
+    return Rollout(text, tokens=(1,) * length, masks=(-100,) * length, logprobs=None, finish_reason="stop")
+
+
+@pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
+async def test_only_answers_are_scored_and_verdicts_stand_in_the_order_of_the_texts(padding: int) -> None:
+    texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
+    texts = [f"{'.' * padding}</think>{text}" for text in texts]
+    scorer = AnswerScorer()
+    verdicts = await score_texts(scorer, PROBLEM, texts, max_answer_bytes=50)
+    assert scorer.asked == [(PROBLEM, ["0.25", "1.0"])]
+    assert [(verdict.score, verdict.reason, verdict.answer) for verdict in verdicts] == [
+        (0.0, Reason.NO_ANSWER, None),
+        (0.25, Reason.SCORED, "0.25"),
+        (0.0, Reason.UNCLOSED_ANSWER, None),
+        (1.0, Reason.SCORED, "1.0"),
+        (0.0, Reason.EMPTY_ANSWER, None),
+        (0.0, Reason.SEVERAL_ANSWERS, None),
+        (0.0, Reason.TOO_LONG, None),
+    ]
+
+
+async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
+    return await score_rollouts(AnswerScorer(), PROBLEM, rollouts, max_answer_bytes=100, max_tokens=1000)
+
+
+async def test_length_penalty_changes_the_reward_and_leaves_the_verdict() -> None:
+    scored = await score(rollout(answer(1.0), 100), rollout(answer(1.0), 875))
+    assert [one.score for one in scored] == [1.0, 0.5]
+    assert [one.verdict and one.verdict.score for one in scored] == [1.0, 1.0]
+
+
+async def test_rollout_without_an_answer_spares_the_group_the_penalty() -> None:
+    scored = await score(rollout(answer(1.0), 1000), rollout("none", 1000))
+    assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
+
+
+async def test_fault_of_the_scorer_is_not_a_score() -> None:
+    with pytest.raises(ScoringError):
+        await score(rollout(answer("fault")))
+
+
+# ---------------------------------------------------------------------------- the length penalty
+
+
+@pytest.mark.parametrize(
+    ("length", "factor"),
+    [(0, 1.0), (750, 1.0), (751, 0.996), (875, 0.5), (999, 0.004), (1000, 0.0), (9999, 0.0)],
+)
+def test_factor_is_one_up_to_three_quarters_and_falls_to_zero_at_the_limit(length: int, factor: float) -> None:
+    assert apply_length_penalty([1.0, 0.5], [length, 0], 1000) == pytest.approx((factor, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("scores", "rewards"), [([1.0, 0.499], (1.0, 0.499)), ([0.5, 0.5], (0.0, 0.25)), ([], ()), ([0.5], (0.0,))]
+)
+def test_penalty_applies_where_every_score_is_at_least_a_half(scores: list[float], rewards: tuple[float, ...]) -> None:
+    assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
+
+
+def test_lengths_that_do_not_match_the_scores_are_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        apply_length_penalty([1.0, 1.0], [100], 1000)
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))
+def test_penalty_never_raises_a_score_nor_leaves_the_range(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
+    scores = [score for score, _ in rollouts]
+    rewards = apply_length_penalty(scores, [length for _, length in rollouts], max_tokens)
+    assert all(0.0 <= reward <= score for reward, score in zip(rewards, scores, strict=True))
+
+
+@given(st.floats(0.5, 1.0), st.lists(st.integers(0, 5000), min_size=2), st.integers(16, 4000))
+def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: int) -> None:
+    lengths.sort()
+    rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
+    assert list(rewards) == sorted(rewards, reverse=True)

@@ -1,6 +1,6 @@
 """The loop of `serve`: BaseEnv's own, without the five seconds that it sleeps at its start.
 
-BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), and a subclass can override them.
+BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), so a subclass can override them.
 BaseEnv also cancels a worker that runs over `worker_timeout` and forgets its item; here a request for completions has
 that limit itself, and a problem stays in flight until its group is scored or dropped.
 """
@@ -8,15 +8,25 @@ that limit itself, and a problem stays in flight until its group is scored or dr
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import time
 from typing import Any
 
+from .config import RunMode
+from .run import Run
+
 LOOP_PAUSE_S = 0.1
 
 
-async def serve(env: Any) -> None:
+async def serve(env: Any, run: Run) -> None:
     """Serve groups until the trainer has had `total_steps` batches."""
+    run.mode = RunMode.SERVE
+    # What is loaded by now stays loaded; each time the garbage collector walked it, the event loop would stall.
+    gc.collect()
+    gc.freeze()
+    await run.start_dumps()
+    await run.session.wait_until_there(run.timeouts().outage_s)
     await env.setup()
     await env.setup_wandb()
     await env.register_env()
@@ -50,7 +60,7 @@ def _has_enough(env: Any) -> bool:
         return True
     config, status = env.config, env.status_dict
     limit = config.max_batches_offpolicy * config.batch_size
-    if limit <= 0 or status["queue_size"] * config.group_size < limit:
+    if status["queue_size"] * config.group_size < limit:
         return False
     if config.min_batch_allocation is None:
         return True
@@ -60,6 +70,7 @@ def _has_enough(env: Any) -> bool:
 
 
 def _put_back_workers(env: Any) -> None:
+    """Cancel the workers; their items are collected again, in `backlog`."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:
         worker.cancel()

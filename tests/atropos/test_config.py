@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+
+from reasoning_env.atropos.config import (
+    BASE_RANGES,
+    check_base_settings,
+    complete_servers,
+    pool_settings,
+    set_log_levels,
+)
+from reasoning_env.errors import ConfigError
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.workers.pool import PoolSettings
+
+ALLOWED: dict[str, list[Any]] = {
+    "group_size": [1, 64],
+    "max_num_workers": [-1, 1, 8],
+    "max_eval_workers": [1],
+    "max_num_workers_per_node": [1],
+    "steps_per_eval": [-1, 0, 100],
+    "max_token_length": [16, 2048],
+    "eval_limit_ratio": [0.0, 0.5, 1.0],
+    "inference_weight": [-1, 0, 2.5],
+    "batch_size": [-1, 1],
+    "max_batches_offpolicy": [1],
+    "total_steps": [-1, 1],
+    "num_rollouts_to_keep": [0, 32],
+    "num_rollouts_per_group_for_logging": [-1, 0, 1],
+    "min_batch_allocation": [None, 0.0, 1.0],
+    "worker_timeout": [-1, 0.5, 600],
+    "reasoning_effort": [None, "none", "high"],
+    "rollout_server_url": ["http://localhost:8000", "https://host"],
+    "tokenizer_name": ["some/tokenizer"],
+}
+REFUSED: dict[str, list[Any]] = {
+    "group_size": [0, -1],
+    "max_num_workers": [0, -2],
+    "max_eval_workers": [0],
+    "max_num_workers_per_node": [0],
+    "steps_per_eval": [-2],
+    "max_token_length": [15, 0, -1],
+    "eval_limit_ratio": [-0.1, 1.1, math.nan],
+    "inference_weight": [-0.5, -2, math.nan],
+    "batch_size": [0, -2],
+    "max_batches_offpolicy": [0],
+    "total_steps": [0, -2],
+    "num_rollouts_to_keep": [-1],
+    "num_rollouts_per_group_for_logging": [-2],
+    "min_batch_allocation": [-0.1, 1.5, math.nan],
+    "worker_timeout": [0, -2, math.nan],
+    "reasoning_effort": ["", "enormous"],
+    "rollout_server_url": ["localhost:8000", "", "ftp://host"],
+    "tokenizer_name": [""],
+}
+
+
+def values(**changed: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{name: allowed[0] for name, allowed in ALLOWED.items()} | changed)
+
+
+def test_every_range_is_tested() -> None:
+    assert set(ALLOWED) == set(REFUSED) == set(BASE_RANGES)
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, allowed in ALLOWED.items() for value in allowed])
+def test_value_in_range_passes(name: str, value: Any) -> None:
+    check_base_settings(values(**{name: value}))
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, refused in REFUSED.items() for value in refused])
+def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{name} ") as refusal:
+        check_base_settings(values(**{name: value}))
+    assert BASE_RANGES[name].words in str(refusal.value)
+    assert repr(value) in str(refusal.value)
+
+
+def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
+    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, "strict_rewards": False, "sandbox_verifiers": False}
+    limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}
+    settings = ReasoningSettings(
+        num_generators=3, num_verifiers=4, **shared, **{f"worker_{name}": value for name, value in limits.items()}
+    )
+    assert pool_settings(settings, tmp_path) == PoolSettings(
+        generators=3, verifiers=4, checkout=tmp_path, **shared, **limits
+    )
+
+
+# ---------------------------------------------------------------------------- servers
+
+
+def server(server_type: str = "openai", **fields: Any) -> APIServerConfig:
+    return APIServerConfig(server_type=server_type, base_url="http://127.0.0.1:9/v1", model_name="m", **fields)
+
+
+@pytest.mark.parametrize("servers", [[server("vllm"), server("openai")], []])
+def test_servers_must_be_some_and_of_one_type(servers: list[APIServerConfig]) -> None:
+    with pytest.raises(ConfigError, match="one server_type"):
+        complete_servers(servers, "tokenizer")
+
+
+def test_server_gets_the_environments_tokenizer_and_some_key_where_it_names_none() -> None:
+    [bare, own] = complete_servers([server(), server(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
+    assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
+    assert bare.api_key
+
+
+def test_single_server_becomes_a_list_and_a_baseline_stays_one() -> None:
+    # Atropos would replace the URL of a single config by four of its own.
+    [completed] = complete_servers(server(), "tokenizer")  # type: ignore[misc, arg-type]
+    assert completed.base_url == server().base_url
+    assert isinstance(complete_servers(ServerBaseline(), "tokenizer"), ServerBaseline)
+
+
+# ---------------------------------------------------------------------------- loggers
+
+
+@pytest.fixture
+def levels_kept() -> Iterator[None]:
+    names = ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base")
+    before = {name: logging.getLogger(name).level for name in names}
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+@pytest.mark.usefixtures("levels_kept")
+@pytest.mark.parametrize("debug", [True, False])
+@pytest.mark.parametrize("suppress", [True, False])
+def test_levels_are_set_for_our_loggers_and_for_atropos(debug: bool, suppress: bool) -> None:
+    own = logging.getLogger("reasoning_env.test")
+    set_log_levels(SimpleNamespace(debug_logging=debug, suppress_base_env_logs=suppress), own)
+    assert own.level == logging.getLogger("reasoning_env").level == (logging.DEBUG if debug else logging.INFO)
+    assert logging.getLogger("atroposlib.envs.base").isEnabledFor(logging.INFO) is not suppress

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
+
+from reasoning_env.atropos import inference
+from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, MAX_FAILURES, IncompleteReply, InferenceClient, Mode
+from reasoning_env.errors import ServerError
+from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.records import Prompt, Rollout, Timeouts
+from tests.records import SAMPLING
+
+PATIENT = Timeouts(reply_s=None, outage_s=600.0)
+WAIT_S = 60.0
+
+
+class Server:
+    """A server of a manager; `polls` counts how often somebody wanted to know whether it is healthy."""
+
+    def __init__(self, name: str, room: int) -> None:
+        self.config = SimpleNamespace(base_url=name)
+        self.sem = self.eval_sem = SimpleNamespace(max_val=room)
+        self.healthy = True
+        self.polls = 0
+
+    @property
+    def server_healthy(self) -> bool:
+        self.polls += 1
+        return self.healthy
+
+
+class Manager:
+    """Answers a request with the texts that `answer` returns for the name of the server that it goes to.
+
+    Servers that come first have more room, so that they are chosen first. An answer may be awaitable, or raise.
+    """
+
+    def __init__(self, answer: Callable[[str, dict[str, Any]], Any], *names: str) -> None:
+        self.answer = answer
+        self.servers = [Server(name, 8 - place) for place, name in enumerate(names or ("one",))]
+        self.asked: list[str] = []
+        self.requests: list[dict[str, Any]] = []
+
+    async def completion(self, **arguments: Any) -> SimpleNamespace:
+        name = self.servers[0].config.base_url
+        self.asked.append(name)
+        self.requests.append(arguments)
+        answer = self.answer(name, arguments)
+        texts = await answer if inspect.isawaitable(answer) else answer
+        return SimpleNamespace(choices=[SimpleNamespace(text=text, finish_reason="stop") for text in texts])
+
+
+class TokenManager(Manager):
+    """Gives tokens in place of texts, each a completion of a prompt of two tokens, unusable where it is below 0."""
+
+    @asynccontextmanager
+    async def managed_server(self, tokenizer: Any) -> AsyncIterator[Any]:
+        self.tokenizer = tokenizer
+        nodes: list[Any] = []
+
+        async def completion(**arguments: Any) -> SimpleNamespace:
+            reply = await Manager.completion(self, **arguments)
+            for choice in reply.choices:
+                token, choice.text = choice.text, "text"
+                logprobs = [1.0, 1.0, math.nan if token < 0 else -0.5]
+                nodes.append(
+                    SimpleNamespace(tokens=[1, 2, token], masked_tokens=[-100, -100, token], logprobs=logprobs)
+                )
+            return reply
+
+        yield SimpleNamespace(completion=completion, get_state=lambda: {"nodes": nodes})
+
+
+@pytest.fixture(scope="module")
+def chat(tokenizer: Any) -> ChatFormat:
+    return ChatFormat(tokenizer, "demo")
+
+
+@pytest.fixture
+def prompt(chat: ChatFormat) -> Prompt:
+    return chat.prompt(build_messages("", "1 + 1?"))
+
+
+MakeClient = Callable[[Manager], InferenceClient]
+
+
+@pytest.fixture
+def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
+    def make(manager: Manager) -> InferenceClient:
+        client = InferenceClient(manager, chat, tokenizer)
+        client.mode = Mode.TOKENS if isinstance(manager, TokenManager) else Mode.TEXT
+        return client
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("FIRST_PAUSE_S", 0.001), ("LONGEST_PAUSE_S", 0.002), ("HEALTH_POLL_S", 0.01)):
+        monkeypatch.setattr(inference, name, value)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
+            await asyncio.sleep(0.001)
+
+
+async def polled(server: Server, times: int = 20) -> None:
+    """Wait until somebody has looked that often whether a server is healthy."""
+    before = server.polls
+    await until(lambda: server.polls >= before + times)
+
+
+async def silence(*_: object) -> list[str]:
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
+def fail(*_: object) -> list[str]:
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
+    left = list(replies)
+    return lambda *_: left.pop(0) if len(left) > 1 else left[0]
+
+
+def results(rollouts: list[Rollout]) -> list[str]:
+    return [rollout.text for rollout in rollouts]
+
+
+@pytest.mark.parametrize(
+    ("servers", "mode"), [([OpenAIServer], Mode.TEXT), ([TrlVllmServer], Mode.TEXT), ([object], Mode.TOKENS)]
+)
+def test_mode_is_that_of_the_servers_type(chat: ChatFormat, tokenizer: Any, servers: list[type], mode: Mode) -> None:
+    manager = SimpleNamespace(servers=[object.__new__(kind) for kind in servers])
+    assert InferenceClient(manager, chat, tokenizer).mode is mode
+
+
+# ---------------------------------------------------------------------------- requests
+
+KINDS = pytest.mark.parametrize(("kind", "a", "b", "c"), [(Manager, "a", "b", "c"), (TokenManager, 7, 8, 9)])
+
+
+@KINDS
+async def test_one_request_asks_for_the_whole_group(
+    make_client: MakeClient, prompt: Prompt, kind: type[Manager], a: Any, b: Any, c: Any
+) -> None:
+    manager = kind(in_turn([a, b]))
+    assert len(await make_client(manager).complete(prompt, 2, SAMPLING, PATIENT)) == 2
+    budget = SAMPLING.completion_budget(prompt)
+    sampling = {"max_tokens": budget, "temperature": 0.7, "top_p": 0.9, "split": "train"}
+    assert manager.requests == [{"prompt": prompt.text, "n": 2, **sampling}]
+
+
+@KINDS
+async def test_missing_completions_are_asked_for_again_and_surplus_ones_are_cut(
+    make_client: MakeClient, prompt: Prompt, kind: type[Manager], a: Any, b: Any, c: Any
+) -> None:
+    manager = kind(in_turn([a], [], [], [b], [c, a, b]))
+    rollouts = await make_client(manager).complete(prompt, 3, SAMPLING, PATIENT)
+    assert len({rollout.tokens for rollout in rollouts}) == len(rollouts) == 3
+    assert [request["n"] for request in manager.requests] == [3, 2, 2, 2, 1]
+
+
+async def test_unusable_completions_are_replaced_with_one_warning(
+    make_client: MakeClient, prompt: Prompt, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = TokenManager(in_turn([5, -1], [-1], [6]))
+    rollouts = await make_client(manager).complete(prompt, 2, SAMPLING, PATIENT)
+    assert [rollout.tokens[2:] for rollout in rollouts] == [(5,), (6,)]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(in_turn(["a"], []))
+    with pytest.raises(ServerError) as raised:
+        await make_client(manager).complete(prompt, 4, SAMPLING, Timeouts(None, outage_s=0.0))
+    assert isinstance(raised.value.__cause__, IncompleteReply)
+    assert len(manager.requests) == 1 + FRUITLESS_REQUESTS
+
+
+async def test_managed_server_gets_the_prompts_own_tokens(
+    make_client: MakeClient, prompt: Prompt, tokenizer: Any
+) -> None:
+    manager = TokenManager(in_turn([7]))
+    await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
+    plain = {"add_special_tokens": False}
+    assert manager.tokenizer.encode(prompt.text) == list(prompt.tokens)
+    assert manager.tokenizer.encode("other text", **plain) == tokenizer.encode("other text", **plain)
+    assert manager.tokenizer.eos_token_id == tokenizer.eos_token_id
+    tokens = tokenizer.encode("<think>a b</think>\n<answer>1 , 2</answer><|im_end|>", **plain)
+    for skip in (True, False):
+        decoded = manager.tokenizer.decode(tokens, skip_special_tokens=skip)
+        assert decoded == tokenizer.decode(tokens, skip_special_tokens=skip)
+
+
+# ---------------------------------------------------------------------------- outages and time limits
+
+
+async def test_requests_are_tried_again_through_an_outage_which_is_said_once(
+    make_client: MakeClient, prompt: Prompt, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    manager = Manager(fail)
+    client = make_client(manager)
+    waiting = [asyncio.create_task(client.complete(prompt, 1, SAMPLING, PATIENT)) for _ in range(20)]
+    await until(lambda: len(manager.asked) > 100)
+    assert client.outage_s > 0
+    manager.answer = in_turn(["2"])
+    assert [results(rollouts) for rollouts in await asyncio.gather(*waiting)] == [["2"]] * 20
+    assert client.outage_s == 0
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "ConnectionRefusedError: [Errno 111] Connection refused" in caplog.messages[0]
+
+
+async def test_outage_over_the_limit_is_an_error(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(fail)
+    with pytest.raises(ServerError, match="Connection refused"):
+        await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.05))
+    assert len(manager.asked) > 1
+
+
+@pytest.fixture
+def beside(make_client: MakeClient, prompt: Prompt) -> Callable[..., Any]:
+    """Asks for a prompt of which each request does as it is told, after another request has succeeded."""
+
+    async def ask(outcome: Callable[..., Any], timeouts: Timeouts) -> tuple[Manager, Any]:
+        async def answer(_name: str, arguments: dict[str, Any]) -> list[str]:
+            if arguments["prompt"] != "poison":
+                return ["2"]
+            await client.complete(prompt, 1, SAMPLING, PATIENT)
+            texts = outcome()
+            return await texts if inspect.isawaitable(texts) else texts
+
+        manager = Manager(answer)
+        client = make_client(manager)
+        poisoned = Prompt((), "poison", prompt.tokens)
+        return manager, asyncio.create_task(client.complete(poisoned, 1, SAMPLING, timeouts))
+
+    return ask
+
+
+async def test_request_that_fails_while_others_succeed_is_given_up(beside: Callable[..., Any]) -> None:
+    manager, asking = await beside(fail, PATIENT)
+    with pytest.raises(ServerError, match="ConnectionRefusedError"):
+        await asking
+    assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
+
+
+async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:
+    _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
+    with pytest.raises(TimeoutError):
+        await asking
+
+
+async def test_reply_that_does_not_come_is_asked_for_again_while_none_comes(
+    make_client: MakeClient, prompt: Prompt
+) -> None:
+    manager = Manager(lambda *_: silence() if len(manager.asked) < 3 else ["2"])
+    rollouts = await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(reply_s=0.05, outage_s=600.0))
+    assert results(rollouts) == ["2"]
+
+
+async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(silence, "one", "other")
+    for server in manager.servers:
+        server.healthy = False
+    with pytest.raises(ServerError, match="healthy"):
+        await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.05))
+    assert manager.asked == ["one"]
+
+
+async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: MakeClient, prompt: Prompt) -> None:
+    released = asyncio.Event()
+
+    async def slow(*_: object) -> list[str]:
+        await released.wait()
+        return ["2"]
+
+    manager = Manager(slow)
+    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.02)))
+    await polled(manager.servers[0])
+    released.set()
+    assert results(await asking) == ["2"]
+
+
+async def test_cancelled_caller_cancels_the_request(make_client: MakeClient, prompt: Prompt) -> None:
+    cancelled = []
+
+    async def never(*_: object) -> list[str]:
+        try:
+            return await silence()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    manager = Manager(never)
+    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
+    await until(lambda: manager.asked)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert (asking.cancelled(), cancelled) == (True, [True])
+
+
+# ---------------------------------------------------------------------------- several servers
+
+
+async def test_request_leaves_a_server_that_becomes_unhealthy(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(lambda name, _: silence() if name == "ill" else ["2"], "ill", "well")
+    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
+    await polled(manager.servers[0])
+    assert manager.asked == ["ill"]
+    manager.servers[0].healthy = False
+    assert results(await asking) == ["2"]
+    assert manager.asked == ["ill", "well"]
+
+
+async def test_request_stays_with_its_server_while_none_is_healthy(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(silence, "one", "other")
+    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
+    for server in manager.servers:
+        server.healthy = False
+    await polled(manager.servers[1])
+    assert manager.asked == ["one"]
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def test_requests_that_begin_together_are_spread(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(in_turn(["2"]), *"abcd")
+    for server in manager.servers:
+        server.sem.max_val = 8
+    client = make_client(manager)
+    await asyncio.gather(*(client.complete(prompt, 1, SAMPLING, PATIENT) for _ in range(32)))
+    assert Counter(manager.asked) == dict.fromkeys("abcd", 8)
+
+
+async def test_after_a_failure_another_server_is_asked(make_client: MakeClient, prompt: Prompt) -> None:
+    manager = Manager(lambda name, _: fail() if name == "broken" else ["2"], "broken", "well")
+    client = make_client(manager)
+    for _ in range(3):
+        await client.complete(prompt, 1, SAMPLING, PATIENT)
+    assert manager.asked == ["broken", "well", "well", "well"]
+
+
+async def test_servers_are_named_once_when_none_is_healthy(
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "UNHEALTHY_S", 0.0)
+    manager = Manager(silence, "one", "other")
+    watching = asyncio.create_task(make_client(manager).watch())
+    manager.servers[0].healthy = False
+    await polled(manager.servers[1])
+    assert caplog.messages == []
+    manager.servers[1].healthy = False
+    await polled(manager.servers[1])
+    [message] = caplog.messages
+    assert "one, other" in message
+    watching.cancel()
+    await asyncio.wait([watching])

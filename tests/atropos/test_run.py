@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.config import RunMode
+from reasoning_env.atropos.run import OUTAGE_LIMIT_S, Run
+from reasoning_env.records import Sampling, Split, Timeouts
+from reasoning_gym_environment import ReasoningGymEnvConfig
+
+
+def make_run(tokenizer: Any, **fields: Any) -> Run:
+    return Run(ReasoningGymEnvConfig(**fields), SimpleNamespace(servers=[]), tokenizer, Path("."))
+
+
+@pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
+def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
+    tokenizer: Any, own: int, trainer: int, limit: int
+) -> None:
+    sampling = make_run(tokenizer, max_token_length=own).sampling(Split.TRAIN, trainer)
+    assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
+
+
+def test_evaluation_is_sampled_in_its_own_way(tokenizer: Any) -> None:
+    run = make_run(tokenizer, eval_temperature=0.25, eval_top_p=0.75, temperature=1.5)
+    assert run.sampling(Split.EVAL, 500) == Sampling(temperature=0.25, top_p=0.75, token_limit=500, split="eval")
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode", "timeouts"),
+    [
+        ({}, RunMode.SERVE, Timeouts(600, math.inf)),
+        ({}, RunMode.PROCESS, Timeouts(600, OUTAGE_LIMIT_S)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.SERVE, Timeouts(None, 5)),
+    ],
+)
+def test_only_serve_waits_for_ever_unless_told_otherwise(
+    tokenizer: Any, fields: dict[str, Any], mode: RunMode, timeouts: Timeouts
+) -> None:
+    run = make_run(tokenizer, **fields)
+    run.mode = mode
+    assert run.timeouts() == timeouts
+
+
+def test_before_setup_there_is_nothing_to_use_or_report(tokenizer: Any) -> None:
+    run = make_run(tokenizer)
+    with pytest.raises(RuntimeError, match="setup"):
+        _ = run.backend
+    assert (run.report(), run.worker_pids) == ({}, ())
+    assert "groups=0" in run.progress_line()

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos import server_checks
+from reasoning_env.atropos.inference import Mode
+from reasoning_env.atropos.server_checks import check_servers
+from reasoning_env.errors import ServerError
+
+FOREVER_S = 600.0
+WAIT_S = 60.0
+
+
+class HTTPError(Exception):
+    def __init__(self, status: int, name: str = "status_code") -> None:
+        super().__init__(f"status {status}")
+        setattr(self, name, status)
+
+
+class APIConnectionError(Exception):
+    """Named like the one of the openai package."""
+
+
+class Server:
+    """One inference server that behaves as the outcomes say, the last of them for ever."""
+
+    def __init__(self, *outcomes: Any, name: str = "one") -> None:
+        self.config = SimpleNamespace(model_name="model", base_url=f"http://{name}/v1", server_type="openai")
+        self._outcomes = list(outcomes)
+        self.asked = 0
+
+    async def _completion_wrapper(self, **arguments: Any) -> SimpleNamespace:
+        return SimpleNamespace(choices=await self._next(arguments))
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **arguments: Any) -> tuple[Any, ...]:
+        return [1], await self._next(arguments), [[-0.5]], ["length"]
+
+    async def _next(self, arguments: dict[str, Any]) -> Any:
+        assert (arguments["n"], arguments["max_tokens"], arguments["model"]) == (1, 1, "model")
+        self.asked += 1
+        outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if outcome == "silent":
+            await asyncio.Event().wait()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.fixture(autouse=True)
+def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_checks, "PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
+
+
+@pytest.mark.parametrize(("mode", "reply"), [(Mode.TEXT, ["x"]), (Mode.TOKENS, [[7]])])
+async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> None:
+    server = Server(reply)
+    await check_servers([server], mode, FOREVER_S)
+    assert server.asked == 1
+
+
+USELESS = [
+    *(HTTPError(404), HTTPError(404, "status"), HTTPError(401), HTTPError(400)),
+    *(ValueError("not JSON"), KeyError("text")),
+]
+
+
+@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "401", "400", "nonsense", "missing key"])
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_server_that_cannot_do_what_its_type_promises_is_refused_at_once(mode: Mode, error: Exception) -> None:
+    server = Server(error)
+    with pytest.raises(ServerError, match=r"http://one/v1 .*server_type"):
+        await check_servers([server], mode, FOREVER_S)
+    assert server.asked == 1
+
+
+@pytest.mark.parametrize(("mode", "nothing"), [(Mode.TEXT, []), (Mode.TOKENS, []), (Mode.TOKENS, [[]])])
+async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, nothing: Any) -> None:
+    server = Server(nothing)
+    server.config.base_url = None  # then it is named by its kind
+    with pytest.raises(ServerError, match="the inference server at Server"):
+        await check_servers([server], mode, FOREVER_S)
+
+
+UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPError(503), HTTPError(500, "status")]
+
+
+@pytest.mark.parametrize("error", UNREACHABLE, ids=["refused", "time-out", "openai", "503", "500"])
+async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    server = Server(error, error, error, ["x"])
+    await check_servers([server], Mode.TEXT, math.inf)
+    assert server.asked == 4
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "http://one/v1" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("outcome", [REFUSED, "silent"])
+async def test_server_that_never_comes_is_an_error_with_its_remedy(outcome: Any) -> None:
+    async with asyncio.timeout(WAIT_S):
+        with pytest.raises(ServerError, match=r"within 0\.1 s .*correct openai.base_url"):
+            await check_servers([Server(outcome)], Mode.TEXT, 0.1)
+
+
+@pytest.mark.parametrize("absent", [REFUSED, "silent"])
+async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with asyncio.timeout(WAIT_S):
+        await check_servers([Server(absent, name="down"), Server(["x"], name="up")], Mode.TEXT, FOREVER_S)
+    [message] = caplog.messages
+    assert "http://down/v1" in message
+    assert "http://up/v1" not in message

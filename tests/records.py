@@ -1,0 +1,45 @@
+"""Records for tests, with defaults for all that a test does not care about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Sampling, Split, Verdict
+
+MESSAGES = ({"role": "user", "content": "What is 1 + 1?"},)
+SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")
+
+
+def make_spec(task: str = "chain_sum", index: int = 0, **fields: Any) -> ProblemSpec:
+    return ProblemSpec(**{"task": task, "seed": 7, "split": Split.TRAIN, "index": index, **fields})
+
+
+def make_problem(task: str = "chain_sum", index: int = 0, question: str = "What is 1 + 1?", **fields: Any) -> Problem:
+    return Problem(make_spec(task, index), question, "2", "{}", b"entry", **fields)
+
+
+def make_rollout(
+    score: float = 1.0,
+    reason: Reason = Reason.SCORED,
+    *,
+    reward: float | None = None,
+    prompt_tokens: int = 2,
+    completion_tokens: int = 3,
+    finish_reason: str = "stop",
+    scoring_s: float = 0.0,
+) -> Rollout:
+    """A scored rollout; `reward` differs from the verdict's score where length has cost something."""
+    return Rollout(
+        text="<answer>2</answer>",
+        tokens=(9,) * (prompt_tokens + completion_tokens),
+        masks=(-100,) * prompt_tokens + (9,) * completion_tokens,
+        logprobs=None,
+        finish_reason=finish_reason,
+        verdict=Verdict(score, reason, "2", scoring_s),
+        score=score if reward is None else reward,
+    )
+
+
+def make_group(rollouts: Sequence[Rollout], task: str = "chain_sum", **fields: Any) -> Group:
+    return Group(make_problem(task, **fields), MESSAGES, tuple(rollouts))

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError, GenerationError
+from reasoning_env.records import ProblemSpec
+from reasoning_env.tasks.learning.adaptive import Observation, SignalTracker, SteeredSampler, static_weights
+from reasoning_env.tasks.learning.curriculum import Curriculum
+from reasoning_env.tasks.parameters import SpecRules
+
+TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
+SIZE = 8
+TARGET = 0.7
+
+
+def make_sampler(tasks: tuple[str, ...] = TASKS, run_seed: int = 42, instance: int = 0, **options: Any) -> Any:
+    return SteeredSampler(tasks, TASKS, SpecRules(run_seed, instance), **{"group_size": SIZE, **options})
+
+
+def seen(task: str, successes: float, *, level: float | None = None, signal: bool | None = None) -> Observation:
+    return Observation(task, level, successes, SIZE, 0 < successes < SIZE if signal is None else signal)
+
+
+def serve(
+    sampler: SteeredSampler, positions: range, succeed: Callable[[ProblemSpec], float], ahead: int = 0
+) -> list[ProblemSpec]:
+    """Draw positions, and observe and release each once `ahead` later ones are drawn."""
+    drawn: list[ProblemSpec] = []
+    for place, index in enumerate(positions):
+        drawn.append(sampler.draw(index, 0))
+        if place >= ahead:
+            spec = drawn[place - ahead]
+            sampler.observe(seen(spec.task, succeed(spec), level=spec.level))
+            sampler.release(spec.index)
+    return drawn
+
+
+def luck(spec: ProblemSpec) -> int:
+    """Successes that depend on the spec alone."""
+    return random.Random(spec.seed).randint(0, SIZE)
+
+
+# ---------------------------------------------------------------------------- draws
+
+
+def test_same_observations_give_the_same_draws_to_the_same_stream_alone() -> None:
+    drawn = serve(make_sampler(), range(200), luck)
+    assert serve(make_sampler(), range(200), luck) == drawn
+    for other in ({"run_seed": 43}, {"instance": 1}):
+        assert [spec.task for spec in serve(make_sampler(**other), range(200), luck)] != [spec.task for spec in drawn]
+
+
+def test_drawn_spec_belongs_to_its_position() -> None:
+    sampler = make_sampler()
+    drawn = [sampler.draw(index, attempt) for index in range(50) for attempt in range(3)]
+    assert [(spec.index, spec.attempt) for spec in drawn] == [(index, n) for index in range(50) for n in range(3)]
+    assert len({spec.seed for spec in drawn}) == len(drawn)
+
+
+def test_position_drawn_ahead_keeps_its_task_and_level_whatever_is_observed() -> None:
+    sampler = make_sampler(curriculum=Curriculum(TARGET), adjustable=TASKS)
+    before = [sampler.draw(index, 0) for index in range(20)]
+    for task in TASKS:
+        for _ in range(10):
+            sampler.observe(seen(task, SIZE, level=0.3))
+    assert [sampler.draw(index, 0) for index in range(20)] == before
+    assert sampler.draw(20, 0).level > 0.5
+
+
+@pytest.mark.parametrize("weights", [None, dict(zip(TASKS, (1.0, 2.0, 3.0, 4.0), strict=True))])
+def test_restored_sampler_goes_on_as_the_uninterrupted_one(weights: Mapping[str, float] | None) -> None:
+    def resume(state: Mapping[str, Any]) -> tuple[SteeredSampler, Curriculum]:
+        curriculum = Curriculum(TARGET, state=state.get("curriculum"))
+        options: dict[str, Any] = {"weights": weights, "curriculum": curriculum, "adjustable": TASKS[:3]}
+        return make_sampler(**options, state=state.get("sampler")), curriculum
+
+    sampler, curriculum = resume({})
+    serve(sampler, range(100), luck, ahead=10)
+    saved = json.loads(json.dumps({"sampler": sampler.state(), "curriculum": curriculum.state()}))
+    resumed, resumed_curriculum = resume(saved)
+    # What was drawn ahead comes first.
+    assert serve(resumed, range(90, 200), luck, ahead=10) == serve(sampler, range(90, 200), luck, ahead=10)
+    assert resumed.state() == sampler.state()
+    assert resumed_curriculum.state() == curriculum.state()
+
+
+def test_state_holds_what_was_not_released_and_nothing_else() -> None:
+    sampler = make_sampler()
+    for index in range(5):
+        sampler.draw(index, 0)
+    for index in (0, 1, 3):
+        sampler.release(index)
+    assert [draw[0] for draw in sampler.state()["draws"]] == [2, 4]
+
+
+@pytest.mark.parametrize("weights", [None, dict.fromkeys(TASKS, 1.0)])
+def test_quarantined_task_is_drawn_no_more_even_where_it_was_drawn_ahead(weights: dict[str, float] | None) -> None:
+    sampler = make_sampler(weights=weights)
+    before = [sampler.draw(index, 0) for index in range(40)]
+    sampler.quarantine("maze")
+    after = [sampler.draw(index, 0) for index in range(80)]
+    assert {spec.task for spec in after} == set(TASKS) - {"maze"}
+    for old, new in zip(before, after, strict=False):
+        assert new == old if old.task != "maze" else new.attempt == 1
+    assert sampler.report()["maze"].share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "quarantined"), [(None, ("maze", "sudoku")), ({"maze": 1.0, "sudoku": 0.0}, ("maze",))]
+)
+def test_quarantine_of_every_task_with_a_weight_raises(
+    weights: dict[str, float] | None, quarantined: tuple[str, ...]
+) -> None:
+    sampler = make_sampler(("maze", "sudoku"), weights=weights)
+    for task in quarantined:
+        sampler.quarantine(task)
+    with pytest.raises(GenerationError):
+        sampler.draw(0, 0)
+
+
+def test_redraw_stays_with_the_task_the_position_and_the_level() -> None:
+    sampler = make_sampler(curriculum=Curriculum(TARGET), adjustable=TASKS)
+    spec = sampler.draw(7, 0)
+    again = sampler.redraw(spec)
+    assert again == replace(spec, seed=again.seed, attempt=1)
+    assert again.seed != spec.seed
+
+
+# ---------------------------------------------------------------------------- shares
+
+
+def test_weights_are_kept_to_within_two_draws() -> None:
+    weights = static_weights(TASKS, {"maze": 3, "sudoku": 0, "word_ladder": 0.5})
+    sampler = make_sampler(weights=weights)
+    drawn: Counter[str] = Counter()
+    for index in range(900):
+        drawn[sampler.draw(index, 0).task] += 1
+        for task, weight in weights.items():
+            assert abs(drawn[task] - (index + 1) * weight / 4.5) <= 2
+    assert drawn["sudoku"] == 0
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"maze": -1.0}, {"maze": float("inf")}, {"maze": float("nan")}, dict.fromkeys(TASKS, 0.0)]
+)
+def test_weights_that_cannot_work_raise(wanted: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="task_weights: "):
+        static_weights(TASKS, wanted)
+
+
+def test_task_with_a_signal_is_drawn_more_and_no_other_starves() -> None:
+    tasks = tuple(f"task_{number}" for number in range(25))
+    sampler = make_sampler(tasks)
+    positions = range(4000)
+    drawn = [spec.task for spec in serve(sampler, positions, lambda spec: 4 * (spec.task == "task_7"), ahead=100)]
+    window, uniform = 20 * len(tasks), 20
+    for first in range(0, len(drawn) - window, 50):
+        counts = Counter(drawn[first : first + window])
+        assert min(counts[task] for task in tasks) >= uniform / 4
+    assert Counter(drawn[-window:])["task_7"] > 8 * uniform
+
+
+def test_shares_are_even_at_first_and_always_sum_to_one() -> None:
+    sampler = make_sampler()
+    assert {row.share for row in sampler.report().values()} == {0.25}
+    serve(sampler, range(200), lambda spec: 4 if spec.task == "maze" else 0)
+    report = sampler.report()
+    assert sum(row.share for row in report.values()) == pytest.approx(1.0)
+    assert max(report, key=lambda task: report[task].share) == "maze"
+
+
+def test_groups_of_one_are_drawn_evenly() -> None:
+    sampler = make_sampler(group_size=1)
+    drawn = Counter(sampler.draw(index, 0).task for index in range(400))
+    assert drawn == pytest.approx(dict.fromkeys(TASKS, 100), abs=2)
+
+
+# ---------------------------------------------------------------------------- with a curriculum
+
+
+def test_task_whose_level_a_curriculum_cannot_set_has_none() -> None:
+    curriculum = Curriculum(TARGET)
+    sampler = make_sampler(("chain_sum", "maze"), curriculum=curriculum, adjustable=["maze"])
+    drawn = serve(sampler, range(100), lambda _: SIZE)
+    assert {spec.level for spec in drawn if spec.task == "chain_sum"} == {None}
+    assert [spec.level for spec in drawn if spec.task == "maze"][-1] == 1.0
+    assert set(curriculum.state()) == {"maze"}
+    assert (sampler.report()["chain_sum"].level, sampler.report()["maze"].level) == (None, 1.0)
+
+
+def test_curriculum_hears_how_many_groups_of_the_task_are_under_way() -> None:
+    class Heard(Curriculum):
+        def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
+            heard.append(under_way)
+
+    heard: list[int] = []
+    sampler = make_sampler(("chain_sum", "maze"), curriculum=Heard(TARGET), adjustable=["maze"])
+    drawn = [sampler.draw(index, 0).task for index in range(30)]
+    sampler.observe(seen("maze", 4, level=0.3))
+    sampler.release(drawn.index("maze"))
+    sampler.observe(seen("maze", 4, level=0.3))
+    assert heard == [drawn.count("maze"), drawn.count("maze") - 1]
+
+
+# ---------------------------------------------------------------------------- the chance of a signal
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("size", [4, 16])
+def test_signal_chance_and_pass_rate_come_near_the_true_ones(rate: float, size: int) -> None:
+    random_state = random.Random(0)
+    tracker = SignalTracker(size)
+    chances, rates = [], []
+    for _ in range(400):
+        successes = sum(random_state.random() < rate for _ in range(size))
+        tracker.observe(Observation("task", None, successes, size, 0 < successes < size))
+        chances.append(tracker.signal_chance("task"))
+        rates.append(tracker.pass_rate("task"))
+    true_chance = 1 - rate**size - (1 - rate) ** size
+    assert sum(chances) / 400 == pytest.approx(true_chance, abs=0.07)
+    assert sum(rates) / 400 == pytest.approx(rate, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("groups", "low", "high"),
+    [
+        ([], 0.7, 1.0),
+        ([seen("task", 0.1, signal=True)] * 20, 0.7, 1.0),
+        ([seen("task", 0)] * 20, 0.0, 0.1),
+        ([seen("task", 0), seen("task", SIZE)] * 20, 0.0, 0.4),
+        ([seen("task", 0)] * 1000, 0.0, 0.1),
+        ([seen("task", 0)] * 1000 + [seen("task", 4)] * 6, 0.5, 1.0),
+    ],
+    ids=["unobserved", "partial", "all wrong", "right or wrong", "wrong for long", "solvable at last"],
+)
+def test_signal_chance_follows_recent_groups(groups: list[Observation], low: float, high: float) -> None:
+    tracker = SignalTracker(SIZE)
+    for group in groups:
+        tracker.observe(group)
+    assert low <= tracker.signal_chance("task") <= high

@@ -1,0 +1,286 @@
+"""What a run draws from: the settings of tasks, their refusals, and the stream that learns from groups."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import Group, LibraryInfo, ProblemSpec, TaskInfo
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks.plan import TaskPlan, TaskStream, describe_run, plan_tasks
+from reasoning_env.workers.levels import DifficultyMap
+from tests.records import make_group, make_rollout
+
+TASKS = {
+    "acre": "induction",
+    "chain_sum": "arithmetic",
+    "coin_flip": "probability",
+    "composite": "other",
+    "gcd": "arithmetic",
+    "number_sorting": "algorithmic",
+    "sudoku": "games",
+}
+LIBRARY = LibraryInfo(
+    version="1",
+    path="/",
+    tasks=tuple(TaskInfo(name, category) for name, category in TASKS.items()),
+    warnings=(),
+    sandbox="",
+    adjustable=frozenset(TASKS) - {"acre"},
+)
+
+
+@cache
+def difficulty() -> DifficultyMap:
+    return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
+
+
+class LibraryChecker:
+    """Checks as a worker does, without one, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
+
+    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        self.asked += wanted
+        return [fault for one in wanted if (fault := difficulty().check(*one))]
+
+
+async def plan(**fields: Any) -> TaskPlan:
+    return await plan_tasks(ReasoningSettings(**fields), LIBRARY, LibraryChecker())
+
+
+# ---------------------------------------------------------------------------- what is meant
+
+
+async def test_nothing_set_means_every_task_alike_and_as_it_is() -> None:
+    assert await plan() == TaskPlan(
+        available=tuple(TASKS),
+        tasks=tuple(TASKS),
+        training_tasks=tuple(TASKS),
+        adjustable=LIBRARY.adjustable,
+        params={},
+        weights=dict.fromkeys(TASKS, 1.0),
+    )
+
+
+async def test_patterns_choose_tasks_weights_and_params() -> None:
+    chosen = await plan(
+        tasks="arithmetic/*, sudoku, number_sorting",
+        exclude_tasks="category:games",
+        task_sampling="weighted",
+        task_weights="arithmetic/*=2, gcd=0.5",
+        task_params={"*_sum": {"min_terms": 3}, "gcd": {"min_value": {"low": 2, "high": 9}}},
+    )
+    assert "sudoku" not in chosen.available
+    assert chosen.tasks == ("chain_sum", "gcd", "number_sorting")
+    assert chosen.weights == {"chain_sum": 2.0, "gcd": 0.5, "number_sorting": 1.0}
+    assert chosen.params == {"chain_sum": {"min_terms": 3}, "gcd": {"min_value": {"low": 2, "high": 9}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "level"), [({}, None), ({"complexity_level": 0.25}, 0.25), ({"complexity_mode": "random"}, 0.5)]
+)
+async def test_params_are_checked_at_both_ends_of_their_ranges_and_at_the_level_of_the_run(
+    fields: dict[str, Any], level: float | None
+) -> None:
+    checker = LibraryChecker()
+    params = {"gcd": {"min_value": {"low": 2, "high": 9}, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
+    await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
+    assert sorted(checker.asked, key=str) == [
+        ("chain_sum", {"max_terms": 7}, level),
+        ("gcd", {"min_value": 2, "max_numbers": 4}, level),
+        ("gcd", {"min_value": 9, "max_numbers": 4}, level),
+    ]
+
+
+# ---------------------------------------------------------------------------- what is refused
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown task": ({"tasks": "gdc"}, "tasks: .*'gdc'; did you mean gcd"),
+    "unknown task left out": ({"exclude_tasks": "sudok"}, "exclude_tasks: .*'sudok'; .*sudoku"),
+    "unknown task weighed": ({"task_weights": {"gdc": 2}}, "task_weights: .*'gdc'; did you mean gcd"),
+    "unknown task with params": ({"task_params": {"gdc": {}}}, "task_params: .*'gdc'; .*gcd"),
+    "every task left out": ({"tasks": "gcd", "exclude_tasks": "g*"}, "exclude_tasks: every task"),
+    "weight below zero": ({"task_weights": {"gcd": -1}}, "task_weights: .*'gcd'"),
+    "weight of another task": ({"tasks": "gcd", "task_weights": {"sudoku": 2}}, "task_weights: 'sudoku' matches none"),
+    "params of another task": ({"tasks": "gcd", "task_params": {"games/*": {}}}, r"task_params: 'games/\*' matches no"),
+    "range upside down": ({"task_params": {"gcd": {"min_value": {"low": 3, "high": 2}}}}, r"task_params: gcd\.min_v"),
+    "unknown parameter": ({"task_params": {"gcd": {"min_valu": 3}}}, "task_params: gcd: .*'min_valu'; there is min_v"),
+    "seed as a parameter": ({"task_params": {"gcd": {"seed": 3}}}, "task_params: gcd: seed cannot be set"),
+    "low end that the library refuses": (
+        {"task_params": {"gcd": {"min_value": {"low": -3, "high": 3}}}},
+        'task_params: gcd: .*{"min_value": -3}',
+    ),
+    "high end that the library refuses": (
+        {"task_params": {"gcd": {"min_value": {"low": 3, "high": 5000}}}},
+        'task_params: gcd: .*{"min_value": 5000}',
+    ),
+    "value that no level goes with": (
+        {"task_params": {"gcd": {"max_value": 10}}, "complexity_level": 0.5},
+        "task_params: gcd: .*no level works",
+    ),
+    "value that no varying level goes with": (
+        {"task_params": {"gcd": {"max_value": 10}}, "complexity_mode": "curriculum"},
+        "task_params: gcd: .*no level works",
+    ),
+    "two faults at once": ({"task_params": {"gcd": {"a": 1}, "sudoku": {"b": 1}}}, "task_params: gcd: .*; sudoku: "),
+    "gameable tasks alone": ({"tasks": "probability/*", "strict_rewards": False}, "exclude_gameable"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_refusal_names_the_setting_and_the_task(case: str) -> None:
+    fields, message = REFUSED[case]
+    sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
+    with pytest.raises(ConfigError, match="^" + message):
+        await plan(**fields, **sampling)
+
+
+# ---------------------------------------------------------------------------- what is told
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"tasks": "acre,gcd", "complexity_mode": "random"}, ["acre"]),
+        ({"tasks": "acre,gcd", "complexity_mode": "curriculum"}, ["acre"]),
+        ({"tasks": "gcd", "complexity_mode": "random"}, []),
+        ({"tasks": "acre,gcd"}, []),
+    ],
+)
+async def test_tasks_without_levels_are_named_where_levels_are_asked_for(
+    caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[str]
+) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    await plan(**fields)
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == named
+
+
+async def test_gameable_tasks_are_left_out_of_training_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    chosen = await plan(strict_rewards=False)
+    assert chosen.tasks == tuple(TASKS)
+    assert chosen.training_tasks == ("acre", "chain_sum", "composite", "gcd", "sudoku")
+    assert set(chosen.weights) == set(chosen.training_tasks)
+    [warning] = caplog.messages
+    assert "coin_flip (0 is a prefix of every probability); number_sorting (" in warning
+
+
+@pytest.mark.parametrize(
+    ("fields", "trained"),
+    [
+        ({"strict_rewards": True}, True),
+        ({"strict_rewards": False, "exclude_gameable": False}, True),
+        ({"strict_rewards": False, "tasks": "coin_flip"}, True),
+        ({"strict_rewards": False, "tasks": "coin_flip,all"}, True),
+        ({"strict_rewards": False, "tasks": "all"}, False),
+        ({"strict_rewards": False, "tasks": "probability/*,gcd"}, False),
+    ],
+)
+async def test_gameable_task_is_trained_on_where_it_is_named_or_mended(fields: dict[str, Any], trained: bool) -> None:
+    assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
+
+
+# ---------------------------------------------------------------------------- the stream of a run
+
+RIGHT, MIXED, WRONG = (1.0,) * 4, (1.0, 0.0, 1.0, 0.0), (0.0,) * 4
+LEARNER = {"acre": MIXED, "chain_sum": RIGHT, "gcd": WRONG}
+
+
+async def make_stream(state: Mapping[str, Any] | None = None, **fields: Any) -> TaskStream:
+    settings = ReasoningSettings(**{"tasks": "acre,chain_sum,gcd", **fields})
+    chosen = await plan_tasks(settings, LIBRARY, LibraryChecker())
+    return TaskStream(chosen, settings, instance=0, group_size=4, state=state)
+
+
+def group(spec: ProblemSpec, scores: Sequence[float], rewards: Sequence[float] | None = None) -> Group:
+    rollouts = [make_rollout(*pair[:1], reward=pair[1]) for pair in zip(scores, rewards or scores, strict=True)]
+    return make_group(rollouts, spec.task, level=spec.level)
+
+
+def serve(stream: TaskStream, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
+    """Draw, observe and release one position after the other."""
+    specs = []
+    for index in positions:
+        specs.append(stream.sampler.draw(index, 0))
+        stream.observe(group(specs[-1], scores[specs[-1].task]))
+        stream.sampler.release(index)
+    return specs
+
+
+def counts(specs: Sequence[ProblemSpec]) -> Counter[str]:
+    return Counter(spec.task for spec in specs)
+
+
+async def test_uniform_draws_and_levels_stay_as_they_are_whatever_is_observed() -> None:
+    stream = await make_stream(complexity_mode="random")
+    expected = [stream.sampler.draw(index, 0) for index in range(50)]
+    assert serve(stream, range(50), LEARNER) == expected
+    assert (stream.report(), stream.state()) == ({}, {"sampler": None, "curriculum": None})
+
+
+async def test_weights_set_how_often_a_task_is_drawn() -> None:
+    drawn = counts(
+        serve(await make_stream(task_sampling="weighted", task_weights="acre=0, gcd=3"), range(400), LEARNER)
+    )
+    assert drawn["acre"] == 0
+    assert drawn["gcd"] == pytest.approx(300, abs=5)
+
+
+async def test_curriculum_moves_each_task_by_its_own_answers_and_draws_all_alike() -> None:
+    stream = await make_stream(complexity_mode="curriculum")
+    before = {task: known.level for task, known in stream.report().items()}
+    drawn = counts(serve(stream, range(300), LEARNER))
+    after = {task: known.level for task, known in stream.report().items()}
+    assert (before["acre"], after["acre"]) == (None, None)
+    assert after["chain_sum"] > before["chain_sum"] == before["gcd"] > after["gcd"]  # type: ignore[operator]
+    assert all(count == pytest.approx(100, abs=3) for count in drawn.values())
+
+
+async def test_higher_target_means_lower_levels() -> None:
+    levels = []
+    for target in (0.3, 0.9):
+        stream = await make_stream(complexity_mode="curriculum", curriculum_target_accuracy=target)
+        serve(stream, range(90), dict.fromkeys(LEARNER, MIXED))
+        levels.append(stream.report()["gcd"].level)
+    assert levels[0] > levels[1]  # type: ignore[operator]
+
+
+async def test_what_length_cost_does_not_count_as_a_wrong_answer() -> None:
+    reports = []
+    for rewards in (RIGHT, (1.0, 0.2, 0.2, 0.2)):
+        stream = await make_stream(complexity_mode="curriculum", tasks="gcd")
+        stream.observe(group(stream.sampler.draw(0, 0), RIGHT, rewards))
+        reports.append((stream.report()["gcd"].level, stream.report()["gcd"].pass_rate))
+    assert reports[0] == reports[1]
+
+
+async def test_adaptive_draws_follow_the_signal_of_unequal_scores() -> None:
+    stream = await make_stream(task_sampling="adaptive")
+    serve(stream, range(200), LEARNER)
+    drawn = counts(serve(stream, range(200, 400), LEARNER))
+    assert drawn["acre"] > 2 * max(drawn["chain_sum"], drawn["gcd"])
+
+
+@pytest.mark.parametrize("fields", [{}, {"task_sampling": "adaptive"}, {"complexity_mode": "curriculum"}])
+async def test_resumed_stream_goes_on_as_the_uninterrupted_one(fields: dict[str, Any]) -> None:
+    whole = await make_stream(**fields)
+    serve(whole, range(50), LEARNER)
+    state = json.loads(json.dumps(whole.state(), allow_nan=False))
+    assert serve(await make_stream(state, **fields), range(50, 100), LEARNER) == serve(whole, range(50, 100), LEARNER)
+
+
+async def test_run_is_described_as_json_reads_it_back() -> None:
+    """It is compared with what a checkpoint holds; a tuple would differ from the list that it became there."""
+    settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
+    run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+    assert run == json.loads(json.dumps(run))
+    assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.metrics import MetricsRecorder, Outcome, classify, service_metrics, task_metrics
+from reasoning_env.records import (
+    DeliveryStats,
+    DropReason,
+    DumpStats,
+    Group,
+    PoolStats,
+    Reason,
+    Rollout,
+    StreamStats,
+    TaskReport,
+)
+from tests.records import make_group, make_rollout
+
+RIGHT = make_rollout(1.0)
+WRONG = make_rollout(0.0)
+HALF = make_rollout(0.5)
+PENALISED = make_rollout(1.0, reward=0.0)
+STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, quarantined=("maze", "sudoku"))
+POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, blocked=9, protocol_faults=7)
+DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
+DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1, repeated=2)
+
+
+def recorded(*groups: Group) -> MetricsRecorder:
+    recorder = MetricsRecorder()
+    for group in groups:
+        recorder.record_group(group)
+    return recorder
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "outcome"),
+    [
+        ([RIGHT, WRONG], Outcome.KEPT),
+        ([RIGHT, HALF], Outcome.KEPT),
+        ([RIGHT, PENALISED], Outcome.KEPT),
+        ([RIGHT, RIGHT], Outcome.ALL_RIGHT),
+        ([PENALISED, PENALISED], Outcome.ALL_RIGHT),
+        ([WRONG, WRONG], Outcome.ALL_WRONG),
+        ([HALF, HALF], Outcome.ALL_EQUAL),
+        ([RIGHT], Outcome.KEPT),
+        ([WRONG], Outcome.KEPT),
+    ],
+)
+def test_outcome_says_why_a_group_carries_no_signal(rollouts: list[Rollout], outcome: Outcome) -> None:
+    assert classify(make_group(rollouts)) is outcome
+
+
+# ---------------------------------------------------------------------------- reports
+
+
+def test_report_holds_means_maxima_and_shares_of_the_rollouts() -> None:
+    rollouts = [
+        make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
+        make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
+    ]
+    easy = make_group([make_rollout(1.0)] * 2, "sudoku", generation_s=1.5, level=0.25)
+    report = recorded(make_group(rollouts, "maze", generation_s=0.5), easy).report()
+    assert {name: value for name, value in report.items() if value} == pytest.approx(
+        {
+            "train/mean_score": (0.5 + 0.0 + 1.0 + 1.0) / 4,
+            "train/share_correct": 3 / 4,
+            "train/truncated_share": 1 / 4,
+            "train/prompt_tokens_mean": 2.0,
+            "train/completion_tokens_mean": (4 + 8 + 3 + 3) / 4,
+            "train/completion_tokens_max": 8,
+            "train/level_mean": 0.25,
+            "perf/generation_s_mean": 1.0,
+            "perf/generation_s_max": 1.5,
+            "perf/scoring_s_mean": 0.1 / 4,
+            "perf/scoring_s_max": 0.1,
+            "train/reason/scored": 3 / 4,
+            "train/reason/no_answer": 1 / 4,
+            "train/groups/kept": 1 / 2,
+            "train/groups/all_right": 1 / 2,
+            "train/task_mean_score/maze": 0.25,
+            "train/task_mean_score/sudoku": 1.0,
+        }
+    )
+
+
+SCORES = st.sampled_from([0.0, 0.25, 1.0])
+GROUPS = st.lists(
+    st.lists(st.builds(make_rollout, SCORES, st.sampled_from(Reason)), min_size=1, max_size=4).map(make_group),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(GROUPS)
+def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> None:
+    report = recorded(*groups).report()
+    for prefix, kind in (("train/reason/", Reason), ("train/groups/", Outcome)):
+        shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
+        assert set(shares) == set(kind)
+        assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_report_ends_its_interval() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
+    assert "train/level_mean" in recorder.report()
+    assert not [name for name in recorder.report() if not name.startswith("dropped/")]
+
+
+def test_report_counts_what_was_dropped_since_the_start() -> None:
+    recorder = MetricsRecorder()
+    for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
+        recorder.record_dropped(reason)
+    recorder.report()
+    assert recorder.report() == {
+        "dropped/inference_failed": 0,
+        "dropped/scoring_failed": 2,
+        "dropped/prompt_too_long": 1,
+        "dropped/timed_out": 0,
+        "dropped/undelivered": 0,
+    }
+
+
+WORKERS = {
+    "perf/queued_jobs": 11,
+    "workers/replaced": 3,
+    "workers/timeouts": 2,
+    "workers/crashes": 1,
+    "workers/blocked": 9,
+    "workers/protocol_faults": 7,
+}
+OTHERS = {
+    "perf/ready_problems": 5,
+    "tasks/generation_failures": 4,
+    "tasks/flawed_problems": 3,
+    "tasks/quarantined": 2,
+    "dumps/written": 9,
+    "dumps/waiting": 2,
+    "dumps/dropped": 4,
+    "delivery/delivered": 8,
+    "delivery/waiting": 5,
+    "delivery/repeated": 2,
+}
+
+
+def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
+    assert service_metrics(None, POOL, 11) == WORKERS
+    assert service_metrics(STREAM, POOL, 11, DUMPS, DELIVERY) == WORKERS | OTHERS
+
+
+def test_samplers_knowledge_becomes_metrics() -> None:
+    report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
+    assert task_metrics(report) == {
+        "sampling/share/gcd": 0.25,
+        "sampling/pass_rate/gcd": 0.5,
+        "sampling/signal_chance/gcd": 0.75,
+        "curriculum/level/gcd": 0.5,
+        "sampling/share/acre": 0.75,
+        "sampling/pass_rate/acre": 1.0,
+        "sampling/signal_chance/acre": 0.125,
+        "curriculum/level_mean": 0.5,
+    }
+    assert task_metrics({}) == {}
+
+
+# ---------------------------------------------------------------------------- the progress line
+
+
+def words(line: str) -> dict[str, str]:
+    assert line.startswith("progress: ")
+    return dict(word.split("=") for word in line.removeprefix("progress: ").split())
+
+
+def test_progress_line_holds_totals_since_the_start() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
+    recorder.record_dropped(DropReason.INFERENCE)
+    recorder.report()
+    assert words(recorder.progress_line(STREAM)) == {
+        "groups": "2",
+        "kept": "1",
+        "all_right": "1",
+        "all_wrong": "0",
+        "all_equal": "0",
+        "failed": "1",
+        "mean_score": "0.750",
+        "share_correct": "0.750",
+        "tasks": "2",
+        "quarantined": "2",
+        "ready": "5",
+    }
+
+
+def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
+    plain = words(MetricsRecorder().progress_line(None))
+    assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
+    assert set(plain.values()) == {"0"}
+    line = MetricsRecorder().progress_line(None, DUMPS, DELIVERY)
+    assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
+    idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
+    assert words(MetricsRecorder().progress_line(None, *idle)).keys() & {"waiting", "dump_dropped"} == set()
+
+
+# ---------------------------------------------------------------------------- saved and restored
+
+ANY_GROUPS = st.builds(
+    make_group,
+    st.lists(
+        st.builds(
+            make_rollout,
+            st.floats(0.0, 1.0),
+            st.sampled_from(Reason),
+            completion_tokens=st.integers(0, 9),
+            finish_reason=st.sampled_from(["stop", "length"]),
+            scoring_s=st.floats(0.0, 1e6),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["maze", "sudoku", "gcd"]),
+    generation_s=st.floats(0.0, 1e6),
+    level=st.none() | st.floats(0.0, 1.0),
+)
+EVENTS = st.lists(st.one_of(ANY_GROUPS, st.sampled_from(DropReason), st.just("report")), max_size=12)
+
+
+def feed(recorder: MetricsRecorder, events: list[Any]) -> list[Any]:
+    """Let events happen, a report last, and return all reports and progress lines."""
+    told: list[Any] = []
+    for event in [*events, "report"]:
+        if isinstance(event, Group):
+            recorder.record_group(event)
+        elif isinstance(event, DropReason):
+            recorder.record_dropped(event)
+        else:
+            told += [recorder.progress_line(STREAM), recorder.report()]
+    return told
+
+
+@given(EVENTS, ANY_GROUPS, EVENTS)
+def test_restored_recorder_tells_what_the_original_would(before: list[Any], group: Group, after: list[Any]) -> None:
+    original, restored = MetricsRecorder(), MetricsRecorder()
+    feed(original, before)
+    original.record_group(group)
+    restored.restore(json.loads(json.dumps(original.state())))
+    assert feed(restored, after) == feed(original, after)
+    assert restored.state() == original.state()
+
+
+def test_state_does_not_grow_with_the_groups() -> None:
+    group = make_group([RIGHT, WRONG], generation_s=0.5)
+    assert len(json.dumps(recorded(*[group] * 2000).state())) < len(json.dumps(recorded(group).state())) + 100

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.prompting import ChatFormat, build_messages
+
+MESSAGES = build_messages("Think.", "What is 1 + 1?")
+END = "<|im_end|>"
+
+
+@pytest.fixture(scope="module")
+def chat(tokenizer: Any) -> ChatFormat:
+    return ChatFormat(tokenizer, "demo")
+
+
+@pytest.fixture(scope="module")
+def end(tokenizer: Any) -> int:
+    return int(tokenizer.convert_tokens_to_ids(END))
+
+
+@pytest.mark.parametrize(
+    ("system_prompt", "roles"), [("Think.", ["system", "user"]), ("", ["user"]), (" \n", ["user"])]
+)
+def test_blank_system_prompt_is_left_out(system_prompt: str, roles: list[str]) -> None:
+    messages = build_messages(system_prompt, "1 + 1?")
+    assert [message["role"] for message in messages] == roles
+    assert [message["content"] for message in messages] == ["Think.", "1 + 1?"][-len(roles) :]
+
+
+def test_prompt_ends_where_the_models_turn_begins(chat: ChatFormat) -> None:
+    prompt = chat.prompt(MESSAGES)
+    assert prompt.messages == MESSAGES
+    assert prompt.text == (
+        "<|im_start|>system\nThink.<|im_end|>\n<|im_start|>user\nWhat is 1 + 1?<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_prompt_tokens_are_those_of_its_text(chat: ChatFormat, tokenizer: Any) -> None:
+    prompt = chat.prompt(MESSAGES)
+    assert prompt.tokens == tuple(tokenizer.encode(prompt.text, add_special_tokens=False))
+    assert chat.decode(prompt.tokens) == prompt.text
+
+
+@pytest.mark.parametrize(("text", "finished"), [("It is 2.", True), ("", True), ("It is", False), ("", False)])
+def test_only_a_finished_completion_ends_with_the_end_of_turn(
+    chat: ChatFormat, tokenizer: Any, end: int, text: str, finished: bool
+) -> None:
+    tokens = tokenizer.encode(text, add_special_tokens=False)
+    assert chat.completion_tokens(text, finished=finished) == [*tokens, *[end] * finished]
+
+
+def test_end_of_turn_is_not_appended_twice(chat: ChatFormat) -> None:
+    assert chat.completion_tokens(f"It is 2.{END}", finished=True) == chat.completion_tokens("It is 2.", finished=True)
+
+
+@pytest.mark.parametrize(("text", "stripped"), [(f"2{END}", "2"), ("2", "2"), (f"{END}2", f"{END}2"), (END, "")])
+def test_end_of_turn_marker_is_stripped_from_the_end_only(chat: ChatFormat, text: str, stripped: str) -> None:
+    assert chat.strip_end_of_turn(text) == stripped
+
+
+@given(st.text(max_size=40))
+def test_completion_decodes_to_what_it_was_made_of(chat: ChatFormat, text: str) -> None:
+    assert chat.decode(chat.completion_tokens(text, finished=False)) == text
+
+
+class WordTokenizer:
+    """One token a word, its length; a chat template that puts `reply_end` after a reply."""
+
+    def __init__(self, chat_template: Any, reply_end: str, eos_token_id: int | None, special: list[int]) -> None:
+        self.chat_template = chat_template
+        self.eos_token_id = eos_token_id
+        self.all_special_ids = special
+        self._reply_end = reply_end
+
+    def apply_chat_template(
+        self, conversation: list[dict[str, str]], *, tokenize: bool, add_generation_prompt: bool
+    ) -> str:
+        assert (tokenize, add_generation_prompt) == (False, False)
+        ends = {"user": " ", "assistant": self._reply_end}
+        return "".join(message["content"] + ends[message["role"]] for message in conversation)
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
+        assert not add_special_tokens
+        return [len(word) for word in text.split()]
+
+    def decode(self, tokens: list[int]) -> str:
+        return " ".join("x" * token for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("reply_end", "eos_token_id", "special", "ends"),
+    [(" bye", 50, [50], [50]), (" bye", 50, [50, 3], [3]), ("", None, [], [])],
+    ids=["plain text means the end of text", "a special token means itself", "no end at all"],
+)
+def test_end_of_turn_is_what_the_template_puts_after_a_reply(
+    reply_end: str, eos_token_id: int | None, special: list[int], ends: list[int]
+) -> None:
+    chat = ChatFormat(WordTokenizer("template", reply_end, eos_token_id, special), "words")
+    assert chat.completion_tokens("four", finished=True) == [4, *ends]
+    assert chat.strip_end_of_turn("one") == "one"
+
+
+@pytest.mark.parametrize("template", [None, ""])
+def test_tokenizer_without_a_chat_template_is_refused_by_name(template: str | None) -> None:
+    with pytest.raises(ConfigError, match="'base-model' has no chat template"):
+        ChatFormat(WordTokenizer(template, "", None, []), "base-model")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from reasoning_env import errors
+from reasoning_env.errors import ReasoningEnvError
+from reasoning_env.records import Group, Problem, ProblemSpec, Prompt, Reason, Rollout, TaskInfo, Verdict
+from reasoning_env.signals import Interrupted
+from tests.records import SAMPLING, make_group, make_rollout
+
+
+@pytest.mark.parametrize("record", [Group, Problem, ProblemSpec, Prompt, Rollout, TaskInfo, Verdict])
+def test_records_are_frozen(record: type) -> None:
+    assert dataclasses.is_dataclass(record)
+    assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("finish_reason", "truncated"), [("length", True), ("stop", False), ("abort", False)])
+def test_only_the_token_budget_truncates(finish_reason: str, truncated: bool) -> None:
+    assert make_rollout(finish_reason=finish_reason).truncated is truncated
+
+
+@pytest.mark.parametrize(("score", "correct"), [(1.0, True), (1.0 - 1e-12, True), (0.99, False)])
+def test_correct_is_a_full_score(score: float, correct: bool) -> None:
+    assert Verdict(score, Reason.SCORED).correct is correct
+
+
+def test_scores_of_a_group_are_its_rewards() -> None:
+    assert make_group([make_rollout(1.0, reward=0.5), make_rollout(0.0)]).scores == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
+def test_budget_keeps_prompt_and_completion_strictly_below_the_limit(prompt_tokens: int) -> None:
+    budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))
+    assert prompt_tokens + budget < SAMPLING.token_limit
+
+
+def test_printed_group_leaves_texts_tokens_and_entry_out() -> None:
+    text = repr(make_group([make_rollout()]))
+    assert not [word for word in ("1 + 1", "entry", "-100") if word in text]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(errors.ConfigError, errors.ServerError, errors.GenerationError, errors.ScoringError, errors.WorkerError),
+        Interrupted,
+    ],
+)
+def test_every_error_has_the_one_root(error: type) -> None:
+    assert issubclass(error, ReasoningEnvError)
