@@ -13,6 +13,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 from hypothesis import HealthCheck, settings
 
+from testing import TOKENIZER
+
 settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_speed")
 
@@ -21,8 +23,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     help_text = "give every hostile answer to every task, which takes minutes, and print the figures"
     parser.addoption("--whole-corpus", action="store_true", help=help_text)
 
-
-from testing import TOKENIZER
 
 LONGEST = ("test_resume.py", "test_instances.py", "test_dumps_after_kill.py", "test_faults_")
 
