@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .concurrency import map_concurrently
-from .errors import ConfigError, GenerationError, ReasoningEnvError, ServerError
+from .errors import ConfigError, GenerationError, ServerError
 from .library_facts import COMPOSITE, facts
 from .problems import Generator
 from .records import DropReason, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
@@ -180,23 +180,18 @@ class Evaluator:
     async def _evaluate(self, problem: Problem) -> EvalResult:
         prompt = await self.make_prompt(problem)
         budget = self.sampling.completion_budget(prompt)
-        if budget < self.settings.min_completion_tokens:
-            self.note_dropped(
-                DropReason.PROMPT_TOO_LONG, problem, ConfigError(f"{budget} tokens are left for a completion")
-            )
-            return EvalResult(problem, "", None, DropReason.PROMPT_TOO_LONG)
+        text, reason = "", DropReason.PROMPT_TOO_LONG
         try:
+            if budget < self.settings.min_completion_tokens:
+                raise ConfigError(f"{budget} tokens are left for a completion")
+            reason = DropReason.INFERENCE
             completions = await self.completer.complete(prompt, 1, self.sampling, self.timeouts)
-        except Exception as error:  # whatever a server's client may raise
-            self.note_dropped(DropReason.INFERENCE, problem, error)
-            return EvalResult(problem, "", None, DropReason.INFERENCE)
-        text = completions[0].text
-        try:
+            text, reason = completions[0].text, DropReason.SCORING
             verdicts = await score_texts(self.scorer, problem, [text], self.settings.max_answer_bytes)
-        except ReasoningEnvError as error:
-            self.note_dropped(DropReason.SCORING, problem, error)
-            return EvalResult(problem, text, None, DropReason.SCORING)
-        return EvalResult(problem, text, verdicts[0])
+            return EvalResult(problem, text, verdicts[0])
+        except Exception as error:  # of clients or of ours; it never becomes a score of 0
+            self.note_dropped(reason, problem, error)
+            return EvalResult(problem, text, None, reason)
 
 
 def summarise(results: Sequence[EvalResult]) -> dict[str, float]:

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from reasoning_env.workers.difficulty import Difficulty
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Group, LibraryInfo, ProblemSpec, TaskInfo
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks.plan import TaskPlan, TaskStream, describe_run, plan_tasks
+from reasoning_env.workers.levels import DifficultyMap
 from tests.records import make_group, make_rollout
 
 TASKS = {
@@ -39,8 +39,8 @@ LIBRARY = LibraryInfo(
 
 
 @cache
-def difficulty() -> Difficulty:
-    return Difficulty.from_factory(importlib.import_module("reasoning_gym.factory"))
+def difficulty() -> DifficultyMap:
+    return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
 
 
 class LibraryChecker:

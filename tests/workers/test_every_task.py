@@ -22,7 +22,7 @@ import pytest
 
 from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.records import LibraryInfo, Problem, ProblemSpec, Reason, Split, Verdict
-from reasoning_env.tasks.sampling import task_params
+from reasoning_env.tasks.sampling import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
@@ -63,7 +63,7 @@ class Served:
 
 def _specs() -> Iterator[ProblemSpec]:
     """The defaults of every task, then level after level, each with a seed of its own for each problem."""
-    defaults = task_params(COMPOSED, sorted(KNOWN_TASKS))
+    defaults = composite_params(COMPOSED, sorted(KNOWN_TASKS))
     for seed in SEEDS:
         for task in sorted(KNOWN_TASKS):
             yield ProblemSpec(task, seed, Split.TRAIN, 0, params=defaults.get(task, {}))

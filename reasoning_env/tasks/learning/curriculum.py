@@ -54,11 +54,12 @@ it sees what the last one did knows no slope, and swings about the target."""
 class Fit:
     """What is believed of one task: means of ability and slope and the three numbers of their precision matrix.
 
-    `rise` and `fall` are the running sums of surprise, upwards and downwards.
+    `ability` counts from the target's. `rise` and `fall` are the running sums of surprise, upwards and downwards. The
+    defaults are the prior.
     """
 
-    ability: float
-    slope: float
+    ability: float = 0.0
+    slope: float = PRIOR_SLOPE
     ability_precision: float = PRIOR_ABILITY_SD**-2
     cross_precision: float = 0.0
     slope_precision: float = PRIOR_SLOPE_SD**-2
@@ -70,15 +71,6 @@ class Fit:
 class _Pair:
     ability: float
     slope: float
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """Covariances of ability and slope with x = ability - slope * reach, and the variance of x."""
-
-    ability: float
-    slope: float
-    variance: float
 
 
 class Curriculum:
@@ -99,14 +91,13 @@ class Curriculum:
     ) -> None:
         self._start = start
         self._memory_groups = memory_groups
-        self._prior = Fit(math.log(target / (1.0 - target)), PRIOR_SLOPE)
+        self._target_logit = math.log(target / (1.0 - target))
         self._fits = {task: Fit(**fit) for task, fit in (state or {}).items()}
 
     def level(self, task: str) -> float:
         """Return the level in [0, 1] at which the next problem of the task should be."""
-        fit = self._fits.get(task, self._prior)
-        level = self._start + (fit.ability - self._prior.ability) / fit.slope
-        return round(min(1.0, max(0.0, level)), LEVEL_DIGITS)
+        fit = self._fits.get(task, Fit())
+        return round(min(1.0, max(0.0, self._start + fit.ability / fit.slope)), LEVEL_DIGITS)
 
     def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
         """Learn from a group of `size` rollouts that was served at `level`.
@@ -115,79 +106,84 @@ class Curriculum:
         the problem's own, which may differ from what `level()` gave. `under_way` is how many groups of the task were
         drawn and not observed yet.
         """
-        fit = self._fits.get(task, self._prior)
         effective = size / (1.0 + (size - 1) * CORRELATION)
         reach = level - self._start
         memory = max(self._memory_groups, MEMORY_OVER_DELAY * under_way)
-        fit = _forget(fit, self._prior, 1.0 - 1.0 / memory)
-        fit = _watch(fit, self._prior, reach, successes / size, effective)
-        self._fits[task] = _learn(fit, reach, successes / size * effective, effective)
+        fit = _forget(self._fits.get(task, Fit()), 1.0 - 1.0 / memory)
+        fit = _watch(fit, self._expected(fit, reach), reach, successes / size, effective)
+        self._fits[task] = _learn(fit, self._expected(fit, reach), reach, successes / size * effective, effective)
 
     def state(self) -> dict[str, Any]:
         """Return what a later curriculum needs to go on from here, as JSON."""
         return {task: asdict(fit) for task, fit in self._fits.items()}
 
+    def _expected(self, fit: Fit, reach: float) -> float:
+        """Return x = a - b (d - d0), at a distance of `reach` from the start's level."""
+        return self._target_logit + fit.ability - fit.slope * reach
 
-def _forget(fit: Fit, prior: Fit, kept: float) -> Fit:
+
+def _forget(fit: Fit, kept: float) -> Fit:
     """Mix precision, and precision times mean, with those of the prior."""
-    forgotten = 1.0 - kept
+    prior, slope = Fit(), fit.slope - PRIOR_SLOPE
     mixed = replace(
         fit,
-        ability_precision=kept * fit.ability_precision + forgotten * prior.ability_precision,
+        ability_precision=kept * fit.ability_precision + (1.0 - kept) * prior.ability_precision,
         cross_precision=kept * fit.cross_precision,
-        slope_precision=kept * fit.slope_precision + forgotten * prior.slope_precision,
+        slope_precision=kept * fit.slope_precision + (1.0 - kept) * prior.slope_precision,
     )
-    ability = kept * (fit.ability_precision * fit.ability + fit.cross_precision * fit.slope)
-    slope = kept * (fit.cross_precision * fit.ability + fit.slope_precision * fit.slope)
     mean = _solve(
         mixed,
-        ability + forgotten * prior.ability_precision * prior.ability,
-        slope + forgotten * prior.slope_precision * prior.slope,
+        kept * (fit.ability_precision * fit.ability + fit.cross_precision * slope),
+        kept * (fit.cross_precision * fit.ability + fit.slope_precision * slope),
     )
-    return replace(mixed, ability=mean.ability, slope=max(MIN_SLOPE, mean.slope))
+    return replace(mixed, ability=mean.ability, slope=max(MIN_SLOPE, PRIOR_SLOPE + mean.slope))
 
 
-def _watch(fit: Fit, prior: Fit, reach: float, share: float, size: float) -> Fit:
+def _watch(fit: Fit, expected: float, reach: float, share: float, size: float) -> Fit:
     """Add the group's surprise to the running sums; where they tell of a jump, start almost anew."""
-    expected = _sigmoid(fit.ability - fit.slope * reach)
-    unit = expected * (1.0 - expected)
+    unit = _sigmoid(expected) * (1.0 - _sigmoid(expected))
     # The last term is half a rollout's: it keeps a share that was all but certain from being an infinite surprise.
-    variance = unit / size + unit * unit * _spread(fit, reach).variance + (0.5 / size) ** 2
-    surprise = (share - expected) / math.sqrt(variance)
+    variance = unit / size + unit * unit * _variance(_covariances(fit, reach), reach) + (0.5 / size) ** 2
+    surprise = (share - _sigmoid(expected)) / math.sqrt(variance)
     rise = max(0.0, fit.rise + surprise - SURPRISE_SLACK)
     fall = max(0.0, fit.fall - surprise - SURPRISE_SLACK)
     if max(rise, fall) > SURPRISE_LIMIT:
-        return replace(_forget(fit, prior, KEPT_AFTER_JUMP), rise=0.0, fall=0.0)
+        return replace(_forget(fit, KEPT_AFTER_JUMP), rise=0.0, fall=0.0)
     return replace(fit, rise=rise, fall=fall)
 
 
-def _learn(fit: Fit, reach: float, successes: float, size: float) -> Fit:
+def _learn(fit: Fit, expected: float, reach: float, successes: float, size: float) -> Fit:
     """Make the Laplace update for `successes` of `size` at a distance of `reach` from the start's level."""
-    spread = _spread(fit, reach)
-    expected = fit.ability - fit.slope * reach
+    covariances = _covariances(fit, reach)
+    variance = _variance(covariances, reach)
     # The likelihood's slope lies between successes - size and successes, and so does the mode between these two.
-    low, high = expected + spread.variance * (successes - size), expected + spread.variance * successes
+    low, high = expected + variance * (successes - size), expected + variance * successes
     for _ in range(HALVINGS):
         mode = (low + high) / 2
-        if successes - size * _sigmoid(mode) > (mode - expected) / spread.variance:
+        if successes - size * _sigmoid(mode) > (mode - expected) / variance:
             low = mode
         else:
             high = mode
-    step = (mode - expected) / spread.variance
+    step = (mode - expected) / variance
     information = size * _sigmoid(mode) * (1.0 - _sigmoid(mode))
     return replace(
         fit,
-        ability=fit.ability + spread.ability * step,
-        slope=max(MIN_SLOPE, fit.slope + spread.slope * step),
+        ability=fit.ability + covariances.ability * step,
+        slope=max(MIN_SLOPE, fit.slope + covariances.slope * step),
         ability_precision=fit.ability_precision + information,
         cross_precision=fit.cross_precision - information * reach,
         slope_precision=fit.slope_precision + information * reach * reach,
     )
 
 
-def _spread(fit: Fit, reach: float) -> _Spread:
-    covariance = _solve(fit, 1.0, -reach)
-    return _Spread(covariance.ability, covariance.slope, covariance.ability - reach * covariance.slope)
+def _covariances(fit: Fit, reach: float) -> _Pair:
+    """Return those of ability and slope with x."""
+    return _solve(fit, 1.0, -reach)
+
+
+def _variance(covariances: _Pair, reach: float) -> float:
+    """Return that of x."""
+    return covariances.ability - reach * covariances.slope
 
 
 def _solve(fit: Fit, ability: float, slope: float) -> _Pair:
