@@ -27,7 +27,7 @@ demo: .venv/installed
 	$(RUN) reasoning_gym_environment.py demo $(ARGS)
 
 test: .venv/installed-dev
-	$(RUN) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/installed-dev
 	$(RUN) -m ruff check

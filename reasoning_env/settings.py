@@ -162,7 +162,9 @@ class ReasoningSettings(BaseModel):
         default=0.7, ge=0.0, le=1.0, description="A group is dumped when one of its scores is above this."
     )
     data_dumps_dir: str | None = Field(
-        default=None, description="Folder for dumps; by default `data_dumps/` beside the module."
+        default=None,
+        description="Folder for dumps; by default `data_dumps/` beside the module, or in the working directory where it "
+        "was installed.",
     )
 
     startup_timeout_s: float | None = Field(
