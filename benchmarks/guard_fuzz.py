@@ -28,7 +28,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -222,25 +223,25 @@ FUNCTIONS = ["sin", "cos", "tan", "asin", "atan", "sinh", "acosh", "atanh", "exp
 FUNCTIONS += ["C", "f", "Integral", "diff", "expand", "Symbol", "eval", "exec", "open", "sympify", "factorial"]
 PAIRS = ["Rational({}, {})", "Pow({}, {})", "log({}, {})", "Integral({}, {})", "Subs({}, {}, 1)"]
 PAIRS += [f"({{}}){sign}({{}})" for sign in ("+", "-", "*", "/", "**", "**")]
+CORPUS = Path(__file__).resolve().parents[1] / "tests" / "data" / "hostile.json"
+CORPUS_TABLES = ("python", "sympy", "work", "text", "own names")
 ATTACKS = [
-    "__import__('os').system('touch made')", "open('made', 'w')", "exec(\"open('made', 'w')\")", "(lambda: 0)()",
-    "[open('made', 'w') for _ in [1]]", "().__class__.__base__.__subclasses__()", "f\"{open('made', 'w')}\"",
-    "(x := 1)", "1; import os", "x.__class__", "Integral(x, x).doit()", "Subs(x, x, 1)", "Function('f')(x)",
-    "9**9**9**9", "1e999999999", "10**-999999999", "2**0.5**200", "(((2*x)**200)**200)**200", "x**x**x**x**x",
-    "E**(99999999999*log(2))", "asin(sin(exp(exp(1000))))", "exp(exp(exp(1e3)))", "99999999!", "0**-1", "log(0)",
-    "sin(" * 12 + "x" + ")" * 12, "sqrt(" * 60 + "x" + ")" * 60, "(" * 120 + "1" + ")" * 120, "-" * 120 + "1",
-    "+".join(f"a{n}" for n in range(400)), "*".join(f"a{n}" for n in range(400)), "1" + "+1" * 9000,
-    "1" + "(1)" * 3000, "1" + "[1]" * 3000, "[" * 9000, "[" * 9 + "]" * 9, "['a' 'b']", "'\x00'", "'\ud800'",
-    "[1] * 10**9", "'a' * 10**9", "[" + "1," * 9000 + "]", "[*range(9)]", "1e9_9_9_9_9_9_9", "1e9,9,9,9,9", "nan",
-    "1e9999999/3", "-Infinity", "1e400", "9" * 19_000, "1/" + "9" * 5000, "0x" + "f" * 19_000, "1_" * 9000 + "1",
-    "R999999999", "R" + "9" * 5000, "R3 " * 2000, "A+999999999", "B-" + "9" * 5000, "A+9 A-9 " * 2000,
-    "¬" * 299 + "P", "∧" * 600, "P↔" * 149 + "P", "(P∨" * 74 + "P" + ")" * 74, "∨".join(map(chr, range(97, 123))),
+    "(x := 1)", "1; import os", "x.__class__", "Integral(x, x).doit()", "Subs(x, x, 1)", "Function('f')(x)", "[1]" * 9,
+    "2**0.5**200", "(((2*x)**200)**200)**200", "x**x**x**x**x", "E**(99999999999*log(2))", "asin(sin(exp(exp(1000))))",
+    "1" + "(1)" * 3000, "1" + "[1]" * 3000, "+".join(f"a{n}" for n in range(400)), "sqrt(" * 60 + "x" + ")" * 60,
+    "R3 " * 2000, "A+9 A-9 " * 2000, "P↔" * 149 + "P", "(P∨" * 74 + "P" + ")" * 74, "∨".join(map(chr, range(97, 123))),
     "∧".join("P" + " P" * n for n in range(1, 19)), "∨".join("(P)" * n for n in range(2, 20)), "P∨Q" * 5000,
-    '{"a":' * 5000 + "1" + "}" * 5000, '{"a":1,"b":' * 200 + "1" + "}" * 200, '{"a":"' + "b" * 19_000 + '"}',
-    '{"a":[' + "1," * 9000 + "1]}", '{"a":[' + ",".join(["[1]"] * 1000) + "]}", "{" * 19_000 + "}", '[{"a": 1}]',
-    '[{"' + "9" * 9000 + '": "move(box_red, square[1, 1])"}]', "(" * 9000, "9" * 9000 + "i", "[NaN]",
+    '{"a":1,"b":' * 200 + "1" + "}" * 200, '{"a":[' + "1," * 9000 + "1]}", "{" * 19_000 + "}", '[{"a": 1}]',
     "[" + ",".join(['{"Agent[0.5, 0.5]":"move(box_red, square[0.5, 1.5])"}'] * 300) + "]",
 ]  # fmt: skip
+"""Besides those of the corpus that the tests attack the workers with."""
+
+
+@cache
+def read_corpus() -> list[str]:
+    tables = json.loads(CORPUS.read_text())
+    texts = [parts for name in CORPUS_TABLES for parts in tables[name].values()]
+    return ["".join(part if isinstance(part, str) else part[0] * part[1] for part in parts) for parts in texts]
 
 
 def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -256,7 +257,7 @@ NOISE = st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, ma
 def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
     """An entry with a hostile text: an attack alone, garbled, or beside an answer where it is too small to be seen."""
     entry, answer = draw(answers(bench))
-    text = draw(NOISE | EXPRESSIONS | st.sampled_from(ATTACKS))
+    text = draw(NOISE | EXPRESSIONS | st.sampled_from(ATTACKS) | st.sampled_from(read_corpus()))
     frame = draw(st.sampled_from(["{1}", "{0} + 1e-300*({1})", "{0}{1}", "{1}{1}", "{1} or {0}", "{0}\n{1}", "[{1}]"]))
     text = frame.replace("{0}", answer).replace("{1}", text)
     for _ in range(draw(st.integers(0, 3))):

@@ -163,8 +163,8 @@ class ReasoningSettings(BaseModel):
     )
     data_dumps_dir: str | None = Field(
         default=None,
-        description="Folder for dumps; by default `data_dumps/` beside the module, or in the working directory where it "
-        "was installed.",
+        description="Folder for dumps; by default `data_dumps/` beside the module, or in the working directory where "
+        "it was installed.",
     )
 
     startup_timeout_s: float | None = Field(

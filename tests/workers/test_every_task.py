@@ -70,7 +70,7 @@ def _specs() -> Iterator[ProblemSpec]:
     seed = 90_000
     for round_, level in enumerate((1.0, 0.0, 0.5, None, 1.0)):
         wanted: list[tuple[str, Mapping[str, Any]]] = [("composite", COMPOSITE)] * 3
-        wanted += [(task, {}) for task in (sorted(KNOWN_TASKS - {"composite"}) if round_ < 3 else ALTERNATING)]
+        wanted += [(task, {}) for task in (sorted(KNOWN_TASKS - {"composite"}) if round_ < 2 else ALTERNATING)]
         for task, params in [*wanted, *OVERRIDES.items()]:
             seed += 37
             yield ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level)

@@ -25,12 +25,9 @@ from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
 from .hostile import (
-    ADDRESS,
+    EVALUATED,
     LONG,
-    PICKLE,
-    PYTHON,
-    SHELL,
-    SYMPY,
+    TABLES,
     WITNESSES,
     Attack,
     Hostile,
@@ -242,7 +239,6 @@ for line in sys.stdin:
 
 def test_every_payload_springs_a_trap_where_text_is_evaluated() -> None:
     """Without this, payloads with a slip in them would pass every other test."""
-    tables = {"python": PYTHON, "sympy": SYMPY, "shell": SHELL, "pickle": PICKLE, "address": ADDRESS}
     traps = Traps()
     command = [sys.executable, "-W", "ignore", "-c", CONTROL]
     duds = []
@@ -251,8 +247,8 @@ def test_every_payload_springs_a_trap_where_text_is_evaluated() -> None:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=traps.folder, text=True
         ) as process:
             assert process.stdin is not None and process.stdout is not None
-            for how, table in tables.items():
-                for name, payload in table.items():
+            for how in EVALUATED:
+                for name, payload in TABLES[how].items():
                     print(json.dumps([how, traps.arm(payload)]), file=process.stdin, flush=True)
                     process.stdout.readline()
                     if not _springs(traps):
