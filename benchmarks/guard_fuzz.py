@@ -225,20 +225,11 @@ PAIRS = ["Rational({}, {})", "Pow({}, {})", "log({}, {})", "Integral({}, {})", "
 PAIRS += [f"({{}}){sign}({{}})" for sign in ("+", "-", "*", "/", "**", "**")]
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "data" / "hostile.json"
 CORPUS_TABLES = ("python", "sympy", "work", "text", "own names")
-ATTACKS = [
-    "(x := 1)", "1; import os", "x.__class__", "Integral(x, x).doit()", "Subs(x, x, 1)", "Function('f')(x)", "[1]" * 9,
-    "2**0.5**200", "(((2*x)**200)**200)**200", "x**x**x**x**x", "E**(99999999999*log(2))", "asin(sin(exp(exp(1000))))",
-    "1" + "(1)" * 3000, "1" + "[1]" * 3000, "+".join(f"a{n}" for n in range(400)), "sqrt(" * 60 + "x" + ")" * 60,
-    "R3 " * 2000, "A+9 A-9 " * 2000, "P↔" * 149 + "P", "(P∨" * 74 + "P" + ")" * 74, "∨".join(map(chr, range(97, 123))),
-    "∧".join("P" + " P" * n for n in range(1, 19)), "∨".join("(P)" * n for n in range(2, 20)), "P∨Q" * 5000,
-    '{"a":1,"b":' * 200 + "1" + "}" * 200, '{"a":[' + "1," * 9000 + "1]}", "{" * 19_000 + "}", '[{"a": 1}]',
-    "[" + ",".join(['{"Agent[0.5, 0.5]":"move(box_red, square[0.5, 1.5])"}'] * 300) + "]",
-]  # fmt: skip
-"""Besides those of the corpus that the tests attack the workers with."""
 
 
 @cache
 def read_corpus() -> list[str]:
+    """What the tests attack the workers with: texts, or parts of which a pair is a piece and how often it comes."""
     tables = json.loads(CORPUS.read_text())
     texts = [parts for name in CORPUS_TABLES for parts in tables[name].values()]
     return ["".join(part if isinstance(part, str) else part[0] * part[1] for part in parts) for parts in texts]
@@ -257,7 +248,7 @@ NOISE = st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, ma
 def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
     """An entry with a hostile text: an attack alone, garbled, or beside an answer where it is too small to be seen."""
     entry, answer = draw(answers(bench))
-    text = draw(NOISE | EXPRESSIONS | st.sampled_from(ATTACKS) | st.sampled_from(read_corpus()))
+    text = draw(NOISE | EXPRESSIONS | st.sampled_from(read_corpus()))
     frame = draw(st.sampled_from(["{1}", "{0} + 1e-300*({1})", "{0}{1}", "{1}{1}", "{1} or {0}", "{0}\n{1}", "[{1}]"]))
     text = frame.replace("{0}", answer).replace("{1}", text)
     for _ in range(draw(st.integers(0, 3))):

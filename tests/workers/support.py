@@ -81,6 +81,6 @@ def is_gone(pid: int) -> bool:
         return True
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it may end while it is looked at
         return True
     return state == "Z"
