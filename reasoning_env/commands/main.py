@@ -11,9 +11,6 @@ from pathlib import Path
 
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import default_dumps_folder
-from ..reports.audit import audit_command
-from .recover import recover_command
-from .tasks import tasks_command
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -24,6 +21,7 @@ HELP = {
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
+    "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print the table of all settings",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
@@ -55,17 +53,30 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
 
 def _find(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
+    """Return a command, importing what it needs and no other command's modules."""
     folder = environment_file.parent
-    commands: dict[str, Command] = {
-        **environment_commands,
-        "tasks": functools.partial(tasks_command, folder=folder),
-        "audit": functools.partial(audit_command, folder=folder),
-        "recover": functools.partial(recover_command, default_folder=default_dumps_folder(folder)),
-        "demo": functools.partial(_run_demo, environment_file=environment_file),
-    }
-    if name not in commands:
-        raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")
-    return commands[name]
+    if name in environment_commands:
+        return environment_commands[name]
+    match name:
+        case "tasks":
+            from .tasks import tasks_command
+
+            return functools.partial(tasks_command, folder=folder)
+        case "rescore":
+            from .rescore import rescore_command
+
+            return functools.partial(rescore_command, folder=folder)
+        case "audit":
+            from ..reports.audit import audit_command
+
+            return functools.partial(audit_command, folder=folder)
+        case "recover":
+            from .recover import recover_command
+
+            return functools.partial(recover_command, default_folder=default_dumps_folder(folder))
+        case "demo":
+            return functools.partial(_run_demo, environment_file=environment_file)
+    raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")
 
 
 def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
