@@ -21,6 +21,7 @@ HELP = {
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
+    "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print the table of all settings",
@@ -62,6 +63,10 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from .tasks import tasks_command
 
             return functools.partial(tasks_command, folder=folder)
+        case "compare":
+            from .compare import compare_command
+
+            return compare_command
         case "rescore":
             from .rescore import rescore_command
 
