@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class Table:
         print_table(list(self.columns), cells, numbers={name for name, spec in self.columns.items() if spec})
 
     def records(self) -> list[dict[str, Any]]:
-        """Return each row as a mapping; the headings in lower case are its keys."""
-        keys = [heading.lower().replace(" ", "_") for heading in self.columns]
+        """Return each row as a mapping; the headings in lower case, joined by underscores, are its keys."""
+        keys = ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
         return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
 

@@ -20,6 +20,7 @@ HELP = {
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
+    "score": "score a text as the completion of one problem: its prompt, reward and reason",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
@@ -63,6 +64,10 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from .tasks import tasks_command
 
             return functools.partial(tasks_command, folder=folder)
+        case "score":
+            from .score import score_command
+
+            return functools.partial(score_command, folder=folder)
         case "compare":
             from .compare import compare_command
 
