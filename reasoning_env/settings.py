@@ -55,8 +55,8 @@ class ReasoningSettings(BaseModel):
 
     tasks: NameList = Field(
         default_factory=list,
-        description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as a "
-        "list or joined by commas; empty or `all` selects every task.",
+        description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
+        "a list or joined by commas; empty or `all` selects every task.",
     )
     exclude_tasks: NameList = Field(default_factory=list, description="Tasks to leave out of these, in the same way.")
     task_weights: Weights = Field(
