@@ -25,7 +25,7 @@ class ProblemKey(NamedTuple):
     """What tells the problems of a set apart."""
 
     task: str
-    index: int | None
+    position: int | None
     seed: int | None
 
 
