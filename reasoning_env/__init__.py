@@ -1,7 +1,7 @@
 """Tasks, workers, rewards and evaluation over reasoning-gym, for a trainer of any framework."""
 
 from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
-from .evaluation import EvaluationSet
+from .evaluations.problem_set import EvaluationSet
 from .problems import ProblemStream
 from .prompting import build_messages
 from .records import Group, Problem, ProblemSpec, Rollout, Verdict

@@ -23,6 +23,8 @@ from .inference import describe_failure
 from .settings_table import settings_table
 
 YAML_SECTIONS = ("env", "openai", "slurm", "testing")
+SHORT_NAMES = {"preset": "env.eval_preset"}
+"""Options that have a short name."""
 CHATTY_LOGGERS = ("httpx", "httpx2", "openai")
 
 
@@ -93,6 +95,7 @@ def join_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
             joined.append("--help")
             continue
         name, equals, value = word.removeprefix("--").partition("=")
+        name = SHORT_NAMES.get(name, name)
         if not word.startswith("--"):
             raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
         if name not in known:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import GenerationError
-from ..evaluation import EvaluationSet, question_key
+from ..evaluations.problem_set import EvaluationSet, question_key
 from ..problems import Generator, ProblemStream, Sampler
 from ..records import Problem
 from ..settings import ReasoningSettings
