@@ -118,16 +118,17 @@ class WorkerPool:
         """
         return await self._submit(Role.GENERATOR, lambda seat: self._generate(seat, spec, deadline_s))
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Score answers to a problem: one verdict each, in order; equal answers are scored once.
 
-        Raises ScoringError when a fault of ours persists on a fresh worker, and WorkerError when there are no workers
-        any more.
+        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone. Raises
+        ScoringError when a fault of ours persists on a fresh worker, and WorkerError when there are no workers any
+        more.
         """
         distinct = list(dict.fromkeys(answers))
         if not distinct:
             return []
-        scored = await self._submit(Role.VERIFIER, lambda seat: self._score(seat, problem, distinct))
+        scored = await self._submit(Role.VERIFIER, lambda seat: self._score(seat, problem, distinct, plainly))
         verdicts = dict(zip(distinct, scored, strict=True))
         return [verdicts[answer] for answer in answers]
 
@@ -150,6 +151,7 @@ class WorkerPool:
 
     async def _generate(self, seat: _Seat, spec: ProblemSpec, deadline_s: float) -> Problem:
         request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
+        request |= {"item": spec.item, "dataset_size": spec.dataset_size}
         died = False
         while True:
             try:
@@ -171,7 +173,7 @@ class WorkerPool:
             except (TypeError, ValueError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
-    async def _score(self, seat: _Seat, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def _score(self, seat: _Seat, problem: Problem, answers: Sequence[str], plainly: bool) -> list[Verdict]:
         """Score answers one by one.
 
         A verifier worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of
@@ -182,7 +184,7 @@ class WorkerPool:
         faulty = False
         while len(verdicts) < len(answers):
             try:
-                async for verdict in self._verdicts(seat.worker, problem, answers[len(verdicts) :]):
+                async for verdict in self._verdicts(seat.worker, problem, answers[len(verdicts) :], plainly):
                     verdicts.append(verdict)
                 break
             except DeadlineExceeded:
@@ -205,13 +207,15 @@ class WorkerPool:
         self.stats.scored += len(answers)
         return verdicts
 
-    async def _verdicts(self, worker: Worker, problem: Problem, answers: Sequence[str]) -> AsyncIterator[Verdict]:
+    async def _verdicts(
+        self, worker: Worker, problem: Problem, answers: Sequence[str], plainly: bool
+    ) -> AsyncIterator[Verdict]:
         spec = problem.spec
         built = (spec.task, problem.level)
         # The time that a verifier worker takes to build a task it has not scored before is not the answer's.
         announce = bool(spec.params) or built not in worker.built_tasks
         request = {"task": spec.task, "params": dict(spec.params), "level": problem.level, "announce": announce}
-        worker.send({**request, "answers": answers}, problem.entry)
+        worker.send({**request, "answers": answers, "plainly": plainly}, problem.entry)
         if announce:
             await self._await_ready(worker, spec)
             worker.built_tasks.add(built)
