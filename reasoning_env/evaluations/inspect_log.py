@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dumps.reader import DumpedGroup, DumpedRollout, read_groups
 from ..errors import ConfigError
+from .folder import RESULTS, SAMPLES
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample
@@ -38,8 +39,8 @@ def write_inspect_log(folder: Path) -> Path:
             f"an Inspect log needs inspect_ai, which is not installed ({error}): pip install 'inspect_ai>=0.3.285'"
         ) from error
     try:
-        results = json.loads((folder / "results.json").read_text())
-        log = _make_log(results, list(read_groups(folder / "samples.jsonl", strict=False)))
+        results = json.loads((folder / RESULTS).read_text())
+        log = _make_log(results, list(read_groups(folder / SAMPLES, strict=False)))
     except (OSError, ValueError, AttributeError) as error:
         raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
     path = folder / LOG_NAME
@@ -59,7 +60,7 @@ def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
         model=str(results.get("model") or "unknown"),
         dataset=EvalDataset(name=TASK, samples=len(ids), sample_ids=ids, shuffled=False),
         config=EvalConfig(epochs=max((len(group.rollouts) for group in groups), default=1)),
-        packages={name: str(version) for name, version in (results.get("versions") or {}).items()},
+        packages={name: str(one) for name, one in (results.get("versions") or {}).items() if one},
         metadata=facts,
     )
     return EvalLog(
