@@ -78,7 +78,7 @@ def test_time_has_a_bounded_number_of_stretches_and_loses_no_group(tmp_path: Pat
     time = run_of(tmp_path, *lines)["time"]
     assert len(time["positions"]) <= 100
     assert sum(stretch["groups"] for stretch in time["all"]) == 301
-    assert {level for level in time["levels"][0]["values"]} == {0.5}
+    assert set(time["levels"][0]["values"]) == {0.5}
 
 
 def test_pass_at_k_is_the_mean_over_tasks(tmp_path: Path) -> None:
