@@ -73,4 +73,4 @@ def sign_test(wins: int, losses: int) -> float:
     for tails in range(min(wins, losses)):
         ways = ways * (tosses - tails) // (tails + 1)
         tail += ways
-    return min(1.0, 2 * tail / 2**tosses)
+    return min(1.0, float(2 * tail / 2**tosses))

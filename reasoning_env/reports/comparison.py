@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ..statistics import bootstrap_interval, sign_test
 
 RESULTS, SAMPLES = "results.json", "samples.jsonl"
+FORMAT = 1
 RIGHT = 0.99
 OVERALL = "mean over tasks"
 DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_", "preset", "level", "versions")
@@ -25,7 +26,7 @@ class ProblemKey(NamedTuple):
     """What tells the problems of a set apart."""
 
     task: str
-    index: int | None
+    position: int | None
     seed: int | None
 
 
@@ -89,8 +90,8 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
         raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} is not JSON: {error}") from error
-    if not isinstance(results, dict):
-        raise ConfigError(f"{path / RESULTS} holds no results of an evaluation")
+    if not isinstance(results, dict) or results.get("format", FORMAT) != FORMAT:
+        raise ConfigError(f"{path / RESULTS} holds no results of an evaluation that this version can read")
     scores: dict[ProblemKey, float] = {}
     for group in groups:
         marks = [float(rollout.score >= RIGHT) if accuracy else rollout.score for rollout in group.rollouts]

@@ -114,7 +114,7 @@ def test_sets_without_a_fingerprint_need_problems_in_common(write: Write) -> Non
         compare_command([str(write("a", {"one": [1.0]})), str(write("b", {"other": [1.0]}))])
 
 
-@pytest.mark.parametrize("damage", ["missing", "results", "list", "samples", "empty"])
+@pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "samples", "empty"])
 def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [1.0]})
     if damage == "missing":
@@ -124,7 +124,7 @@ def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
     elif damage == "empty":
         (second / "samples.jsonl").write_text("")
     else:
-        (second / "results.json").write_text({"results": "{", "list": "[]"}[damage])
+        (second / "results.json").write_text({"results": "{", "list": "[]", "newer": '{"format": 2}'}[damage])
     with pytest.raises(ConfigError, match=str(second)):
         compare_command([str(first), str(second)])
 
