@@ -6,6 +6,7 @@ epochs. Scores are those of the folder; nothing is scored again.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -26,18 +27,21 @@ METRICS = ("mean_score", "accuracy")
 """What is taken of the overall row of results.json."""
 
 
+def require_inspect() -> None:
+    """Raise ConfigError where Inspect is not installed."""
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise ConfigError("an Inspect log needs inspect_ai, which is not installed: pip install 'inspect_ai>=0.3.285'")
+
+
 def write_inspect_log(folder: Path) -> Path:
     """Write the log of an evaluation into its folder, and return its path; an earlier one is replaced.
 
     Everything is in memory while it is written, and that takes a second for thousands of completions: keep it off an
     event loop. Raises ConfigError where Inspect is not installed, and where the folder holds no evaluation.
     """
-    try:
-        from inspect_ai.log import write_eval_log
-    except ImportError as error:
-        raise ConfigError(
-            f"an Inspect log needs inspect_ai, which is not installed ({error}): pip install 'inspect_ai>=0.3.285'"
-        ) from error
+    require_inspect()
+    from inspect_ai.log import write_eval_log
+
     try:
         results = json.loads((folder / RESULTS).read_text())
         log = _make_log(results, list(read_groups(folder / SAMPLES, strict=False)))

@@ -63,7 +63,6 @@ def test_log_is_read_back_by_inspect(folder: Path) -> None:
 
 def test_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="pip install"):
         write_inspect_log(folder)
 
