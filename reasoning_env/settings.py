@@ -132,7 +132,7 @@ class ReasoningSettings(BaseModel):
         description="The same for evaluation; generous, so that slow machines get the same set.",
     )
     scoring_deadline_s: float = Field(
-        default=5.0, gt=0.0, le=3600.0, description="Seconds the scoring of one answer may take, from its start."
+        default=5.0, gt=0.0, le=3600.0, description="Seconds of processor time that the scoring of one answer may take."
     )
     sandbox_verifiers: bool = Field(
         default=True,
