@@ -34,7 +34,7 @@ FORK_SERVER_STARTS = 3
 RESTART_PAUSE_S = 0.5
 LEAST_WAIT_S = 0.02
 WALL_FACTOR, LEAST_WALL_S = 10.0, 30.0
-"""An answer may take its deadline so many times by the clock, and so long beyond, until its worker counts as starved."""
+"""By the clock an answer may take its deadline so many times and so long beyond, until its worker counts as starved."""
 
 
 @dataclass(frozen=True)
