@@ -133,6 +133,7 @@ class ForkServer:
             warnings=tuple(hello["warnings"]),
             sandbox=hello["sandbox"],
             adjustable=frozenset(hello["adjustable"]),
+            system_prompt=hello["system_prompt"],
         )
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:

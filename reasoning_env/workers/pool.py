@@ -132,17 +132,18 @@ class WorkerPool:
         self._generations.put_nowait(_GenerationJob(spec, deadline_s, result))
         return await result
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Score answers to a problem: one verdict each, in order; equal answers are scored once.
 
-        Raises ScoringError when a fault of ours persists on a fresh worker, such as one that the machine starves, and
+        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone. Raises
+        ScoringError when a fault of ours persists on a fresh worker, such as one that the machine starves, and
         WorkerError when there are no workers any more.
         """
         self._check_alive()
         distinct = list(dict.fromkeys(answers))
         if not distinct:
             return []
-        verdicts = dict(zip(distinct, await self._scorings.put(problem, distinct), strict=True))
+        verdicts = dict(zip(distinct, await self._scorings.put(problem, distinct, plainly=plainly), strict=True))
         return [verdicts[answer] for answer in answers]
 
     async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
@@ -164,6 +165,7 @@ class WorkerPool:
 
     async def _generate(self, seat: _Seat, spec: ProblemSpec, deadline_s: float) -> Problem:
         request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
+        request |= {"item": spec.item, "dataset_size": spec.dataset_size}
         died = False
         while True:
             try:
@@ -228,7 +230,7 @@ class WorkerPool:
         # The time that a verifier worker takes to build a task it has not scored before is not the answer's.
         announce = bool(spec.params) or built not in worker.built_tasks
         request = {"task": spec.task, "params": dict(spec.params), "level": job.problem.level, "announce": announce}
-        worker.send({**request, "answers": answers}, job.problem.entry)
+        worker.send({**request, "answers": answers, "plainly": job.plainly}, job.problem.entry)
         if announce:
             await self._await_ready(worker, spec)
             worker.built_tasks.add(built)

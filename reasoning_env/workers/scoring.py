@@ -36,6 +36,8 @@ class ScoringJob:
     answers: Sequence[str]
     result: asyncio.Future[list[Verdict]]
     slow: bool
+    plainly: bool = False
+    """Whether it is scored as the library's own evaluation does."""
     in_slow_lane: bool = False
     """Whether its turn counts against the share of the slow lane."""
     verdicts: list[Verdict] = field(default_factory=list)
@@ -75,11 +77,11 @@ class ScoringQueue:
         """Jobs that wait for a worker."""
         return len(self._quick) + len(self._slow)
 
-    def put(self, problem: Problem, answers: Sequence[str]) -> asyncio.Future[list[Verdict]]:
+    def put(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> asyncio.Future[list[Verdict]]:
         """Take a job; cancelling the future gives it up."""
         loop = asyncio.get_running_loop()
         slow = self._slow_until.get(problem.task, 0.0) > loop.time()
-        job = ScoringJob(problem, answers, loop.create_future(), slow)
+        job = ScoringJob(problem, answers, loop.create_future(), slow, plainly)
         if slow:
             self._slow.append(job)
         else:
