@@ -13,17 +13,8 @@ from types import ModuleType
 
 from . import arithmetic, futoshiki, game_of_life, knight_swap, number_sequence, quantum_lock, sokoban, zebra_puzzles
 
-REPLACEMENTS = (
-    arithmetic.COUNTDOWN,
-    futoshiki.FUTOSHIKI,
-    game_of_life.GAME_OF_LIFE,
-    knight_swap.KNIGHT_SWAP,
-    number_sequence.NUMBER_SEQUENCE,
-    arithmetic.PUZZLE24,
-    quantum_lock.QUANTUM_LOCK,
-    sokoban.SOKOBAN,
-    zebra_puzzles.ZEBRA_PUZZLES,
-)
+MODULES = (arithmetic, futoshiki, game_of_life, knight_swap, number_sequence, quantum_lock, sokoban, zebra_puzzles)
+REPLACEMENTS = [replacement for module in MODULES for replacement in module.REPLACEMENTS]
 
 
 class FasterGenerators:

@@ -97,5 +97,7 @@ def _text(candidate: Candidate) -> str:
     return text
 
 
-COUNTDOWN = Replacement("countdown", "games/countdown.py", "349cd7042a92a8b5", install_countdown)
-PUZZLE24 = Replacement("puzzle24", "games/puzzle24.py", "542f8a43867de1cc", install_puzzle24)
+REPLACEMENTS = (
+    Replacement("countdown", "games/countdown.py", "349cd7042a92a8b5", install_countdown),
+    Replacement("puzzle24", "games/puzzle24.py", "542f8a43867de1cc", install_puzzle24),
+)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from .replacement import FindModule, Replacement
@@ -137,9 +138,11 @@ def remove_clues(self: Any, grid: Grid, constraints: Constraints, rng: Random) -
 
 
 def install(find_module: FindModule) -> None:
-    dataset = find_module("games.futoshiki").FutoshikiDataset
+    module = find_module("games.futoshiki")
+    module.copy = SimpleNamespace(deepcopy=lambda grid: [line.copy() for line in grid])
+    dataset = module.FutoshikiDataset
     dataset._generate_random_solution = generate_solution
     dataset._remove_clues = remove_clues
 
 
-FUTOSHIKI = Replacement("futoshiki", "games/futoshiki.py", "1e17d801b9695f35", install)
+REPLACEMENTS = (Replacement("futoshiki", "games/futoshiki.py", "1e17d801b9695f35", install),)

@@ -28,4 +28,4 @@ def install(find_module: FindModule) -> None:
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
 
 
-GAME_OF_LIFE = Replacement("game_of_life", "algorithmic/game_of_life.py", "0cd5e37e542f2e95", install)
+REPLACEMENTS = (Replacement("game_of_life", "algorithmic/game_of_life.py", "0cd5e37e542f2e95", install),)

@@ -6,8 +6,8 @@ The library searches frozensets of names in some 380 calls an item, most of whic
   changes the colour of one knight's square, so all squares together tell whether the number of moves is even, as it is
   for a solution: 2m. Played backwards with the colours swapped it is a solution, too. So the positions m moves from the
   start and the mirrored ones, m moves from the goal, have one in common, and no smaller m has that.
-- What a failed search has reached cannot be left by a move. If the goal of a later search on that board is not in it,
-  nothing in it leads there.
+- What a failed search has reached cannot be left by a move. So a later search on that board that starts in it fails,
+  too, if its goal is not in it.
 - Of the shortest paths, breadth-first search returns the one whose moves come first, and it has reached each position
   on it by that very path first. So one walk, with frozensets made as the library makes them, sees squares in its order.
 """
@@ -49,9 +49,11 @@ class Graph:
     def solve(self, start: int) -> list[set[int]] | None:
         """Return, for each move of the shortest solutions, the positions that it may lead to; None without any."""
         goal = self._mirror(start)
-        seen = {start}.union(*(closed for closed in self._closed if goal not in closed))
-        layers = [{start}] if not any(start in closed and goal not in closed for closed in self._closed) else []
-        while layers and layers[-1]:
+        if any(start in closed and goal not in closed for closed in self._closed):
+            return None
+        seen = {start}
+        layers = [{start}]
+        while layers[-1]:
             mirrored = set(map(self._mirror, layers[-1]))
             if not mirrored.isdisjoint(layers[-1]):
                 return self._through_the_middle(layers, layers[-1] & mirrored)
@@ -95,4 +97,4 @@ def install(find_module: FindModule) -> None:
     find_module("games.knight_swap").KnightSwapLogic.solve_swap = staticmethod(solve_swap)
 
 
-KNIGHT_SWAP = Replacement("knight_swap", "games/knight_swap.py", "a9de444d885125e0", install)
+REPLACEMENTS = (Replacement("knight_swap", "games/knight_swap.py", "a9de444d885125e0", install),)

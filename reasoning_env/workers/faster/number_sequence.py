@@ -27,4 +27,4 @@ def install(find_module: FindModule) -> None:
     rule.apply = apply_to_small_terms
 
 
-NUMBER_SEQUENCE = Replacement("number_sequence", "cognition/number_sequences.py", "55e52b526312c06e", install)
+REPLACEMENTS = (Replacement("number_sequence", "cognition/number_sequences.py", "55e52b526312c06e", install),)

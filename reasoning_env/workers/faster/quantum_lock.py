@@ -49,4 +49,4 @@ def install(find_module: FindModule) -> None:
     module.QuantumLockDataset.generate_quantum_puzzle = generate_in_reach
 
 
-QUANTUM_LOCK = Replacement("quantum_lock", "graphs/quantum_lock.py", "2f96d165fe0a33fb", install)
+REPLACEMENTS = (Replacement("quantum_lock", "graphs/quantum_lock.py", "2f96d165fe0a33fb", install),)

@@ -137,4 +137,4 @@ def install(find_module: FindModule) -> None:
     player.get_state = lambda self: "".join([element.char for element in self.game.puzzle.flat])
 
 
-SOKOBAN = Replacement("sokoban", "games/contrib/sokoban/src", "7549344e2aaa16b2", install)
+REPLACEMENTS = (Replacement("sokoban", "games/contrib/sokoban/src", "7549344e2aaa16b2", install),)

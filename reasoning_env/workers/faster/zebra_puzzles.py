@@ -20,43 +20,38 @@ from typing import Any
 
 from .replacement import FindModule, Replacement
 
-Solve = Callable[[list[list[int]]], Any]
-Arrangement = Mapping[Any, int]
-"""The house of each literal."""
+Clauses = list[list[int]]
 
 
 class Tests:
     """The tests of one puzzle; `solve` is pycosat's. Clues go by their identity, as they are slow to hash."""
 
-    def __init__(self, puzzle: Any, solve: Solve) -> None:
+    def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
         self._solve = solve
         self._houses = puzzle.houses
-        self._solution: Arrangement = puzzle.solution
+        self._solution: Mapping[Any, int] = puzzle.solution
         self._at = {place: number for number, place in enumerate(product(self._solution, self._houses), start=1)}
         self._rules = list(self._rules_of_all_puzzles())
-        self._clauses: dict[int, list[list[int]]] = {}
+        self._clauses: dict[int, Clauses] = {}
         self._sufficient: list[set[int]] = []
-        self._others: list[Arrangement] = []
+        self._others: list[set[int]] = []
 
     def is_unique(self, clues: Iterable[Any]) -> bool:
         """Whether no other arrangement meets the clues."""
         by_id = {id(clue): clue for clue in clues}
         if any(enough <= by_id.keys() for enough in self._sufficient):
             return True
-        if any(all(_meets(other, clue) for clue in by_id.values()) for other in self._others):
+        for number in by_id.keys() - self._clauses.keys():
+            self._clauses[number] = list(self._clauses_of(by_id[number]))
+        clauses = [clause for number in by_id for clause in self._clauses[number]]
+        if any(not any(map(other.isdisjoint, clauses)) for other in self._others):
             return False
-        clauses = self._rules.copy()
-        for number, clue in by_id.items():
-            if number not in self._clauses:
-                self._clauses[number] = list(self._clauses_of(clue))
-            clauses += self._clauses[number]
-        model = self._solve(clauses)
+        model = self._solve(self._rules + clauses)
         if model == "UNSAT":
             self._sufficient.append(set(by_id))
-            return True
-        true = set(model)
-        self._others.append({literal: house for (literal, house), number in self._at.items() if number in true})
-        return False
+        else:
+            self._others.append(set(model))
+        return bool(model == "UNSAT")
 
     def _rules_of_all_puzzles(self) -> Iterator[list[int]]:
         kinds: dict[type, list[Any]] = {}
@@ -68,27 +63,15 @@ class Tests:
         yield [-self._at[place] for place in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Wherever the first of two literals is, the second is in one of the houses that the clue allows."""
-        if hasattr(clue, "house"):
+        """Of two literals: wherever the first is, the second is at one of the distances that the clue allows."""
+        kind = type(clue).__name__
+        if kind == "found_at":
             yield [self._at[clue.value, clue.house]]
             return
+        distances = {"same_house": (0,), "consecutive": (1,), "beside": (-1, 1)}[kind]
         for house in self._houses:
-            allowed = (there for there in self._houses if _allows(clue, house, there))
+            allowed = [house + distance for distance in distances if house + distance in self._houses]
             yield [-self._at[clue.value1, house], *(self._at[clue.value2, there] for there in allowed)]
-
-
-def _meets(arrangement: Arrangement, clue: Any) -> bool:
-    if hasattr(clue, "house"):
-        return bool(arrangement[clue.value] == clue.house)
-    return _allows(clue, arrangement[clue.value1], arrangement[clue.value2])
-
-
-def _allows(clue: Any, first: int, second: int) -> bool:
-    """Whether two literals may be in these houses; the library generates three kinds of clues about two."""
-    kind = type(clue).__name__
-    if kind == "beside":
-        return abs(first - second) == 1
-    return second - first == (1 if kind == "consecutive" else 0)
 
 
 def _sort(things: Iterable[Any]) -> list[Any]:
@@ -112,4 +95,4 @@ def install(find_module: FindModule) -> None:
     generate.sorted = _sort
 
 
-ZEBRA_PUZZLES = Replacement("zebra_puzzles", "logic/contrib/logic_puzzle", "ba1a7c8a8e587cc4", install)
+REPLACEMENTS = (Replacement("zebra_puzzles", "logic/contrib/logic_puzzle", "ba1a7c8a8e587cc4", install),)
