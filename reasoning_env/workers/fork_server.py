@@ -84,7 +84,13 @@ class ForkServer:
     """The fork server process: `start` it once, `spawn` workers, `stop` it."""
 
     def __init__(
-        self, checkout: Path | None, limits: WorkerLimits, *, strict_rewards: bool, sandbox_verifiers: bool
+        self,
+        checkout: Path | None,
+        limits: WorkerLimits,
+        *,
+        strict_rewards: bool,
+        sandbox_verifiers: bool,
+        fast_generators: bool,
     ) -> None:
         self.pids: dict[int, int] = {}
         """Process ids of the workers that are alive, by their numbers."""
@@ -93,6 +99,7 @@ class ForkServer:
             "limits": asdict(limits),
             "strict_rewards": strict_rewards,
             "sandbox_verifiers": sandbox_verifiers,
+            "fast_generators": fast_generators,
             "import_path": [os.path.abspath(path) for path in sys.path if path],
         }
         self._directory = ""

@@ -52,6 +52,8 @@ class PoolSettings:
     """Whether verifiers that pay for nonsense are corrected."""
     sandbox_verifiers: bool = True
     """Whether the operating system and an audit hook restrict verifier workers."""
+    fast_generators: bool = True
+    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
     checkout: Path | None = None
     """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
@@ -381,6 +383,7 @@ class WorkerPool:
             WorkerLimits(settings.memory_mb, settings.file_mb, settings.niceness),
             strict_rewards=settings.strict_rewards,
             sandbox_verifiers=settings.sandbox_verifiers,
+            fast_generators=settings.fast_generators,
         )
         self.stats.fork_servers_started += 1
         return await self._fork_server.start(settings.start_timeout_s)
