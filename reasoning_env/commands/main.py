@@ -29,6 +29,7 @@ HELP = {
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
+    "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
     "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print all settings; `settings WORD` searches them",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
@@ -102,6 +103,11 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from ..reports.audit import audit_command
 
             return functools.partial(audit_command, folder=folder)
+        case "report":
+            from ..reports.html.command import report_command
+
+            default = default_dumps_folder(folder)
+            return functools.partial(report_command, default_folder=default, script=environment_file.name)
         case "recover":
             from .recover import recover_command
 
