@@ -21,6 +21,8 @@ OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FOR
 LEVEL_BINS = 10
 SCORE_STEPS = 20
 TIME_BINS = 100
+FEW_BINS, GROUPS_OF_A_BIN = 10, 8
+"""Stretches of time are made wider, down to so few, until they hold so many groups: one group alone is only noise."""
 LENGTH_BINS_PER_DOUBLING = 2
 ROUNDING = 1e-9
 MAX_PROBLEMS = 20_000
@@ -143,15 +145,24 @@ class Timeline:
 
     def add(self, position: int, group: DumpedGroup) -> None:
         while position // self.width >= TIME_BINS:
-            self.width *= 2
-            earlier, self.sums = self.sums, defaultdict(Sums)
-            for (task, stretch), sums in earlier.items():
-                self.sums[task, stretch // 2].merge(sums)
+            self._widen()
         for task in (None, group.item_id) if group.level is not None else (None,):
             self.sums[task, position // self.width].add(group)
 
+    def _widen(self) -> None:
+        self.width *= 2
+        earlier, self.sums = self.sums, defaultdict(Sums)
+        for (task, stretch), sums in earlier.items():
+            self.sums[task, stretch // 2].merge(sums)
+
+    def _stretches(self) -> list[int]:
+        return sorted(stretch for task, stretch in self.sums if task is None)
+
     def figures(self, tasks: Sequence[str]) -> dict[str, Any]:
-        stretches = sorted(stretch for task, stretch in self.sums if task is None)
+        groups = sum(sums.groups for (task, _), sums in self.sums.items() if task is None)
+        while len(self._stretches()) > max(FEW_BINS, groups / GROUPS_OF_A_BIN):
+            self._widen()
+        stretches = self._stretches()
         with_levels = {task for task, _ in self.sums if task is not None}
 
         def level(task: str, stretch: int) -> float | None:

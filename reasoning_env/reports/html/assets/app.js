@@ -241,14 +241,14 @@ function tasks() {
   const go = (row) => browse({ task: row.task });
   const name = ["task", (row) => taskName(row.task), null, true];
   const columns = [
-    name, ["category", (row) => D.tasks[row.task][1], null, true], ["groups", (row) => row.groups, (row) => count(row.groups)],
-    ["score", (row) => row.score[0], (row) => [range(row.score, ticks(row)), ` ${f3(row.score[0])}`]],
+    name, ["score", (row) => row.score[0], (row) => [range(row.score, ticks(row)), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])],
     ["signal", (row) => row.signal, (row) => percent(row.signal, 0)], ["format failures", (row) => row.format, (row) => percent(row.format)],
     [run.tokens === null ? "characters" : "tokens", (row) => row.tokens ?? row.characters, (row) => count(run.tokens === null ? row.characters : row.tokens)],
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals.`, table(columns, run.by_task, 3, go, false))];
+  columns.push(["groups", (row) => row.groups, (row) => count(row.groups)], ["category", (row) => D.tasks[row.task][1], null, true]);
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals.`, table(columns, run.by_task, 1, go, false))];
   const byCategory = [...Map.groupBy(run.by_task, (row) => D.tasks[row.task][1])].map(([category, rows]) => {
     const mean = (of) => rows.reduce((sum, row) => sum + of(row), 0) / rows.length;
     return { category, rows, score: mean((row) => row.score[0]), accuracy: mean((row) => row.accuracy[0]), format: mean((row) => row.format) };
@@ -275,7 +275,7 @@ function heat(run) {
   const bins = [...new Set(run.cells.map((cell) => cell.bin))].sort((a, b) => a - b);
   const cells = new Map(run.cells.map((cell) => [`${cell.task} ${cell.bin}`, cell]));
   const label = (bin) => (bin < 0 ? "default" : `${(bin / 10).toFixed(1)}–${((bin + 1) / 10).toFixed(1)}`);
-  return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat" },
+  return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
     h("thead", {}, h("tr", {}, h("th"), bins.map((bin) => h("th", { scope: "col" }, label(bin))))),
     h("tbody", {}, run.by_task.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
       const cell = cells.get(`${row.task} ${bin}`);
