@@ -19,11 +19,13 @@ if TYPE_CHECKING or not __package__:
 else:  # dropped into another source tree and imported from there
     from .reasoning_env.commands import main as command_line
 
+FILE = Path(__file__).resolve()
+
 if __name__ == "__main__":
     # Transformers' advice to install PyTorch: nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
-        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
+        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=FILE))
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -40,7 +42,6 @@ else:
 
 logger = logging.getLogger("reasoning_gym_environment")
 
-HERE = Path(__file__).resolve().parent
 ENV_NAME = "reasoning_gym"
 DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 DEFAULT_SERVER_URL = "http://localhost:9001/v1"
@@ -99,7 +100,7 @@ class ReasoningGymEnv(BaseEnv):
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
         self.jsonl_writer = atropos.write_in_background(self.jsonl_writer, config.data_path_to_save_groups)
         self._testing = testing
-        self._run = atropos.Run(config, self.server, self.tokenizer, HERE)
+        self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
@@ -342,9 +343,7 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(
-            command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve())
-        )
+        raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
 
 
 if __name__ == "__main__":
