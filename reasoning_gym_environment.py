@@ -19,13 +19,11 @@ if TYPE_CHECKING or not __package__:
 else:  # dropped into another source tree and imported from there
     from .reasoning_env.commands import main as command_line
 
-FILE = Path(__file__).resolve()
-
 if __name__ == "__main__":
     # Transformers' advice to install PyTorch: nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
-        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=FILE))
+        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -42,6 +40,7 @@ else:
 
 logger = logging.getLogger("reasoning_gym_environment")
 
+FILE = Path(__file__).resolve()
 ENV_NAME = "reasoning_gym"
 DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 DEFAULT_SERVER_URL = "http://localhost:9001/v1"

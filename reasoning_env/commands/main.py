@@ -55,14 +55,14 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
     `environment_commands` are those that need the environment class, by name; `environment_file` is its module.
     """
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        print(_help(environment_file.name))
-        return 0
-    if argv[0] == "--version":
-        print(_versions())
-        return 0
-    name, *arguments = argv
+    name, *arguments = argv or ["help"]
     try:
+        if name in ("-h", "--help", "help"):
+            print(_help(environment_file.name))
+            return 0
+        if name == "--version":
+            print(_versions())
+            return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
         return 130
