@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOG_NAME = "inspect.eval"
 TASK = "reasoning_gym"
-SCORER = "verifier"
+SCORER, LIBRARY_SCORER = "verifier", "library"
 METRICS = ("mean_score", "accuracy")
 """What is taken of the overall row of results.json."""
 
@@ -91,24 +91,29 @@ def _make_results(results: Mapping[str, Any], groups: list[DumpedGroup]) -> Eval
 
 def _make_samples(group: DumpedGroup) -> Iterator[EvalSample]:
     from inspect_ai.log import EvalSample
-    from inspect_ai.model import ModelOutput
+    from inspect_ai.model import ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
 
     facts = {"task": group.item_id, "seed": group.seed, "level": group.level, "params": dict(group.params)}
     for epoch, rollout in enumerate(group.rollouts, 1):
         *prompt, _ = messages = _messages(rollout)
         stop = "max_tokens" if rollout.finish_reason == "length" else "stop"
+        output = ModelOutput.from_content("model", messages[-1].text, stop_reason=stop)
+        if rollout.tokens is not None:
+            output.usage = ModelUsage(output_tokens=rollout.tokens, total_tokens=rollout.tokens)
+        scores = {SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)}
+        if rollout.library_score is not None:
+            scores[LIBRARY_SCORER] = Score(value=rollout.library_score)
         yield EvalSample(
             id=_sample_id(group),
             epoch=epoch,
             input=prompt,
             target=_sound(group.expected_answer or ""),
             messages=messages,
-            output=ModelOutput.from_content("model", messages[-1].text, stop_reason=stop),
-            scores={
-                SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)
-            },
+            output=output,
+            scores=scores,
             metadata=facts,
+            total_time=rollout.seconds,
         )
 
 
