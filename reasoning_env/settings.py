@@ -136,9 +136,6 @@ class ReasoningSettings(BaseModel):
         description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
     )
     eval_seed: int = Field(default=123, ge=0, description="Seed of the evaluation set.")
-    eval_inspect_log: bool = Field(
-        default=False, description="Write evaluations as logs for `inspect view`, too; needs the extra `inspect`."
-    )
     eval_temperature: float = Field(default=0.6, ge=0.0, le=2.0, description="Sampling temperature in evaluation.")
     eval_top_p: float = Field(default=0.95, gt=0.0, le=1.0, description="Nucleus sampling threshold in evaluation.")
 

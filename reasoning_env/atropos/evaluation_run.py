@@ -15,7 +15,6 @@ from .. import __version__
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
 from ..evaluations.folder import open_folder
-from ..evaluations.inspect_log import require_inspect, write_inspect_log
 from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.problem_set import fingerprint
@@ -42,8 +41,6 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     What is done is kept, and shown by the command `evaluate`, whatever ends it. Raises ServerError when not one problem
     could be evaluated, ConfigError where there can be no folder, and ReasoningEnvError when it cannot be written.
     """
-    if run.config.eval_inspect_log:
-        require_inspect()
     source = run.backend.source
     plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
     if plan.preset is not None:
@@ -65,8 +62,6 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
             print(f"\n{evaluation.describe(len(problems))}", flush=True)
         else:
             logger.info("%s", evaluation.describe(len(problems)))
-        if run.config.eval_inspect_log:
-            await asyncio.to_thread(write_inspect_log, folder.path)
     return metrics(results)
 
 

@@ -27,19 +27,14 @@ METRICS = ("mean_score", "accuracy")
 """What is taken of the overall row of results.json."""
 
 
-def require_inspect() -> None:
-    """Raise ConfigError where Inspect is not installed."""
-    if importlib.util.find_spec("inspect_ai") is None:
-        raise ConfigError("an Inspect log needs inspect_ai, which is not installed: pip install 'inspect_ai>=0.3.285'")
-
-
 def write_inspect_log(folder: Path) -> Path:
     """Write the log of an evaluation into its folder, and return its path; an earlier one is replaced.
 
     Everything is in memory while it is written, and that takes a second for thousands of completions: keep it off an
     event loop. Raises ConfigError where Inspect is not installed, and where the folder holds no evaluation.
     """
-    require_inspect()
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise ConfigError("an Inspect log needs inspect_ai, which is not installed: pip install 'inspect_ai>=0.3.285'")
     from inspect_ai.log import write_eval_log
 
     try:

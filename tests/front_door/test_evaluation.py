@@ -49,17 +49,6 @@ async def test_set_is_the_same_whatever_training_is_and_another_for_another_seed
     assert not set(asked[0]) & set(asked[2])
 
 
-async def test_log_for_inspect_is_written_where_it_is_asked_for_and_can_be(
-    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[Path] = []
-    monkeypatch.setattr("reasoning_env.atropos.evaluation_run.write_inspect_log", written.append)
-    monkeypatch.setattr("reasoning_env.atropos.evaluation_run.require_inspect", lambda: None)
-    env = await make_env(tasks="chain_sum", num_eval_samples_per_task=1, eval_inspect_log=True)
-    await evaluated(env, tmp_path)
-    assert written == list(tmp_path.iterdir())
-
-
 async def test_scores_are_reported_and_written_with_each_sample(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path
 ) -> None:
