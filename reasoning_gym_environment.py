@@ -14,9 +14,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING or not __package__:
+    from reasoning_env.commands import main as command_line
+else:  # dropped into another source tree and imported from there
+    from .reasoning_env.commands import main as command_line
+
 if __name__ == "__main__":
     # Transformers' advice to install PyTorch: nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
+        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -25,12 +32,10 @@ from pydantic import ConfigDict, Field, model_validator
 if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
-    from reasoning_env.commands.main import main as run_command
     from reasoning_env.records import Split
-else:  # dropped into another source tree and imported from there
+else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
-    from .reasoning_env.commands.main import main as run_command
     from .reasoning_env.records import Split
 
 logger = logging.getLogger("reasoning_gym_environment")
@@ -337,13 +342,10 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(run_command(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve()))
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    ReasoningGymEnv.cli()
+        raise SystemExit(
+            command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve())
+        )
 
 
 if __name__ == "__main__":
-    main()
+    ReasoningGymEnv.cli()

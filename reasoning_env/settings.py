@@ -55,8 +55,8 @@ class ReasoningSettings(BaseModel):
 
     tasks: NameList = Field(
         default_factory=list,
-        description="Tasks to train and evaluate on: names, globs (`*_sorting`), `games/*` or `category:games`, as a "
-        "list or joined by commas; empty or `all` selects every task.",
+        description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
+        "a list or joined by commas; empty or `all` selects every task.",
     )
     exclude_tasks: NameList = Field(default_factory=list, description="Tasks to leave out of these, in the same way.")
     task_weights: Weights = Field(
@@ -142,6 +142,10 @@ class ReasoningSettings(BaseModel):
     num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
     num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
     prefetch_problems: int = Field(default=128, ge=1, le=100_000, description="Problems kept ready ahead of demand.")
+    fast_generators: bool = Field(
+        default=True,
+        description="Make the same problems faster, where the library is one whose generators are known.",
+    )
     generation_deadline_s: float = Field(
         default=10.0, gt=0.0, le=3600.0, description="Seconds a training problem may take to generate."
     )
@@ -152,7 +156,7 @@ class ReasoningSettings(BaseModel):
         description="The same for evaluation; generous, so that slow machines get the same set.",
     )
     scoring_deadline_s: float = Field(
-        default=5.0, gt=0.0, le=3600.0, description="Seconds the scoring of one answer may take, from its start."
+        default=5.0, gt=0.0, le=3600.0, description="Seconds of processor time that the scoring of one answer may take."
     )
     sandbox_verifiers: bool = Field(
         default=True,

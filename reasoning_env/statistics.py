@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
+Z = 1.959963984540054
+"""The normal distribution's quantile for that confidence."""
 RESAMPLES = 2000
 DRAWS_AT_ONCE = 1_000_000
 """Bounds the memory of a bootstrap over many values."""
@@ -44,6 +46,16 @@ def bootstrap_interval(values: Sequence[float], *, seed: int = 0, bounds: tuple[
     return Interval(float(low), float(high))
 
 
+def wilson_interval(mean: float, count: int) -> Interval:
+    """Return the 95 % Wilson interval of the mean of `count` independent values in [0, 1], of which only it is known.
+
+    It is exact for values that are 0 or 1, and too wide for others, whose variance is smaller; never without width.
+    """
+    centre = (mean + Z**2 / (2 * count)) / (1 + Z**2 / count)
+    half = Z / (1 + Z**2 / count) * math.sqrt(max(0.0, mean * (1 - mean)) / count + Z**2 / (4 * count**2))
+    return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
 def pass_at_k(n: int, correct: int, k: int) -> float:
     """Return the chance that one of `k` completions is right, where `correct` of `n` were; unbiased (Chen et al. 2021).
 
@@ -61,4 +73,4 @@ def sign_test(wins: int, losses: int) -> float:
     for tails in range(min(wins, losses)):
         ways = ways * (tosses - tails) // (tails + 1)
         tail += ways
-    return min(1.0, 2 * tail / 2**tosses)
+    return min(1.0, float(2 * tail / 2**tosses))

@@ -36,6 +36,7 @@ REFUSED: dict[str, list[Any]] = {
     "num_generators": [0, 257],
     "num_verifiers": [0, 257],
     "prefetch_problems": [0, 100_001],
+    "fast_generators": ["perhaps"],
     "generation_deadline_s": [0.0, 3601.0, math.nan, math.inf],
     "eval_generation_deadline_s": [0.0, 3601.0],
     "scoring_deadline_s": [0.0, 3601.0, math.nan],
@@ -105,6 +106,7 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "debug_logging": ("1", True),
     "strict_rewards": ("off", False),
     "sandbox_verifiers": ("off", False),
+    "fast_generators": ("off", False),
     "exclude_gameable": ("no", False),
     "suppress_base_env_logs": ("0", False),
 }

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from reasoning_env.statistics import Interval, bootstrap_interval, pass_at_k, sign_test
+from reasoning_env.statistics import Interval, bootstrap_interval, pass_at_k, sign_test, wilson_interval
 
 
 def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says() -> None:
@@ -41,6 +41,13 @@ def test_equal_values_do_not_give_an_interval_without_width(
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)
     assert interval == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mean", "count", "expected"), [(0.0, 10, (0.0, 0.2775)), (0.5, 4, (0.15, 0.85)), (1.0, 1, (0.2065, 1.0))]
+)
+def test_wilson_interval_is_known_from_the_mean_alone(mean: float, count: int, expected: tuple[float, float]) -> None:
+    assert wilson_interval(mean, count) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize(("n", "correct"), [(1, 0), (1, 1), (5, 2), (6, 6), (7, 0)])

@@ -99,6 +99,7 @@ def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
         start_timeout_s=config.worker_start_timeout_s,
         strict_rewards=config.strict_rewards,
         sandbox_verifiers=config.sandbox_verifiers,
+        fast_generators=config.fast_generators,
         checkout=checkout,
     )
 
