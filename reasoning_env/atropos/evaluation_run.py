@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
-from ..evaluations.folder import open_folder
+from ..evaluations.folder import check_root, open_folder
 from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.problem_set import fingerprint
@@ -45,11 +45,13 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
-    alone = run.mode is RunMode.EVALUATE
+    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
+    # Making the set may take minutes, after which it is late to learn that there is no place for the results.
+    await asyncio.to_thread(check_root, root)
     with progress_bar("evaluation set", len(plan.tasks)) as advance:
         problems = await source.evaluation_set.problems(advance)
     about = await _describe(run, plan, sampling, problems, step)
-    folder = await asyncio.to_thread(open_folder, _root(run), {**about, "remarks": remarks}, resume=alone)
+    folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     try:
@@ -79,10 +81,6 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
         timeouts=run.timeouts(),
         note_dropped=backend.collector.drop,
     )
-
-
-def _root(run: Run) -> Path:
-    return Path(run.config.data_dir_to_save_evals or EVALS)
 
 
 async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) -> Sampling:
@@ -115,7 +113,7 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
-        "system_prompt": run.backend.source.messages(problems[0])[0]["content"] if problems else None,
+        "system_prompt": _system_prompt(run, problems),
         "strict_rewards": config.strict_rewards,
         "max_answer_bytes": config.max_answer_bytes,
         "scoring_deadline_s": config.scoring_deadline_s,
@@ -137,6 +135,11 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
+
+
+def _system_prompt(run: Run, problems: list[Problem]) -> str:
+    messages = run.backend.source.messages(problems[0]) if problems else ()
+    return next((message["content"] for message in messages if message["role"] == "system"), "")
 
 
 def _without_password(url: str) -> str:

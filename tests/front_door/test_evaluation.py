@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from reasoning_env.atropos import RunMode
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import ConfigError, ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
@@ -202,3 +202,14 @@ async def test_shorter_context_than_a_preset_s_budget_is_remarked(
     assert [remark for remark in results["remarks"] if "900 tokens" in remark]
     assert [record for record in caplog.records if "not comparable" in record.message]
     assert max(request.max_tokens for request in server.requests) < 900
+
+
+async def test_place_that_cannot_be_written_is_refused_before_anything_is_made(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    env = await make_env(data_dir_to_save_evals=str(tmp_path / "file"))
+    env._run.mode = RunMode.EVALUATE
+    with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
+        await env.evaluate()
+    assert not server.requests
