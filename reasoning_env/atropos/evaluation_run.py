@@ -53,6 +53,10 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     about = await _describe(run, plan, sampling, problems, step)
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
+    logger.info(
+        "evaluation of %s on %d problems of %d tasks, %d completions each; set %s",
+        *(about["model"], len(problems), len(plan.tasks), plan.repeats, about["fingerprint"]),
+    )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     try:
         await evaluation.run(problems)
