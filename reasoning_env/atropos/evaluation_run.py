@@ -8,6 +8,7 @@ import platform
 import time
 from dataclasses import replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
 from ..evaluations.folder import check_root, open_folder
+from ..evaluations.inspect_log import write_inspect_log
 from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.problem_set import fingerprint
@@ -65,10 +67,21 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         results = await evaluation.conclude()
         if alone:
             await asyncio.to_thread(print_results, results)
+            await asyncio.to_thread(_write_inspect_log, folder.path)
             print(f"\n{evaluation.describe(len(problems))}", flush=True)
         else:
             logger.info("%s", evaluation.describe(len(problems)))
     return metrics(results)
+
+
+def _write_inspect_log(folder: Path) -> None:
+    """Write the log that `inspect view` opens where the extra is installed; its faults cost no result."""
+    if find_spec("inspect_ai") is None:
+        return
+    try:
+        write_inspect_log(folder)
+    except Exception as error:  # a package that is not pinned may raise anything
+        logger.warning("no Inspect log can be written: %s: %s", type(error).__name__, error)
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:

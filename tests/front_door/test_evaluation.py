@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos import RunMode
+from reasoning_env.atropos import RunMode, evaluation_run
 from reasoning_env.errors import ConfigError, ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
@@ -213,3 +213,23 @@ async def test_place_that_cannot_be_written_is_refused_before_anything_is_made(
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         await env.evaluate()
     assert not server.requests
+
+
+@pytest.mark.parametrize("fault", [None, RuntimeError("another version")])
+async def test_inspect_log_is_written_where_inspect_is_installed_and_costs_no_result(
+    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    written: list[Path] = []
+
+    def write(folder: Path) -> None:
+        written.append(folder)
+        if fault is not None:
+            raise fault
+
+    monkeypatch.setattr(evaluation_run, "find_spec", lambda name: name)
+    monkeypatch.setattr(evaluation_run, "write_inspect_log", write)
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1)
+    env._run.mode = RunMode.EVALUATE
+    await evaluated(env, tmp_path)
+    assert [path.parent for path in written] == [tmp_path]
+    assert env.reported[-1]["eval/problems"] == 1
