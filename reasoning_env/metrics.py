@@ -155,13 +155,14 @@ def _values(group: Group) -> Iterator[tuple[str, float]]:
     for rollout in group.rollouts:
         verdict = rollout.verdict
         assert verdict is not None, "only scored rollouts are recorded"
-        prompt_tokens = rollout.masks.count(-100)
         yield "train/mean_score", rollout.score
         yield f"{TASK_SCORE}{problem.task}", rollout.score
         yield "train/share_correct", int(verdict.correct)
         yield "train/truncated_share", int(rollout.truncated)
-        yield "train/prompt_tokens_mean", prompt_tokens
-        yield "train/completion_tokens_mean", len(rollout.masks) - prompt_tokens
+        if rollout.tokens:
+            yield "train/prompt_tokens_mean", rollout.masks.count(-100)
+        if rollout.completion_tokens is not None:
+            yield "train/completion_tokens_mean", rollout.completion_tokens
         yield "perf/scoring_s_mean", verdict.scoring_s
 
 

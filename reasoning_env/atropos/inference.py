@@ -36,6 +36,7 @@ MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 4.0
+RATE_LIMITED = 429
 REFUSALS = (400, 401, 403, 404, 413, 422)
 """Statuses of replies that the same request gets every time."""
 HEALTH_POLL_S = 1.0
@@ -113,7 +114,7 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                failures += others_succeed
+                failures += others_succeed and not _is_rate_limit(error)
                 successes = self._successes
                 description = describe_failure(error)
                 if _is_refusal(error):
@@ -256,6 +257,11 @@ def describe_failure(error: BaseException) -> str:
 def _is_refusal(error: BaseException) -> bool:
     """Tell whether the server would say the same to the same request, whenever it is asked."""
     return getattr(_cause(error), "status_code", None) in REFUSALS
+
+
+def _is_rate_limit(error: BaseException) -> bool:
+    """Tell whether the server only asks for patience; that is no failure of a group while others succeed."""
+    return getattr(_cause(error), "status_code", None) == RATE_LIMITED
 
 
 def _cause(error: BaseException) -> BaseException:

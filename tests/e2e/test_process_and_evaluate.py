@@ -75,7 +75,6 @@ def evaluate(url: str, processes: Processes) -> Process:
         *("evaluate", *server_flags(url, "openai")),
         *("--env.tasks", "chain_sum,gcd"),
         *("--env.num_eval_samples_per_task", "10"),
-        *("--env.data_dir_to_save_evals", "evals"),
     )
 
 
@@ -175,18 +174,20 @@ def test_evaluate_ends_well(outcomes: dict[str, Outcome]) -> None:
     assert "Traceback" not in outcomes["evaluate"].process.stderr
 
 
-def test_evaluate_writes_metrics(outcomes: dict[str, Outcome]) -> None:
-    metrics = json.loads((outcomes["evaluate"].folder / "evals" / "metrics.json").read_text())["results"]["all"]
-    assert (metrics["eval/problems"], metrics["eval/failed"]) == (20, 0)
-    assert 0.0 < metrics["eval/mean_score"] < 1.0
-    assert {"eval/chain_sum/share_correct", "eval/gcd/share_correct"} <= set(metrics)
+def test_evaluate_writes_results_and_every_sample(outcomes: dict[str, Outcome]) -> None:
+    (path,) = (outcomes["evaluate"].folder / "evals").glob("policy-*/results.json")
+    overall = json.loads(path.read_text())["overall"]
+    assert (overall["problems"], overall["failed"]) == (20, 0)
+    samples = [json.loads(line) for line in path.with_name("samples.jsonl").read_text().splitlines()]
+    assert sorted(sample["item_id"] for sample in samples) == ["chain_sum"] * 10 + ["gcd"] * 10
+    scores = [rollout["score"] for sample in samples for rollout in sample["rollouts"]]
+    assert 0.0 < sum(scores) / 20 == pytest.approx(overall["mean_score"])
 
 
-def test_evaluate_writes_every_sample(outcomes: dict[str, Outcome]) -> None:
-    samples = outcomes["evaluate"].groups("evals/samples.jsonl")
-    assert sorted(sample["task"] for sample in samples) == ["chain_sum"] * 10 + ["gcd"] * 10
-    metrics = json.loads((outcomes["evaluate"].folder / "evals" / "metrics.json").read_text())["results"]["all"]
-    assert sum(sample["score"] for sample in samples) / 20 == pytest.approx(metrics["eval/mean_score"])
+def test_evaluate_ends_with_a_table_and_the_folder(outcomes: dict[str, Outcome]) -> None:
+    lines = [line.split() for line in outcomes["evaluate"].process.stdout.splitlines()]
+    assert {line[0] for line in lines if line[1:2] in (["10"], ["TASKS"])} == {"chain_sum", "gcd", "ALL"}
+    assert "evals/policy-" in outcomes["evaluate"].process.stdout
 
 
 def test_without_an_account_wandb_goes_offline_and_that_is_said_once(outcomes: dict[str, Outcome]) -> None:
