@@ -7,16 +7,19 @@ from ..signals import run_until_signal
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .evaluation_run import evaluate
-from .group_writer import write_in_background
+from .group_writer import BackgroundWriter
 from .packing import pack
 from .problem_source import RolloutItem
+from .process_loop import process
 from .run import Run
 from .run_api import Registration
 from .serve_loop import serve
 from .shutdown import close
+from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
+    "BackgroundWriter",
     "Registration",
     "RolloutItem",
     "Run",
@@ -29,6 +32,8 @@ __all__ = [
     "explain_construction",
     "go_offline_without_account",
     "pack",
+    "print_summary",
+    "process",
     "rollout_table",
     "run_until_signal",
     "serve",
@@ -36,5 +41,4 @@ __all__ = [
     "start_run",
     "table_rows",
     "trim_timings",
-    "write_in_background",
 ]

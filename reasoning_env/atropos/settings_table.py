@@ -35,12 +35,13 @@ def settings_table(config_cls: type[BaseModel]) -> str:
 def _rows(fields: dict[str, FieldInfo]) -> list[str]:
     rows = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
     for name, field in fields.items():
-        cells = (f"`{name}`", _default(field), _range(name, field), field.description or "")
+        cells = (f"`{name}`", default_text(field), range_text(name, field), field.description or "")
         rows.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
     return rows
 
 
-def _default(field: FieldInfo) -> str:
+def default_text(field: FieldInfo) -> str:
+    """Return a setting's default as Markdown."""
     value: Any = field.get_default(call_default_factory=True, validated_data={})
     if isinstance(value, Enum):
         value = value.value
@@ -50,7 +51,8 @@ def _default(field: FieldInfo) -> str:
     return f"`{text}`" if len(text) <= LONG_DEFAULT else "a text"
 
 
-def _range(name: str, field: FieldInfo) -> str:
+def range_text(name: str, field: FieldInfo) -> str:
+    """Return in words what a setting allows; empty where its type says it all."""
     if name in BASE_RANGES:
         return BASE_RANGES[name].words
     words = []

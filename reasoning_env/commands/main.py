@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import default_dumps_folder
 from ..reports.audit import audit_command
+from .help import ABOUT, short_help
 from .recover import recover_command
 from .tasks import tasks_command
 
@@ -39,6 +40,9 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         print(_help(environment_file.name))
         return 0
     name, *arguments = argv
+    if name in ABOUT and not {"-h", "--help"}.isdisjoint(arguments):
+        print(short_help(environment_file.name, name))
+        return 0
     try:
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
