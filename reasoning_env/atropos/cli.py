@@ -20,7 +20,11 @@ from .launch import build_launch, known_options, read_options
 from .redaction import RedactingFormatter, find_secrets, redact
 from .settings_table import settings_table
 
-CHATTY_LOGGERS = ("httpx", "httpx2", "openai")
+CHATTY_LOGGERS = {
+    **dict.fromkeys(("httpx", "httpx2", "openai"), logging.WARNING),
+    # Each try to reach the hub, and warnings for developers; what fails in the end is an error of ours.
+    **dict.fromkeys(("huggingface_hub", "py.warnings"), logging.ERROR),
+}
 LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 MANAGERS = {"serve": "env_manager", "process": "process_manager", "evaluate": "_run_evaluate"}
 
@@ -82,8 +86,8 @@ def start_log(secrets: Sequence[str]) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Python's warnings come from Atropos and its dependencies, for developers.
     logging.captureWarnings(True)
-    for name in (*CHATTY_LOGGERS, "py.warnings"):
-        logging.getLogger(name).setLevel(logging.ERROR if name == "py.warnings" else logging.WARNING)
+    for name, level in CHATTY_LOGGERS.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def explain(error: Exception, secrets: Sequence[str]) -> Exception:

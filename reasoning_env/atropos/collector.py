@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ..dumps.writer import RolloutDumper
-from ..errors import ServerError, WorkerError
+from ..errors import RefusedError, ServerError, WorkerError
 from ..metrics import MetricsRecorder
 from ..records import DropReason, Group, Problem, Sampling, Timeouts
 from ..rewards import score_rollouts
@@ -43,7 +43,7 @@ class GroupCollector:
         self._dumper = dumper
         self._failures_in_a_row = 0
         self._last_failure = ""
-        self._fatal: WorkerError | None = None
+        self._fatal: WorkerError | RefusedError | None = None
         self._tries = 1
         self._keeping = False
         self.kept: dict[int, Group] = {}
@@ -53,7 +53,7 @@ class GroupCollector:
         self._keeping, self._tries = True, tries
 
     def check(self, *, max_failures: int | None) -> None:
-        """Raise the WorkerError that ended the workers, or ServerError after `max_failures` failed groups in a row."""
+        """Raise what no other group can escape, or ServerError after `max_failures` failed groups in a row."""
         if self._fatal is not None:
             raise self._fatal
         if max_failures is not None and self._failures_in_a_row >= max_failures:
@@ -77,7 +77,7 @@ class GroupCollector:
                 self._failures_in_a_row = 0
                 break
             except _Failed as failure:
-                if isinstance(failure.error, WorkerError):
+                if isinstance(failure.error, (WorkerError, RefusedError)):
                     self._fatal = failure.error
                 elif tries_left and not self._inference.outage_s:
                     self._metrics.record_retried()
@@ -133,7 +133,9 @@ class GroupCollector:
         self._failures_in_a_row += 1
         self._last_failure = describe_failure(error)
         self._metrics.record_dropped(reason)
-        logger.warning("a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+        # What ends the run is told once, at its end.
+        level = logging.WARNING if self._fatal is None else logging.DEBUG
+        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
 
 class _Failed(Exception):

@@ -20,7 +20,7 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ..errors import ServerError
+from ..errors import RefusedError, ServerError
 from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
@@ -37,6 +37,8 @@ LONGEST_PAUSE_S = 4.0
 HEALTH_POLL_S = 1.0
 UNHEALTHY_S = 3.0
 """How long no server may be healthy before the log says so."""
+REFUSALS = (400, 401, 403, 404, 413, 422)
+"""Statuses by which a server says that the request itself is wrong."""
 AVOID_S = 5.0
 """How long after a failed request other servers are preferred."""
 
@@ -93,7 +95,8 @@ class InferenceClient:
 
         Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError
         after several failures while others succeed, or when requests have failed, or no server was healthy, for
-        `timeouts.outage_s`.
+        `timeouts.outage_s`. Where that is not for ever, a server that refuses even the first requests is a RefusedError
+        at once.
         """
         failures, pause_s, successes = 0, FIRST_PAUSE_S, self._successes
         while True:
@@ -108,6 +111,8 @@ class InferenceClient:
                 failures += others_succeed
                 successes = self._successes
                 description = describe_failure(error)
+                if not successes and math.isfinite(timeouts.outage_s) and status_of(error) in REFUSALS:
+                    raise RefusedError(f"the inference server refuses the requests: {description}") from error
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({description})")
@@ -235,10 +240,21 @@ class _PromptTokenizer:
         return getattr(self._tokenizer, name)
 
 
-def describe_failure(error: BaseException) -> str:
-    """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
+def _cause(error: BaseException) -> BaseException:
+    """Return the failure itself; of tenacity's RetryError, that of its last attempt."""
     last_attempt = getattr(error, "last_attempt", None)
-    cause = last_attempt.exception() if last_attempt is not None else error
+    return last_attempt.exception() if last_attempt is not None else error
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that a client's error stands for, where it stands for one."""
+    cause = _cause(error)
+    return getattr(cause, "status_code", None) or getattr(cause, "status", None)
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the failure in one line."""
+    cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
 
 

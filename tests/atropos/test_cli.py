@@ -23,7 +23,7 @@ Work = Callable[[Any], None]
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The commands write into sys.argv, and set levels of other packages' loggers and a handler."""
     monkeypatch.setattr("sys.argv", ["environment.py"])
-    loggers = [logging.getLogger(name) for name in (*CHATTY_LOGGERS, "py.warnings")]
+    loggers = [logging.getLogger(name) for name in CHATTY_LOGGERS]
     levels, handlers = [logger.level for logger in loggers], list(logging.root.handlers)
     yield
     logging.captureWarnings(False)
