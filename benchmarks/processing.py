@@ -53,7 +53,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         base = asyncio.run(groups_per_s(BaseEnv, 5, folder))
         own = asyncio.run(groups_per_s(ReasoningGymEnv, groups, folder))
-    print(json.dumps({"base_groups_per_s": round(base, 2), "groups_per_s": round(own, 2), "times": round(own / base, 1)}))
+    print(
+        json.dumps({"base_groups_per_s": round(base, 2), "groups_per_s": round(own, 2), "times": round(own / base, 1)})
+    )
 
 
 if __name__ == "__main__":

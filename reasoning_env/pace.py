@@ -30,7 +30,7 @@ class Pace:
         self._recent: deque[_Seen] = deque(maxlen=RECENT_GROUPS)
 
     def record(self, group: Group) -> None:
-        tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in group.rollouts)
+        tokens = sum(rollout.completion_tokens or 0 for rollout in group.rollouts)
         score = sum(group.scores) / len(group.scores)
         self._recent.append(_Seen(self._clock(), score, tokens, group.problem.level))
 

@@ -1,4 +1,4 @@
-"""The commands that need the environment class: `serve`, `process` and `evaluate`, and `settings`."""
+"""The commands that need the environment class: `serve`, `process` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import BaseModel
-
 from ..dumps.chat import KEEP
 from ..errors import ConfigError, ReasoningEnvError, ServerError
 from ..terminal import StderrHandler
@@ -18,7 +16,6 @@ from .full_help import full_help
 from .inference import describe_failure
 from .launch import build_launch, known_options, read_options
 from .redaction import RedactingFormatter, find_secrets, redact
-from .settings_table import settings_table
 
 CHATTY_LOGGERS = {
     **dict.fromkeys(("httpx", "httpx2", "openai"), logging.WARNING),
@@ -33,14 +30,7 @@ logger = logging.getLogger(__name__)
 
 def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
     """Return the commands of an environment class by name; each takes its arguments and returns the exit status."""
-    base = {name: functools.partial(run_environment, env_cls, name) for name in MANAGERS}
-    return {**base, "settings": functools.partial(print_settings, env_cls.env_config_cls)}
-
-
-def print_settings(config_cls: type[BaseModel], _argv: Sequence[str]) -> int:
-    """Print the table of all settings."""
-    print(settings_table(config_cls))
-    return 0
+    return {name: functools.partial(run_environment, env_cls, name) for name in MANAGERS}
 
 
 def run_environment(env_cls: Any, command: str, argv: Sequence[str]) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from pydantic.fields import FieldInfo
 
+from ..setting_texts import default_text, range_text
 from ..settings import ReasoningSettings
-from .settings_table import default_text, range_text
+from .config import BASE_RANGES
 
 WIDTH = 100
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -57,8 +58,8 @@ def _entry(name: str, field: FieldInfo | None) -> str:
     if field is None:
         return f"  --{name}\n{_indented(OWN[name])}"
     setting = name.rpartition(".")[2]
-    facts = [f"default: {default_text(field).strip('`')}"]
-    if allowed := range_text(setting, field):
+    facts = [f"default: {default_text(field)}"]
+    if allowed := BASE_RANGES[setting].words if setting in BASE_RANGES else range_text(field):
         facts.insert(0, allowed)
     words = f"{field.description or setting} ({'; '.join(facts)})"
     return f"  --{name}\n{_indented(words)}"

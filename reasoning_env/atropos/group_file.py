@@ -19,13 +19,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..checkpoints.files import replace_file
 from ..dumps.format import encode_group
 from ..dumps.writer import FREEZE_TIMEOUT_S
 from ..errors import ConfigError, ReasoningEnvError
 from ..records import Group
 
 SETTING = "env.data_path_to_save_groups"
-OWNER_ONLY = 0o600
 
 logger = logging.getLogger(__name__)
 
@@ -124,11 +124,7 @@ class GroupFile:
             "file": {"lines": self.lines, "last_index": self.last_index, "size_bytes": self._size_bytes},
             "source": source,
         }
-        target = _record_of(self.path)
-        part = target.with_name(f"{target.name}.part")
-        with open(part, "w", opener=_open_for_owner) as file:
-            json.dump(record, file)
-        part.replace(target)
+        replace_file(_record_of(self.path), [json.dumps(record).encode()])
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -186,10 +182,6 @@ def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
         if not line.endswith(b"\n"):
             return
         yield index, len(line)
-
-
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, OWNER_ONLY)
 
 
 def write_all(file: FileIO, data: bytes) -> None:

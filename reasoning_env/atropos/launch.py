@@ -28,6 +28,8 @@ FLAGS = ("help-all", "print-config")
 """Options without a value."""
 COMMAND_OPTIONS: Mapping[str, tuple[str, ...]] = {"process": ("keep",)}
 """Options of one command that are no settings."""
+SHORT_NAMES = {"preset": "env.eval_preset"}
+"""Options that have a short name."""
 SECRET_SETTINGS = ("api_key",)
 IN_FLIGHT_PER_SERVER = 64
 MODE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -107,6 +109,7 @@ def read_options(argv: Sequence[str], known: Collection[str]) -> dict[str, str]:
     while words:
         word = words.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
+        name = SHORT_NAMES.get(name, name)
         if not word.startswith("--"):
             raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
         if name not in known:

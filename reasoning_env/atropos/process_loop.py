@@ -20,7 +20,7 @@ from ..records import Group
 from ..tasks.plan import describe_run
 from ..terminal import progress_bar
 from .config import RunMode
-from .group_file import GroupFile, check_place, encode_line
+from .group_file import GroupFile, OutputError, check_place, encode_line
 from .problem_source import RolloutItem
 from .run import Run
 
@@ -106,8 +106,12 @@ class _Processing:
                 await self._write_what_is_next()
                 if self._file.lines < self._total:
                     await self._changed.wait()
-        except asyncio.CancelledError:
-            await self._finish_under_way()
+        except OutputError:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                await self._finish_under_way()
+            await self._write_what_is_next()
             raise
         finally:
             for group in self._groups:
@@ -168,11 +172,10 @@ class _Processing:
         await _in_thread(self._file.save, self._run.backend.source.state())
 
     async def _finish_under_way(self) -> None:
-        """Give the groups under way their grace, unless inference is out, and write what that completes."""
+        """Give the groups under way their grace, unless inference is out."""
         deadline = time.monotonic() + self._env.config.shutdown_grace_s
         while self._under_way and time.monotonic() < deadline and not self._run.inference.outage_s:
             await asyncio.wait(self._under_way, timeout=GRACE_POLL_S)
-        await self._write_what_is_next()
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:

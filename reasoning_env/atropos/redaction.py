@@ -19,7 +19,9 @@ def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str
     """Return the keys of the servers, the passwords in their URLs, and the keys among the environment's variables."""
     found = [os.environ.get(name) for name in KEY_VARIABLES]
     for server in [servers] if isinstance(servers, ServerBaseline) else servers:
-        found += [getattr(server, "api_key", None), urlsplit(getattr(server, "base_url", None) or "").password]
+        key = str(getattr(server, "api_key", None) or "")
+        found += [os.environ.get(key[1:]) if key.startswith("$") else key]
+        found += [urlsplit(getattr(server, "base_url", None) or "").password]
     # The longest first: one may be part of another.
     return sorted({secret for secret in found if secret and len(secret) >= SHORTEST}, key=len, reverse=True)
 

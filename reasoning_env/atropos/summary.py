@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dumps.chat import chat_path, write_chat
 from ..metrics import MetricsRecorder, TaskTotals
-from ..terminal import print_table
+from ..terminal import Table
 from .run import Run
 
-HEADINGS = ("TASK", "GROUPS", "ROLLOUTS", "MEAN SCORE", "RIGHT", "NO ANSWER")
+COLUMNS = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
 
 
 def print_summary(run: Run, keep: str | None = None) -> None:
@@ -31,10 +33,9 @@ def print_tasks(metrics: MetricsRecorder) -> None:
     total = TaskTotals()
     for _, one in tasks:
         total += one
-    print_table(HEADINGS, [_row(*item) for item in [*tasks, ("all", total)]], numbers=HEADINGS[1:])
+    Table(COLUMNS, [_row(*item) for item in [*tasks, ("all", total)]]).print()
 
 
-def _row(name: str, totals: TaskTotals) -> tuple[str, ...]:
-    shares = (totals.score, totals.right, totals.unanswered)
-    means = (f"{share / totals.rollouts:.3f}" for share in shares)
-    return name, str(totals.groups), str(totals.rollouts), *means
+def _row(name: str, totals: TaskTotals) -> tuple[Any, ...]:
+    sums = (totals.score, totals.right, totals.unanswered)
+    return name, totals.groups, totals.rollouts, *(value / totals.rollouts for value in sums)

@@ -5,10 +5,10 @@ from __future__ import annotations
 COMMON = (
     ("--config FILE", "a YAML file with settings; options win over it"),
     ("--openai.base_url URL", "the inference server, http://localhost:9001/v1 by default"),
-    ("--openai.server_type TYPE", "vllm, sglang, trl, or openai (default)"),
+    ("--openai.server_type TYPE", "vllm, sglang, trl, openai (default) or chat"),
     ("--openai.model_name NAME", "the model, as the server calls it"),
     ("--env.tokenizer_name NAME", "its tokenizer: a name on the Hugging Face hub, or a folder"),
-    ("--env.tasks LIST", "tasks, globs, categories: gcd,*_sorting,games/* (default: all)"),
+    ("--env.tasks LIST", "tasks, globs, categories: gcd,*_sorting,games (default: all)"),
     ("--env.max_token_length N", "tokens of prompt and completion together (2048)"),
 )
 GROUP_SIZE = ("--env.group_size N", "completions of each problem (4)")
@@ -23,7 +23,7 @@ ABOUT = {
             ("--env.rollout_server_url URL", "Atropos' API, http://localhost:8000 by default"),
             ("--env.complexity_mode MODE", "random or curriculum: difficulty that varies, or follows the learner"),
         ),
-        ("--config configs/vllm.yaml", "--config configs/vllm.yaml --env.tasks games/*,gcd"),
+        ("--config configs/vllm.yaml", "--config configs/vllm.yaml --env.tasks games,gcd"),
         "Ctrl-C lets groups in flight finish; a second one ends at once. Where the trainer saves\n"
         "checkpoints, the run goes on when it is started again.",
     ),
@@ -48,11 +48,12 @@ ABOUT = {
         "Score a model on a fixed set of problems, the same on every machine.",
         (
             *COMMON,
+            ("--preset NAME", "rg-easy or rg-hard: the protocol of the Reasoning Gym paper"),
             ("--env.num_eval_samples_per_task N", "problems of each task (5)"),
             ("--env.eval_temperature X", "sampling temperature (0.6)"),
             ("--env.max_eval_workers N", "problems under way at a time (16)"),
         ),
-        ("--config configs/local_openai.yaml", "--config configs/vllm.yaml --env.tasks games/*"),
+        ("--config configs/local_openai.yaml", "--config configs/vllm.yaml --preset rg-easy"),
         "All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.",
     ),
 }

@@ -116,9 +116,14 @@ def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.Cap
 
 def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
-    servers = [APIServerConfig(api_key="x"), APIServerConfig(api_key=KEY, base_url="http://me:pass-word@host/v1")]
+    monkeypatch.setenv("MY_KEY", "named-key")
+    servers = [
+        APIServerConfig(api_key="x"),
+        APIServerConfig(api_key="$MY_KEY"),
+        APIServerConfig(api_key=KEY, base_url="http://me:pass-word@host/v1"),
+    ]
     secrets = find_secrets(servers)
-    assert set(secrets) == {KEY, "pass-word", "wandb-key"}
+    assert set(secrets) == {KEY, "pass-word", "wandb-key", "named-key"}
     assert redact(f"x {KEY}-more me:pass-word@host", ["pass-word", KEY, f"{KEY}-more"][::-1]).count("<key>") == 2
 
 
@@ -144,8 +149,3 @@ def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert "group_size: 4" in text
     assert KEY not in text
-
-
-def test_settings_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("settings") == 0
-    assert "| `group_size` | `4` |" in capsys.readouterr().out

@@ -237,20 +237,18 @@ class BadRequest(Exception):
     status_code = 400
 
 
-async def test_server_that_refuses_even_the_first_request_is_not_asked_again_unless_for_ever(
-    make_client: MakeClient, prompt: Prompt
+@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
+async def test_server_that_refuses_even_the_first_request_ends_what_does_not_wait_for_ever(
+    make_client: MakeClient, prompt: Prompt, timeouts: Timeouts, kind: type[ServerError]
 ) -> None:
     def refuse(*_: object) -> list[str]:
         raise BadRequest("too long")
 
     manager = Manager(refuse)
-    with pytest.raises(RefusedError, match="too long"):
-        await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=600.0))
+    with pytest.raises(ServerError, match="too long") as refusal:
+        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
+    assert refusal.type is kind
     assert len(manager.asked) == 1
-    waiting = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
-    await until(lambda: len(manager.asked) > 10)
-    manager.answer = in_turn(["2"])
-    assert results(await waiting) == ["2"]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from reasoning_env.atropos import server_checks
 from reasoning_env.atropos.inference import Mode
-from reasoning_env.atropos.server_checks import check_servers
+from reasoning_env.atropos.server_checks import check_servers, context_length
 from reasoning_env.errors import ServerError
 
 FOREVER_S = 600.0
@@ -32,8 +32,14 @@ class Server:
 
     def __init__(self, *outcomes: Any, name: str = "one") -> None:
         self.config = SimpleNamespace(model_name="model", base_url=f"http://{name}/v1", server_type="openai")
+        self.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._chat)))
         self._outcomes = list(outcomes)
         self.asked = 0
+
+    async def _chat(self, **arguments: Any) -> SimpleNamespace:
+        texts = await self._next({"n": 1, **arguments})
+        message = SimpleNamespace(content=texts[0])
+        return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="length")])
 
     async def _completion_wrapper(self, **arguments: Any) -> SimpleNamespace:
         return SimpleNamespace(choices=await self._next(arguments))
@@ -61,7 +67,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
-@pytest.mark.parametrize(("mode", "reply"), [(Mode.TEXT, ["x"]), (Mode.TOKENS, [[7]])])
+@pytest.mark.parametrize(("mode", "reply"), [(Mode.TEXT, ["x"]), (Mode.TOKENS, [[7]]), (Mode.CHAT, [None])])
 async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> None:
     server = Server(reply)
     await check_servers([server], mode, FOREVER_S)
@@ -69,12 +75,12 @@ async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> Non
 
 
 USELESS = [
-    *(HTTPError(404), HTTPError(404, "status"), HTTPError(401), HTTPError(400)),
+    *(HTTPError(404), HTTPError(404, "status"), HTTPError(400)),
     *(ValueError("not JSON"), KeyError("text")),
 ]
 
 
-@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "401", "400", "nonsense", "missing key"])
+@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "400", "nonsense", "missing key"])
 @pytest.mark.parametrize("mode", list(Mode))
 async def test_server_that_cannot_do_what_its_type_promises_is_refused_at_once(mode: Mode, error: Exception) -> None:
     server = Server(error)
@@ -97,10 +103,16 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
         (HTTPError(404), "http://one:9001", r"openai\.base_url: most servers want http://one:9001/v1$"),
         (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
         (HTTPError(401), "http://one/v1", r"check openai\.api_key$"),
-        (AttributeError("'str' object has no attribute 'choices'"), "http://one/v1", r"web page: check openai\.base_url"),
+        (
+            AttributeError("'str' object has no attribute 'choices'"),
+            "http://one/v1",
+            r"web page: check openai\.base_url",
+        ),
     ],
 )
-async def test_refusal_names_the_setting_that_is_most_likely_wrong(error: Exception, base_url: str, remedy: str) -> None:
+async def test_refusal_names_the_setting_that_is_most_likely_wrong(
+    error: Exception, base_url: str, remedy: str
+) -> None:
     server = Server(error)
     server.config.base_url = base_url
     with pytest.raises(ServerError, match=remedy):
@@ -134,3 +146,32 @@ async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.Log
     [message] = caplog.messages
     assert "http://down/v1" in message
     assert "http://up/v1" not in message
+
+
+async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None:
+    error = HTTPError(400)
+    error.args = ("max_tokens or model output limit was reached",)
+    await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+
+
+@pytest.mark.parametrize(
+    ("models", "length"),
+    [
+        ([{"id": "model", "max_model_len": 4096}], 4096),
+        ([{"id": "other", "context_length": 1}, {"id": "model", "context_length": 8192}], 8192),
+        ([{"id": "renamed", "max_model_len": 512}], 512),
+        ([{"id": "model"}], None),
+        ([], None),
+        (None, None),
+    ],
+)
+async def test_context_length_is_what_the_server_says_of_its_model(models: Any, length: int | None) -> None:
+    async def listed() -> Any:
+        if models is None:
+            raise HTTPError(404)
+        for model in models:
+            yield SimpleNamespace(**model)
+
+    server = Server([])
+    server.openai.models = SimpleNamespace(list=listed)
+    assert await context_length(server) == length
