@@ -113,6 +113,18 @@ def test_text_of_a_model_does_not_reach_the_terminal_raw(
     assert "\x1b" not in output
 
 
+def test_what_cannot_be_read_is_one_line_and_the_rest_is_judged(
+    write: Callable[..., Path], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(line("exact", 5, [dict(RIGHT)]))
+    path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
+    assert rescore_command([str(path)], folder) == 0
+    captured = capsys.readouterr()
+    assert "0 of 1 answers" in captured.out
+    assert len(captured.err.splitlines()) == 1
+    assert "3 of its lines" in captured.err
+
+
 @pytest.mark.parametrize("name", ["missing", "dumps"])
 def test_path_with_nothing_to_judge_is_refused(write: Callable[..., Path], folder: Path, name: str) -> None:
     path = write().parent.parent / name
