@@ -16,7 +16,7 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from reasoning_env.atropos import inference
 from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, MAX_FAILURES, IncompleteReply, InferenceClient, Mode
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Timeouts
 from tests.records import SAMPLING
@@ -231,6 +231,24 @@ async def test_outage_over_the_limit_is_an_error(make_client: MakeClient, prompt
     with pytest.raises(ServerError, match="Connection refused"):
         await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.05))
     assert len(manager.asked) > 1
+
+
+class BadRequest(Exception):
+    status_code = 400
+
+
+@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
+async def test_server_that_refuses_even_the_first_request_ends_what_does_not_wait_for_ever(
+    make_client: MakeClient, prompt: Prompt, timeouts: Timeouts, kind: type[ServerError]
+) -> None:
+    def refuse(*_: object) -> list[str]:
+        raise BadRequest("too long")
+
+    manager = Manager(refuse)
+    with pytest.raises(ServerError, match="too long") as refusal:
+        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
+    assert refusal.type is kind
+    assert len(manager.asked) == 1
 
 
 @pytest.fixture
