@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
@@ -50,10 +50,10 @@ class _Tally:
     total: float = 0
     highest: float = 0
 
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.highest = max(self.highest, value)
+    def add(self, values: Sequence[float]) -> None:
+        self.count += len(values)
+        self.total += sum(values)
+        self.highest = max(self.highest, *values)
 
     @property
     def mean(self) -> float:
@@ -112,8 +112,8 @@ class MetricsRecorder:
         for sums in (self._interval, self._total):
             sums.outcomes[outcome.value] += 1
             sums.reasons.update(reasons)
-            for name, value in values:
-                sums.tallies[name].add(value)
+            for name, found in values:
+                sums.tallies[name].add(found)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
@@ -146,23 +146,22 @@ class MetricsRecorder:
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
 
 
-def _values(group: Group) -> Iterator[tuple[str, float]]:
+def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield what a scored group adds to each mean."""
-    problem = group.problem
-    yield "perf/generation_s_mean", problem.generation_s
+    problem, rollouts = group.problem, group.rollouts
+    verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+    assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+    prompt_tokens = rollouts[0].masks.count(-100)
+    yield "perf/generation_s_mean", (problem.generation_s,)
     if problem.level is not None:
-        yield "train/level_mean", problem.level
-    for rollout in group.rollouts:
-        verdict = rollout.verdict
-        assert verdict is not None, "only scored rollouts are recorded"
-        prompt_tokens = rollout.masks.count(-100)
-        yield "train/mean_score", rollout.score
-        yield f"{TASK_SCORE}{problem.task}", rollout.score
-        yield "train/share_correct", int(verdict.correct)
-        yield "train/truncated_share", int(rollout.truncated)
-        yield "train/prompt_tokens_mean", prompt_tokens
-        yield "train/completion_tokens_mean", len(rollout.masks) - prompt_tokens
-        yield "perf/scoring_s_mean", verdict.scoring_s
+        yield "train/level_mean", (problem.level,)
+    yield "train/mean_score", group.scores
+    yield f"{TASK_SCORE}{problem.task}", group.scores
+    yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
+    yield "train/truncated_share", [int(rollout.truncated) for rollout in rollouts]
+    yield "train/prompt_tokens_mean", [prompt_tokens] * len(rollouts)
+    yield "train/completion_tokens_mean", [len(rollout.masks) - prompt_tokens for rollout in rollouts]
+    yield "perf/scoring_s_mean", [verdict.scoring_s for verdict in verdicts]
 
 
 def service_metrics(
