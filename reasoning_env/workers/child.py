@@ -61,7 +61,7 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     header = request.header
     started = time.perf_counter()
     try:
-        made = library.generate(header["task"], header["seed"], header["params"], header["level"])
+        made = library.generate(*(header[name] for name in ("task", "seed", "params", "level", "item", "dataset_size")))
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
@@ -88,7 +88,8 @@ def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> N
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            scorer = library.scorer(header["task"], header["params"], request.blob, header["level"])
+            task, params, level = header["task"], header["params"], header["level"]
+            scorer = library.scorer(task, params, request.blob, level, plainly=header["plainly"])
         except MemoryError:
             os._exit(MEMORY_EXHAUSTED)
         except BaseException as error:
@@ -250,6 +251,7 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
         "tasks": library.tasks,
         "warnings": library.warnings + (faster.warnings if faster is not None else []),
         "adjustable": library.adjustable,
+        "system_prompt": library.system_prompt,
         "sandbox": sandbox.describe(),
     }
     orders.sendall(encode_frame(hello))
