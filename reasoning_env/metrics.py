@@ -6,12 +6,14 @@ Every name has one meaning. Shares and scores are in [0, 1], times in seconds, l
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
+from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
 TASK_SCORE = "train/task_mean_score/"
@@ -88,10 +90,34 @@ class _Sums:
         return metrics
 
 
+@dataclass
+class TaskTotals:
+    """What this process has seen of a task; `right` and `unanswered` count rollouts, as `score` adds them up."""
+
+    groups: int = 0
+    rollouts: int = 0
+    score: float = 0.0
+    right: int = 0
+    unanswered: int = 0
+
+    def add(self, group: Group) -> None:
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self.groups += 1
+        self.rollouts += len(verdicts)
+        self.score += sum(group.scores)
+        self.right += sum(verdict.correct for verdict in verdicts)
+        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+
+    def __iadd__(self, other: TaskTotals) -> TaskTotals:
+        return TaskTotals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self._pace = Pace(clock)
         self.restore({})
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -99,10 +125,21 @@ class MetricsRecorder:
         self._interval = _Sums(state.get("interval", {}))
         self._total = _Sums(state.get("total", {}))
         self.dropped: Counter[str] = Counter(state.get("dropped", {}))
+        self._retried: int = state.get("retried", 0)
+
+    @property
+    def mean_score(self) -> float:
+        """The mean over all groups; not a number where there was none."""
+        return self._total.mean("train/mean_score")
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""
-        return {"interval": self._interval.state(), "total": self._total.state(), "dropped": dict(self.dropped)}
+        return {
+            "interval": self._interval.state(),
+            "total": self._total.state(),
+            "dropped": dict(self.dropped),
+            "retried": self._retried,
+        }
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
@@ -114,10 +151,16 @@ class MetricsRecorder:
             sums.reasons.update(reasons)
             for name, found in values:
                 sums.tallies[name].add(found)
+        self.tasks[group.problem.task].add(group)
+        self._pace.record(group)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
+
+    def record_retried(self) -> None:
+        """Count a group that failed and is tried again."""
+        self._retried += 1
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
@@ -125,9 +168,15 @@ class MetricsRecorder:
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
-        self, stream: StreamStats | None, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None
+        self,
+        stream: StreamStats | None,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+        *,
+        in_flight: int = 0,
+        step: int | None = None,
     ) -> str:
-        """Return the totals since the start as `key=value` words; groups that wait or are gone where there are some."""
+        """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
         total = self._total
         words: dict[str, object] = {
             "groups": total.outcomes.total(),
@@ -138,7 +187,13 @@ class MetricsRecorder:
             "tasks": sum(name.startswith(TASK_SCORE) for name in total.tallies),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
+            "in_flight": in_flight,
+            **self._pace.words(),
         }
+        if step is not None:
+            words["step"] = step
+        if self._retried:
+            words["retried"] = self._retried
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:
@@ -151,7 +206,6 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     problem, rollouts = group.problem, group.rollouts
     verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
     assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
-    prompt_tokens = rollouts[0].masks.count(-100)
     yield "perf/generation_s_mean", (problem.generation_s,)
     if problem.level is not None:
         yield "train/level_mean", (problem.level,)
@@ -159,8 +213,10 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     yield f"{TASK_SCORE}{problem.task}", group.scores
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
     yield "train/truncated_share", [int(rollout.truncated) for rollout in rollouts]
-    yield "train/prompt_tokens_mean", [prompt_tokens] * len(rollouts)
-    yield "train/completion_tokens_mean", [len(rollout.masks) - prompt_tokens for rollout in rollouts]
+    if rollouts[0].tokens:
+        yield "train/prompt_tokens_mean", [rollouts[0].masks.count(-100)] * len(rollouts)
+    if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
+        yield "train/completion_tokens_mean", lengths
     yield "perf/scoring_s_mean", [verdict.scoring_s for verdict in verdicts]
 
 
