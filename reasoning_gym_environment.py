@@ -89,7 +89,8 @@ class ReasoningGymEnv(BaseEnv):
         atropos.set_log_levels(config, logger)
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
-            super().__init__(config, server_configs, slurm, testing)
+            with atropos.tokenizer_if_needed(server_configs):
+                super().__init__(config, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
             raise core.ConfigError(atropos.explain_construction(error, config, server_configs, slurm)) from error
         self.config: ReasoningGymEnvConfig = config
@@ -147,21 +148,19 @@ class ReasoningGymEnv(BaseEnv):
         return await run.backend.source.next(run.sampling(Split.TRAIN, self.max_token_len))
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Sample one completion for every problem of the fixed set and report scores, overall and per task.
+        """Sample completions for every problem of the fixed set, keep them in a folder of `evals/`, and report scores.
 
         Where not one problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
         run = self._run
         try:
-            evaluation = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len))
+            metrics = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len), self.curr_step)
         except core.ReasoningEnvError as error:
             if run.mode is atropos.RunMode.EVALUATE:
                 raise
             logger.error("the evaluation failed: %s", error)
             return
-        await self.wandb_log(dict(evaluation.metrics))
-        if self.config.data_dir_to_save_evals is not None:
-            await evaluation.save(run, self.evaluate_log)
+        await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
         """Take up the state that registering has found for the current step, or for the last one before it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
-    from .evaluation import EvaluationSet
+    from .evaluations.problem_set import EvaluationSet
     from .problems import ProblemStream
     from .prompting import build_messages
     from .records import Group, Problem, ProblemSpec, Rollout, Verdict
@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     ".errors": ("ConfigError", "GenerationError", "ReasoningEnvError", "ScoringError", "WorkerError"),
-    ".evaluation": ("EvaluationSet",),
+    ".evaluations.problem_set": ("EvaluationSet",),
     ".problems": ("ProblemStream",),
     ".prompting": ("build_messages",),
     ".records": ("Group", "Problem", "ProblemSpec", "Rollout", "Verdict"),

@@ -36,8 +36,8 @@ METRICS = {
     "problems/ready, problems/failures, problems/flawed": "problems made ahead; draws that failed, and that must not "
     "be served, in all",
     "problems/quarantined_tasks": "tasks that are not drawn any more",
-    "dropped/CAUSE": "problems that gave no group, and scored groups that run-api never got, in all",
-    "delivery/delivered, delivery/waiting, delivery/repeated": "groups on their way to run-api; sent again because "
+    "dropped/CAUSE": "problems that gave no group, and scored groups that were never delivered, in all",
+    "delivery/delivered, delivery/waiting, delivery/repeated": "groups on their way to the trainer; sent again because "
     "nobody knew whether they had arrived",
     "dumps/written, dumps/waiting, dumps/dropped": "groups on their way to disk",
     "workers/queued_jobs": "jobs that wait for a worker process",
@@ -45,8 +45,10 @@ METRICS = {
     "worker processes, in all",
     "time/mean_generation_s, time/max_generation_s": "seconds to generate a problem",
     "time/mean_scoring_s, time/max_scoring_s": "seconds to score an answer",
-    "eval/mean_score, eval/share_correct, eval/problems, eval/failed": "an evaluation, over all tasks",
-    "eval/library_score": "the score by the library's own rules, with a preset",
+    "eval/mean_score, eval/share_correct": "score, and share of completions with 0.99 or more: unweighted means over "
+    "tasks",
+    "eval/problems, eval/failed": "problems of the set, and those of them without a completion",
+    "eval/library_score": "with a preset: the library's own score, as published",
     "eval/mean_completion_tokens": "length of completions",
     "eval/pass_at/K": "pass@k",
     "eval_reasons/REASON": "share of completions by what became of them",

@@ -5,14 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
+from rich.text import Text
 
 UNLIMITED = 1_000_000
 """Columns of an output that is no terminal: every row is one line, so that it can be searched."""
@@ -82,14 +92,35 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
     print("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
 
 
-@contextlib.contextmanager
-def progress_bar(title: str, total: int | None) -> Iterator[Callable[[], None]]:
-    """Show a bar on stderr while that is a terminal; yields the function that advances it by one.
+def width() -> int:
+    """Return how many columns a table may have."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
+
+@contextlib.contextmanager
+def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Callable[..., None]]:
+    """Show a bar on stderr while that is a terminal, with rate and time left; `done` of the total are there already.
     A `total` of None is for what has no known length.
+
+    Yields the function that advances it by one, and takes a note to show beside it. What is written to `sys.stderr`
+    meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    columns = (
+        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), _Rate()),
+        *(TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False)),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(title, total=total)
-        yield lambda: progress.advance(bar)
+        bar = progress.add_task(title, total=total, completed=done, note="")
+
+        def advance(note: str = "") -> None:
+            progress.update(bar, advance=1, note=note)
+
+        yield advance
+
+
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "")

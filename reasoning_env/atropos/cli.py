@@ -22,6 +22,8 @@ from ..errors import ConfigError, ServerError, did_you_mean
 from .inference import describe_failure
 
 YAML_SECTIONS = ("env", "openai", "slurm", "testing")
+SHORT_NAMES = {"preset": "env.eval_preset"}
+"""Options that have a short name."""
 CHATTY_LOGGERS = ("httpx", "httpx2", "openai")
 
 
@@ -85,6 +87,7 @@ def join_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
             joined.append("--help")
             continue
         name, equals, value = word.removeprefix("--").partition("=")
+        name = SHORT_NAMES.get(name, name)
         if not word.startswith("--"):
             raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
         if name not in known:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import GenerationError
-from ..evaluation import EvaluationSet, question_key
+from ..evaluations.problem_set import EvaluationSet, question_key
 from ..problems import Generator, ProblemStream, Sampler
 from ..records import Problem
 from ..settings import ReasoningSettings

@@ -111,6 +111,12 @@ class Library:
                 return importlib.metadata.version("reasoning-gym")
         return str(getattr(self.module, "__version__", "unknown"))
 
+    @property
+    def system_prompt(self) -> str:
+        """The system message of the library's own evaluation; empty where the library has none."""
+        prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
+        return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
+
     def _discover(self) -> dict[str, str]:
         """Task names with their categories: the registry's or, where that cannot be read, the known ones that work."""
         try:
@@ -162,8 +168,16 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return found
 
-    def generate(self, task: str, seed: int, params: Mapping[str, Any], level: float | None = None) -> Generated:
-        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives; raises what the library does.
+    def generate(
+        self,
+        task: str,
+        seed: int,
+        params: Mapping[str, Any],
+        level: float | None = None,
+        item: int = 0,
+        dataset_size: int = 1,
+    ) -> Generated:
+        """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
         Where there is a level, `params` are set over its parameters.
         """
@@ -173,7 +187,11 @@ class Library:
         if composite:
             task, seed, params = _composite_member(seed, params)
         resolved = self._resolve(task, params, level)
-        entry = self._datasets.get(task, params, resolved.params, seed)[0]
+        if dataset_size == 1:
+            dataset = self._datasets.get(task, params, resolved.params, seed)
+        else:
+            dataset = self.module.create_dataset(task, seed=seed, size=dataset_size, **resolved.params)
+        entry = dataset[item]
         answer = entry.get("answer")
         return Generated(
             question=str(entry["question"]),
@@ -185,8 +203,13 @@ class Library:
             level=resolved.level,
         )
 
-    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None) -> Scorer:
-        """The scorer of one entry; raises what unpickling the entry or building its task raises."""
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
+    ) -> Scorer:
+        """The scorer of one entry; raises what unpickling the entry or building its task raises.
+
+        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone.
+        """
         whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
@@ -194,8 +217,8 @@ class Library:
         dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
-        with_tags = not self._strict or task not in FACTS
-        return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags)
+        with_tags = not plainly and (not self._strict or task not in FACTS)
+        return Scorer(task, dataset, entry, strict=self._strict and not plainly, with_tags=with_tags)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:

@@ -179,7 +179,7 @@ def test_evaluate_writes_metrics(outcomes: dict[str, Outcome]) -> None:
     metrics = json.loads((outcomes["evaluate"].folder / "evals" / "metrics.json").read_text())["results"]["all"]
     assert (metrics["eval/problems"], metrics["eval/failed"]) == (20, 0)
     assert 0.0 < metrics["eval/mean_score"] < 1.0
-    assert {"eval/chain_sum/share_correct", "eval/gcd/share_correct"} <= set(metrics)
+    assert {"eval_tasks/chain_sum/share_correct", "eval_tasks/gcd/share_correct"} <= set(metrics)
 
 
 def test_evaluate_writes_every_sample(outcomes: dict[str, Outcome]) -> None:
