@@ -147,4 +147,4 @@ async def test_default_config_works_as_it_is(
     finally:
         await env.close()
     assert item.problem.question in item.prompt.text
-    assert metrics["train/reason/no_answer"] == 1.0
+    assert metrics["train_reasons/no_answer"] == 1.0
