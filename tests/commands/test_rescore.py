@@ -69,6 +69,12 @@ def test_answers_that_are_judged_as_before_are_no_change(write: Callable[..., Pa
     assert [row["change"] for row in result["tasks"]] == [0.0, 0.0]
 
 
+def test_item_of_a_whole_dataset_is_made_again_as_that_item(write: Callable[..., Path], rescore: Rescore) -> None:
+    item = line("exact", 5, [{"text": "<answer>8</answer>", "score": 1.0}], asked=question(8))
+    result = rescore(write({**item, "item": 3, "dataset_size": 50}))
+    assert (result["rollouts"], result["changed"]) == (1, 0)
+
+
 def test_changes_are_told_by_task_and_reason_with_their_answers(write: Callable[..., Path], rescore: Rescore) -> None:
     path = write(
         line("exact", 5, [{**RIGHT, "verifier_score": 0.0, "reason": "timeout"}, dict(WRONG), dict(PAID_FOR_NOTHING)]),
