@@ -31,7 +31,7 @@ async def groups_per_s(manager: type[BaseEnv], groups: int, folder: str) -> floa
         path = Path(folder) / f"{manager.__name__}.jsonl"
         settings = {"group_size": 8, "total_steps": groups, "max_num_workers": UNDER_WAY, "include_messages": True}
         settings |= {"tokenizer_name": TOKENIZER, "use_wandb": False, "ensure_scores_are_not_same": False}
-        config = ReasoningGymEnvConfig(**settings, data_path_to_save_groups=str(path), tasks="games/*,chain_sum,gcd")
+        config = ReasoningGymEnvConfig(**settings, data_path_to_save_groups=str(path), tasks="chain_sum,gcd,lcm")
         env = ReasoningGymEnv(config, [server.config()])
         env.n_groups_to_process, env.group_size_to_process = groups, config.group_size
         await env.setup()

@@ -7,12 +7,12 @@ import logging
 import platform
 import time
 from dataclasses import replace
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from .. import __version__
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
 from ..evaluations.folder import check_root, open_folder
@@ -21,7 +21,7 @@ from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.problem_set import fingerprint
 from ..evaluations.table import print_results
-from ..folders import DISTRIBUTION, EVALS
+from ..folders import EVALS
 from ..records import Problem, Sampling
 from ..terminal import progress_bar
 from .config import RunMode
@@ -147,7 +147,7 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "problems": len(problems),
         "versions": {
             "reasoning_gym": run.backend.library.version,
-            "environment": _version(DISTRIBUTION),
+            "environment": __version__,
             "python": platform.python_version(),
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -162,10 +162,3 @@ def _system_prompt(run: Run, problems: list[Problem]) -> str:
 def _without_password(url: str) -> str:
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # a folder that was not installed
-        return None

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from .chat import ChatRequests, PlainChat, is_chat
+from .decoding import fast_decode
 from .packing import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class InferenceClient:
         self._chat_requests = ChatRequests()
         self._chat = chat
         self._tokenizer = tokenizer
+        self._decode = fast_decode(tokenizer) if self.mode is Mode.TOKENS else str
         self._successes = 0
         self._failed_at: dict[int, float] = {}
         self._under_way: Counter[int] = Counter()
@@ -213,7 +215,7 @@ class InferenceClient:
             # Tokenizing long completions takes longer than the event loop may stand still.
             convert = partial(rollout_from_text, self._chat, prompt, sampling)
             return self._usable(await asyncio.to_thread(lambda: list(map(convert, reply.choices))))
-        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
+        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt, self._decode)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
@@ -235,12 +237,10 @@ class _PromptTokenizer:
     Atropos would tokenize the prompt again, and add special tokens to those that the chat template has written.
     """
 
-    def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
+    def __init__(self, tokenizer: Any, prompt: Prompt, decode: Callable[..., str]) -> None:
         self._tokenizer = tokenizer
         self._prompt = prompt
-        # Half of decoding's time goes into what transformers does around the backend, here nothing.
-        plain = getattr(tokenizer, "is_fast", False) and not tokenizer.clean_up_tokenization_spaces
-        self.decode = tokenizer.backend_tokenizer.decode if plain else tokenizer.decode
+        self.decode = decode
 
     def encode(self, text: str, **options: Any) -> list[int]:
         if text == self._prompt.text:

@@ -59,23 +59,23 @@ async def test_scores_are_reported_and_written_with_each_sample(
     samples = await evaluated(env, tmp_path)
     assert {(request.n, request.temperature, request.top_p) for request in server.requests} == {(2, 0.25, 0.75)}
     metrics = env.reported[-1]
-    tokens = metrics.pop("eval/completion_tokens_mean")
+    tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1
-    assert {name: value for name, value in metrics.items() if name.startswith("eval/")} == {
+    assert {name: value for name, value in metrics.items() if name.startswith("eval")} == {
         "eval/mean_score": 0.5,
         "eval/share_correct": 0.5,
         "eval/problems": 4,
         "eval/failed": 0,
         "eval/pass_at/1": 0.5,
         "eval/pass_at/2": 0.5,
-        "eval/reason/right": 0.5,
-        "eval/reason/wrong": 0.5,
-        "eval/category/algorithmic/mean_score": 1.0,
-        "eval/category/arithmetic/mean_score": 0.0,
-        "eval/chain_sum/mean_score": 0.0,
-        "eval/chain_sum/share_correct": 0.0,
-        "eval/spell_backward/mean_score": 1.0,
-        "eval/spell_backward/share_correct": 1.0,
+        "eval_reasons/right": 0.5,
+        "eval_reasons/wrong": 0.5,
+        "eval_categories/algorithmic/mean_score": 1.0,
+        "eval_categories/arithmetic/mean_score": 0.0,
+        "eval_tasks/chain_sum/mean_score": 0.0,
+        "eval_tasks/chain_sum/share_correct": 0.0,
+        "eval_tasks/spell_backward/mean_score": 1.0,
+        "eval_tasks/spell_backward/share_correct": 1.0,
     }
     assert not [name for name in metrics if name.startswith("train/")]
     scores = [(sample["item_id"], [rollout["score"] for rollout in sample["rollouts"]]) for sample in samples]
@@ -173,7 +173,7 @@ async def test_chat_server_is_evaluated_without_a_tokenizer(
     assert [(rollout["score"], rollout["tokens"] > 1) for rollout in first["rollouts"]] == [(1.0, True)] * 2
     group, _ = await env.collect_trajectories(await env.get_next_item())
     assert (group["tokens"], group["scores"]) == ([[]] * GROUP_SIZE, [1.0] * GROUP_SIZE)
-    assert (await env.report())["train/completion_tokens_mean"] > 1
+    assert (await env.report())["train/mean_completion_tokens"] > 1
 
 
 async def test_preset_asks_in_the_library_s_way_and_gives_both_scores(
