@@ -64,10 +64,10 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         print(_versions())
         return 0
     name, *arguments = argv
-    if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
-        print(short_help(environment_file.name, name))
-        return 0
     try:
+        if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
+            print(short_help(environment_file.name, name))
+            return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
         return 130
