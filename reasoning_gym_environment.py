@@ -40,7 +40,7 @@ else:
 
 logger = logging.getLogger("reasoning_gym_environment")
 
-HERE = Path(__file__).resolve().parent
+FILE = Path(__file__).resolve()
 ENV_NAME = "reasoning_gym"
 DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 DEFAULT_SERVER_URL = "http://localhost:9001/v1"
@@ -101,7 +101,7 @@ class ReasoningGymEnv(BaseEnv):
         path = config.data_path_to_save_groups
         self.jsonl_writer = atropos.BackgroundWriter(Path(path)) if path else None
         self._testing = testing
-        self._run = atropos.Run(config, self.server, self.tokenizer, HERE)
+        self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
@@ -340,9 +340,7 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(
-            command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve())
-        )
+        raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from .chat import ChatRequests, PlainChat, is_chat
+from .decoding import fast_decode
 from .packing import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 4.0
+RATE_LIMITED = 429
 REFUSALS = (400, 401, 403, 404, 413, 422)
 """Statuses of replies that the same request gets every time."""
 HEALTH_POLL_S = 1.0
@@ -69,6 +71,7 @@ class InferenceClient:
         self._chat_requests = ChatRequests()
         self._chat = chat
         self._tokenizer = tokenizer
+        self._decode = fast_decode(tokenizer) if self.mode is Mode.TOKENS else str
         self._successes = 0
         self._failed_at: dict[int, float] = {}
         self._under_way: Counter[int] = Counter()
@@ -114,7 +117,7 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                failures += others_succeed
+                failures += others_succeed and not _is_rate_limit(error)
                 successes = self._successes
                 description = describe_failure(error)
                 if status_of(error) in REFUSALS:
@@ -212,7 +215,7 @@ class InferenceClient:
             # Tokenizing long completions takes longer than the event loop may stand still.
             convert = partial(rollout_from_text, self._chat, prompt, sampling)
             return self._usable(await asyncio.to_thread(lambda: list(map(convert, reply.choices))))
-        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
+        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt, self._decode)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
@@ -234,12 +237,10 @@ class _PromptTokenizer:
     Atropos would tokenize the prompt again, and add special tokens to those that the chat template has written.
     """
 
-    def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
+    def __init__(self, tokenizer: Any, prompt: Prompt, decode: Callable[..., str]) -> None:
         self._tokenizer = tokenizer
         self._prompt = prompt
-        # Half of decoding's time goes into what transformers does around the backend, here nothing.
-        plain = getattr(tokenizer, "is_fast", False) and not tokenizer.clean_up_tokenization_spaces
-        self.decode = tokenizer.backend_tokenizer.decode if plain else tokenizer.decode
+        self.decode = decode
 
     def encode(self, text: str, **options: Any) -> list[int]:
         if text == self._prompt.text:
@@ -260,6 +261,11 @@ def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
+
+
+def _is_rate_limit(error: BaseException) -> bool:
+    """Tell whether the server only asks for patience; that is no failure of a group while others succeed."""
+    return status_of(error) == RATE_LIMITED
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -205,7 +205,8 @@ class Run:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
             self._background.clear()
-            logger.info("%s", self.progress_line())
+            if self.mode is not RunMode.EVALUATE:
+                logger.info("%s", self.progress_line())
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""

@@ -57,14 +57,14 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
     `environment_commands` are those that need the environment class, by name; `environment_file` is its module.
     """
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        print(_help(environment_file.name))
-        return 0
-    if argv[0] == "--version":
-        print(_versions())
-        return 0
-    name, *arguments = argv
+    name, *arguments = argv or ["help"]
     try:
+        if name in (*HELP_OPTIONS, "help"):
+            print(_help(environment_file.name))
+            return 0
+        if name == "--version":
+            print(_versions())
+            return 0
         if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
             print(short_help(environment_file.name, name))
             return 0

@@ -278,6 +278,38 @@ async def test_request_that_fails_while_others_succeed_is_given_up(beside: Calla
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
 
 
+class StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+
+async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: Callable[..., Any]) -> None:
+    tries = []
+
+    def after_many_tries() -> list[str]:
+        tries.append(1)
+        if len(tries) <= 3 * MAX_FAILURES:
+            raise StatusError(429)
+        return ["2"]
+
+    _manager, asking = await beside(after_many_tries, PATIENT)
+    assert results(await asking) == ["2"]
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_request_that_the_server_refuses_is_not_repeated(
+    status: int, make_client: MakeClient, prompt: Prompt
+) -> None:
+    def refuse(*_: Any) -> list[str]:
+        raise StatusError(status)
+
+    manager = Manager(refuse)
+    with pytest.raises(ServerError, match=f"status {status}"):
+        await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
+    assert len(manager.asked) == 1
+
+
 async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):

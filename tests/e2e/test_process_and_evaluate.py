@@ -80,7 +80,6 @@ def evaluate(url: str, processes: Processes) -> Process:
         *("--env.tasks", "chain_sum,gcd"),
         *("--env.num_eval_samples_per_task", "10"),
         *("--openai.api_key", KEY, "--env.debug_logging", "true"),
-        *("--env.data_dir_to_save_evals", "evals"),
     )
 
 
@@ -196,13 +195,20 @@ def test_evaluate_ends_well(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_evaluate_writes_results_and_every_sample(outcomes: dict[str, Outcome]) -> None:
-    outcome = outcomes["evaluate"]
-    [folder] = (outcome.folder / "evals").iterdir()
-    results = json.loads((folder / "results.json").read_text())
-    assert (results["problems"], results["finished"]) == (20, True)
-    samples = outcome.groups(f"evals/{folder.name}/samples.jsonl")
+    (path,) = (outcomes["evaluate"].folder / "evals").glob("policy-*/results.json")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    results = json.loads(path.read_text())
+    assert (results["problems"], results["finished"], results["overall"]["failed"]) == (20, True, 0)
+    samples = [json.loads(line) for line in path.with_name("samples.jsonl").read_text().splitlines()]
     assert sorted(sample["item_id"] for sample in samples) == ["chain_sum"] * 10 + ["gcd"] * 10
-    assert stat.S_IMODE((folder / "results.json").stat().st_mode) == 0o600
+    scores = [rollout["score"] for sample in samples for rollout in sample["rollouts"]]
+    assert 0.0 < sum(scores) / 20 == pytest.approx(results["overall"]["mean_score"])
+
+
+def test_evaluate_ends_with_a_table_and_the_folder(outcomes: dict[str, Outcome]) -> None:
+    lines = [line.split() for line in outcomes["evaluate"].process.stdout.splitlines()]
+    assert {line[0] for line in lines if line[1:2] in (["10"], ["TASKS"])} == {"chain_sum", "gcd", "ALL"}
+    assert "evals/policy-" in outcomes["evaluate"].process.stdout
 
 
 def test_without_an_account_wandb_goes_offline_and_that_is_said_once(outcomes: dict[str, Outcome]) -> None:
