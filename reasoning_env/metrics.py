@@ -8,12 +8,14 @@ seconds, lengths in tokens.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
+from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
 METRICS = {
@@ -98,10 +100,10 @@ class _Tally:
     total: float = 0
     highest: float = 0
 
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.highest = max(self.highest, value)
+    def add(self, values: Sequence[float]) -> None:
+        self.count += len(values)
+        self.total += sum(values)
+        self.highest = max(self.highest, *values)
 
     @property
     def mean(self) -> float:
@@ -136,10 +138,34 @@ class _Sums:
         return metrics
 
 
+@dataclass
+class TaskTotals:
+    """What this process has seen of a task; `right` and `unanswered` count rollouts, as `score` adds them up."""
+
+    groups: int = 0
+    rollouts: int = 0
+    score: float = 0.0
+    right: int = 0
+    unanswered: int = 0
+
+    def add(self, group: Group) -> None:
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self.groups += 1
+        self.rollouts += len(verdicts)
+        self.score += sum(group.scores)
+        self.right += sum(verdict.correct for verdict in verdicts)
+        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+
+    def __iadd__(self, other: TaskTotals) -> TaskTotals:
+        return TaskTotals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self._pace = Pace(clock)
         self.restore({})
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -147,10 +173,21 @@ class MetricsRecorder:
         self._interval = _Sums(state.get("interval", {}))
         self._total = _Sums(state.get("total", {}))
         self.dropped: Counter[str] = Counter(state.get("dropped", {}))
+        self._retried: int = state.get("retried", 0)
+
+    @property
+    def mean_score(self) -> float:
+        """The mean over all groups; not a number where there was none."""
+        return self._total.mean("train/mean_score")
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""
-        return {"interval": self._interval.state(), "total": self._total.state(), "dropped": dict(self.dropped)}
+        return {
+            "interval": self._interval.state(),
+            "total": self._total.state(),
+            "dropped": dict(self.dropped),
+            "retried": self._retried,
+        }
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
@@ -160,12 +197,18 @@ class MetricsRecorder:
         for sums in (self._interval, self._total):
             sums.outcomes[outcome.value] += 1
             sums.reasons.update(reasons)
-            for name, value in values:
-                sums.tallies[name].add(value)
+            for name, found in values:
+                sums.tallies[name].add(found)
+        self.tasks[group.problem.task].add(group)
+        self._pace.record(group)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
+
+    def record_retried(self) -> None:
+        """Count a group that failed and is tried again."""
+        self._retried += 1
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
@@ -173,9 +216,15 @@ class MetricsRecorder:
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
-        self, stream: StreamStats | None, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None
+        self,
+        stream: StreamStats | None,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+        *,
+        in_flight: int = 0,
+        step: int | None = None,
     ) -> str:
-        """Return the totals since the start as `key=value` words; groups that wait or are gone where there are some."""
+        """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
         total = self._total
         words: dict[str, object] = {
             "groups": total.outcomes.total(),
@@ -186,7 +235,13 @@ class MetricsRecorder:
             "tasks": sum(name.startswith(TASKS) for name in total.tallies),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
+            "in_flight": in_flight,
+            **self._pace.words(),
         }
+        if step is not None:
+            words["step"] = step
+        if self._retried:
+            words["retried"] = self._retried
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:
@@ -194,23 +249,23 @@ class MetricsRecorder:
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
 
 
-def _values(group: Group) -> Iterator[tuple[str, float]]:
+def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield what a scored group adds to each mean."""
-    problem = group.problem
-    yield "time/mean_generation_s", problem.generation_s
+    problem, rollouts = group.problem, group.rollouts
+    verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+    assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+    yield "time/mean_generation_s", (problem.generation_s,)
     if problem.level is not None:
-        yield "train/mean_level", problem.level
-    for rollout in group.rollouts:
-        verdict = rollout.verdict
-        assert verdict is not None, "only scored rollouts are recorded"
-        prompt_tokens = rollout.masks.count(-100)
-        yield "train/mean_score", rollout.score
-        yield f"{TASKS}{problem.task}/mean_score", rollout.score
-        yield "train/share_correct", int(verdict.correct)
-        yield "train/share_truncated", int(rollout.truncated)
-        yield "train/mean_prompt_tokens", prompt_tokens
-        yield "train/mean_completion_tokens", len(rollout.masks) - prompt_tokens
-        yield "time/mean_scoring_s", verdict.scoring_s
+        yield "train/mean_level", (problem.level,)
+    yield "train/mean_score", group.scores
+    yield f"{TASKS}{problem.task}/mean_score", group.scores
+    yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
+    yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
+    if rollouts[0].tokens:
+        yield "train/mean_prompt_tokens", [rollouts[0].masks.count(-100)] * len(rollouts)
+    if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
+        yield "train/mean_completion_tokens", lengths
+    yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]
 
 
 def service_metrics(

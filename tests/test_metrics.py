@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import MetricsRecorder, Outcome, classify, service_metrics, task_metrics
+from reasoning_env.metrics import MetricsRecorder, Outcome, TaskTotals, classify, service_metrics, task_metrics
 from reasoning_env.records import (
     DeliveryStats,
     DropReason,
@@ -172,6 +172,9 @@ def test_samplers_knowledge_becomes_metrics() -> None:
 # ---------------------------------------------------------------------------- the progress line
 
 
+PACE = ("groups_per_s", "tokens_per_s", "recent_score", "level")
+
+
 def words(line: str) -> dict[str, str]:
     assert line.startswith("progress: ")
     return dict(word.split("=") for word in line.removeprefix("progress: ").split())
@@ -181,7 +184,8 @@ def test_progress_line_holds_totals_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.report()
-    assert words(recorder.progress_line(STREAM)) == {
+    line = words(recorder.progress_line(STREAM, in_flight=3, step=4))
+    assert {name: value for name, value in line.items() if name not in PACE} == {
         "groups": "2",
         "kept": "1",
         "all_right": "1",
@@ -193,13 +197,43 @@ def test_progress_line_holds_totals_since_the_start() -> None:
         "tasks": "2",
         "quarantined": "2",
         "ready": "5",
+        "in_flight": "3",
+        "step": "4",
     }
+
+
+def test_progress_line_tells_the_pace_of_the_last_minute() -> None:
+    now = [0.0]
+    recorder = MetricsRecorder(lambda: now[0])
+    recorder.record_group(make_group([WRONG, WRONG], level=1.0))
+    now[0] = 50.0
+    recorder.record_group(make_group([RIGHT, WRONG], level=0.25))
+    recorder.record_group(make_group([RIGHT, RIGHT]))
+    now[0] = 100.0
+    tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
+    line = words(recorder.progress_line(None))
+    pace = {name: float(line[name]) for name in ("groups_per_s", "tokens_per_s", "recent_score", "level")}
+    assert pace == {
+        "groups_per_s": pytest.approx(2 / 60, abs=0.01),
+        "tokens_per_s": pytest.approx(tokens / 60, abs=0.5),
+        "recent_score": 0.75,
+        "level": 0.25,
+    }
+
+
+def test_tasks_are_counted_each_and_together() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
+    assert recorder.tasks["maze"] == TaskTotals(groups=2, rollouts=3, score=RIGHT.score * 2 + WRONG.score, right=2)
+    total = TaskTotals()
+    for one in recorder.tasks.values():
+        total += one
+    assert (total.groups, total.rollouts, total.right) == (3, 4, 2)
 
 
 def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
     plain = words(MetricsRecorder().progress_line(None))
     assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
-    assert set(plain.values()) == {"0"}
+    assert {float(value) for value in plain.values()} == {0.0}
     line = MetricsRecorder().progress_line(None, DUMPS, DELIVERY)
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
@@ -237,8 +271,9 @@ def feed(recorder: MetricsRecorder, events: list[Any]) -> list[Any]:
             recorder.record_group(event)
         elif isinstance(event, DropReason):
             recorder.record_dropped(event)
+            recorder.record_retried()
         else:
-            told += [recorder.progress_line(STREAM), recorder.report()]
+            told += [recorder.progress_line(STREAM).partition(" groups_per_s")[0], recorder.report()]
     return told
 
 

@@ -11,6 +11,7 @@ import yaml
 from reasoning_env.commands.settings import ATROPOS_SETTINGS, settings_command
 from reasoning_env.metrics import metrics_table
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
+from testing import TOKENIZER, InferenceServer
 
 from .atropos_settings import describe_atropos_settings
 
@@ -40,6 +41,17 @@ def test_every_setting_has_a_description() -> None:
 def test_config_shown_for_real_training_is_the_shipped_file() -> None:
     shown = README.split("```yaml\n")[1].split("```")[0]
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "configs" / "vllm.yaml").read_text())
+
+
+def test_snippet_prints_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    snippet = next(code.split("```")[0] for code in README.split("```python\n") if "asyncio.run" in code)
+    with InferenceServer(lambda request: [f"<answer>{number}</answer>" for number in range(request.n)]) as server:
+        for shown, used in (("http://localhost:9001", server.url), ("Qwen/Qwen2.5-1.5B-Instruct", TOKENIZER)):
+            assert shown in snippet
+            snippet = snippet.replace(shown, used)
+        exec(snippet, {"__name__": "snippet"})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[-8:]] == [f"<answer>{number}</answer>" for number in range(8)]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
