@@ -23,7 +23,7 @@ from .sample import Sample, encode_messages, encode_rollout
 from .sources import Source, find_sources
 
 DEFAULT_OUTPUT = Path("report.html")
-SAMPLE_MB = 24
+SAMPLE_MB = 16
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, script: str) -> int:

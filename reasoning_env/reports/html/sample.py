@@ -12,7 +12,7 @@ from typing import Any
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from .figures import OUTCOMES, PARTIAL, RIGHT, WRONG, is_right, outcome_of, score_of
 
-GROUPS_OF_A_KIND = 8
+GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000
 """Characters of a completion that the page shows; of a longer one, it shows beginning and end."""
 MIXED = "mixed"
