@@ -51,13 +51,29 @@ class TaskFacts:
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
     """Its guard needs sympy."""
+    options: int = 0
+    """How many answers there are to choose from; 0 where answers are free."""
+    uneven: bool = False
+    """Some right answer is frequent at some level, though answers are free."""
+    ends_in_full_stop: bool = False
+    """Right answers may end in a full stop of their own."""
+
+    @property
+    def twins(self) -> int:
+        """How many problems are drawn beside each, none of which may have its answer: one evens out two options.
+
+        With two, no free answer is right on more than a fifth of the problems that are left, however frequent it was.
+        """
+        return 1 if self.options else 2 * self.uneven
 
 
+BOTH = "naming both options contains the right one"
+CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(few_questions=True),
     "arc_1d": TaskFacts(),
@@ -77,10 +93,11 @@ FACTS: Mapping[str, TaskFacts] = {
     "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
+        options=2,
         levels=(
             FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
             FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
-        )
+        ),
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "coin_flip": TaskFacts(few_questions=True, pays_for="0 is a prefix of every probability"),
@@ -102,7 +119,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "course_schedule": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -121,13 +138,17 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
         ),
     ),
-    "game_of_life_halting": TaskFacts(few_questions=True, pays_for="any text counts as True"),
-    "gcd": TaskFacts(few_questions=True),
+    "game_of_life_halting": TaskFacts(options=2, few_questions=True, pays_for="any text counts as True"),
+    "gcd": TaskFacts(
+        uneven=True,
+        few_questions=True,
+        levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
+    ),
     "graph_color": TaskFacts(few_questions=True),
     "group_anagrams": TaskFacts(),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
-    "isomorphic_strings": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "isomorphic_strings": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
     "jugs": TaskFacts(
         few_questions=True,
         levels=(
@@ -146,7 +167,7 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "knights_knaves": TaskFacts(),
-    "largest_island": TaskFacts(few_questions=True),
+    "largest_island": TaskFacts(uneven=True, few_questions=True),
     "lcm": TaskFacts(few_questions=True),
     "leg_counting": TaskFacts(),
     "letter_counting": TaskFacts(few_questions=True),
@@ -162,7 +183,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
     "mahjong_puzzle": TaskFacts(
-        levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
+        options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "maze": TaskFacts(),
@@ -175,16 +196,18 @@ FACTS: Mapping[str, TaskFacts] = {
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
-                ("n",), (4, 6, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
+                ("n",), (6, 7, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
             ),
-            FieldLevels(("min_remove", "max_remove"), (2, 4, 6, 7, 8), "no more than the queens on the board"),
+            FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
     ),
     "needle_haystack": TaskFacts(
         levels=(FieldLevels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
     ),
     "number_filtering": TaskFacts(),
-    "number_format": TaskFacts(),
+    "number_format": TaskFacts(
+        levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers of three decimals differ by no less"),)
+    ),
     "number_sequence": TaskFacts(
         few_questions=True,
         levels=(
@@ -202,7 +225,15 @@ FACTS: Mapping[str, TaskFacts] = {
     "power_function": TaskFacts(),
     "prime_factorization": TaskFacts(few_questions=True),
     "products": TaskFacts(few_questions=True),
-    "propositional_logic": TaskFacts(few_questions=True, pays_for="a premise follows from itself"),
+    "propositional_logic": TaskFacts(
+        few_questions=True,
+        pays_for="a premise follows from itself",
+        levels=(
+            FieldLevels(("min_vars", "max_vars"), ((3, 4), (4, 5), (5, 6), (6, 7)), CONCLUDES),
+            FieldLevels(("min_statements", "max_statements"), ((3, 4), (3, 5), (5, 6), (6, 7)), CONCLUDES),
+            FieldLevels(("min_complexity", "max_complexity"), ((2, 2), (2, 3), (2, 3), (3, 3)), CONCLUDES),
+        ),
+    ),
     "puzzle24": TaskFacts(
         few_questions=True,
         pays_for="the numbers need not be those of the question",
@@ -213,18 +244,18 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
-    "ransom_note": TaskFacts(pays_for="naming both options contains the right one"),
+    "ransom_note": TaskFacts(options=2, pays_for=BOTH),
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(few_questions=True),
     "rotate_matrix": TaskFacts(few_questions=True),
-    "rotten_oranges": TaskFacts(),
+    "rotten_oranges": TaskFacts(uneven=True),
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True),
     "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "shortest_path": TaskFacts(),
+    "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -252,7 +283,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "syllogism": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "tsumego": TaskFacts(),

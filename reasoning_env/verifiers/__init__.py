@@ -9,10 +9,12 @@ from collections.abc import Iterable
 
 from ..library_facts import facts
 from .corrections import CORRECTIONS
+from .floors import PartialCredit
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
+from .readings import plain_reading
 
-__all__ = ["CORRECTIONS", "GUARDS", "find_flaw", "preload", "verify"]
+__all__ = ["CORRECTIONS", "GUARDS", "PartialCredit", "find_flaw", "plain_reading", "preload", "verify"]
 
 
 def preload(tasks: Iterable[str]) -> None:

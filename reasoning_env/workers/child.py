@@ -227,7 +227,7 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     orders = socket.socket(fileno=socket_fd)
     sys.path.extend(path for path in options["import_path"] if path not in sys.path)
     try:
-        library = Library(options["checkout"], strict=options["strict_rewards"])
+        library = Library(options["checkout"], strict=options["strict_rewards"], lenient=options["lenient_answers"])
     except BaseException as error:
         orders.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return

@@ -72,7 +72,13 @@ class ForkServer:
     """The fork server process: `start` it once, `spawn` workers, `stop` it."""
 
     def __init__(
-        self, checkout: Path | None, limits: WorkerLimits, *, strict_rewards: bool, sandbox_verifiers: bool
+        self,
+        checkout: Path | None,
+        limits: WorkerLimits,
+        *,
+        strict_rewards: bool,
+        lenient_answers: bool,
+        sandbox_verifiers: bool,
     ) -> None:
         self.pids: dict[int, int] = {}
         """Process ids of the workers that are alive, by their numbers."""
@@ -80,6 +86,7 @@ class ForkServer:
             "checkout": None if checkout is None else str(checkout),
             "limits": asdict(limits),
             "strict_rewards": strict_rewards,
+            "lenient_answers": lenient_answers,
             "sandbox_verifiers": sandbox_verifiers,
             "import_path": [os.path.abspath(path) for path in sys.path if path],
         }

@@ -16,12 +16,13 @@ import random
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import COMPOSITE, FACTS
-from ..verifiers import find_flaw, preload, verify
+from ..library_facts import COMPOSITE, FACTS, facts
+from ..verifiers import PartialCredit, find_flaw, plain_reading, preload, verify
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
@@ -38,27 +39,33 @@ class Generated:
     level: float | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scorer:
-    """Scores answers to one entry, which is unpickled anew for each verification: verifiers may write into it."""
+    """Scores answers to one entry, which is unpickled anew for each verification: verifiers may write into it.
+
+    `full_stop` tells whether a full stop at an answer's end is none of its own, None that answers are read as they are.
+    """
 
     task: str
     dataset: Any
     entry: bytes
     strict: bool
     with_tags: bool
+    full_stop: bool | None = None
 
     def score(self, answer: str) -> float:
-        """The higher of the scores, in [0, 1], of the answer bare and inside its tags.
+        """The higher of the scores, in [0, 1], of the answer bare, in a plain reading and inside its tags.
 
         A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
         raises the last one's error. Raises MemoryError at once.
         """
         best: float | None = None
         failure: BaseException | None = None
-        for form in (answer, f"<answer>{answer}</answer>") if self.with_tags else (answer,):
+        for form in self._forms(answer):
             try:
                 value = self._verify(form)
+                if self.strict:
+                    value = self._partial_credit.rebase(value)
             except MemoryError:
                 raise
             except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
@@ -72,6 +79,18 @@ class Scorer:
             raise failure
         return best
 
+    def _forms(self, answer: str) -> dict[str, None]:
+        forms = [answer]
+        if self.full_stop is not None:
+            forms.append(plain_reading(answer, full_stop=self.full_stop))
+        if self.with_tags:
+            forms.append(f"<answer>{answer}</answer>")
+        return dict.fromkeys(forms)
+
+    @cached_property
+    def _partial_credit(self) -> PartialCredit:
+        return PartialCredit(pickle.loads(self.entry), self._verify)
+
     def _verify(self, form: str) -> float:
         value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
         if not math.isfinite(value):
@@ -80,17 +99,20 @@ class Scorer:
 
 
 class Library:
-    """The imported library with its caches, one per worker process; `strict` corrects verifiers that pay for nonsense.
+    """The imported library with its caches, one per worker process.
+
+    `strict` corrects verifiers that pay for nonsense, `lenient` also reads answers without what stands around them.
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
 
-    def __init__(self, checkout: str | None, *, strict: bool = True) -> None:
+    def __init__(self, checkout: str | None, *, strict: bool = True, lenient: bool = True) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
         defer(PLOTTING)
         self._from_checkout = checkout is not None
         self._strict = strict
+        self._lenient = lenient
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
@@ -174,16 +196,34 @@ class Library:
             task, seed, params = _composite_member(seed, params)
         resolved = self._resolve(task, params, level)
         entry = self._datasets.get(task, params, resolved.params, seed)[0]
+        packed = pickle.dumps(entry)
         answer = entry.get("answer")
+        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, answer)
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
-            entry=pickle.dumps(entry),
-            flaw=find_flaw(task, entry),
+            entry=packed,
+            flaw=flaw,
             params=wanted if composite else resolved.params,
             level=resolved.level,
         )
+
+    def _find_twin(
+        self, task: str, seed: int, params: Mapping[str, Any], resolved: Resolved, answer: Any
+    ) -> str | None:
+        """Draw other problems beside one, and tell whether one of them has its answer.
+
+        Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
+        answers come out even, whatever share of all problems each has.
+        """
+        for number in range(1, facts(task).twins + 1):
+            twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
+            _reset_globals(twin_seed)
+            twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
+            if str(twin.get("answer")).casefold() == str(answer).casefold():
+                return "its answer is too frequent: a problem drawn beside it has the same"
+        return None
 
     def scorer(self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None) -> Scorer:
         """The scorer of one entry; raises what unpickling the entry or building its task raises."""
@@ -195,7 +235,10 @@ class Library:
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not self._strict or task not in FACTS
-        return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags)
+        full_stop = None
+        if self._lenient:
+            full_stop = not str(whole.get("answer")).endswith(".") and not facts(task).ends_in_full_stop
+        return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags, full_stop=full_stop)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:
