@@ -16,7 +16,7 @@ class Dataset:
     def __getitem__(self, index):
         if self.name == "broken":
             raise ValueError("no such puzzle")
-        answer = None if self.name == "open_ended" else str(self.config.seed)
+        answer = None if self.name == "open_ended" else str(3 * self.config.seed)
         question = f"First line of {self.config.seed}.\\n" + "More of it. " * 30
         return {"question": question, "answer": answer, "metadata": {}}
 

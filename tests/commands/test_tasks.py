@@ -67,7 +67,7 @@ def test_named_task_is_shown_whole_with_its_answers(show: Show) -> None:
         "=== exact (family), seed 5",
         "=== exact (family), seed 1005",
     ]
-    assert "--- answer\n5\n" in output
+    assert "--- answer\n15\n" in output
     assert "--- answer\n1005\n" in output
 
 
