@@ -54,17 +54,14 @@ class TaskFacts:
     options: int = 0
     """How many answers there are to choose from; 0 where answers are free."""
     uneven: bool = False
-    """Some right answer is frequent at some level, though answers are free."""
+    """One right answer is far more frequent than others, at some level at least."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
     @property
     def twins(self) -> int:
-        """How many problems are drawn beside each, none of which may have its answer: one evens out two options.
-
-        With two, no free answer is right on more than a fifth of the problems that are left, however frequent it was.
-        """
-        return 1 if self.options else 2 * self.uneven
+        """How many problems are drawn beside each, none of which may have its answer: one evens out two options."""
+        return (1 if self.options else 2) if self.uneven else 0
 
 
 BOTH = "naming both options contains the right one"
@@ -94,13 +91,22 @@ FACTS: Mapping[str, TaskFacts] = {
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
+        uneven=True,
         levels=(
             FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
             FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
         ),
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "coin_flip": TaskFacts(few_questions=True, pays_for="0 is a prefix of every probability"),
+    "coin_flip": TaskFacts(
+        few_questions=True,
+        pays_for="0 is a prefix of every probability",
+        levels=(
+            FieldLevels(
+                ("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"
+            ),
+        ),
+    ),
     "color_cube_rotation": TaskFacts(),
     "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
     "composite": TaskFacts(),
@@ -119,7 +125,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
+    "course_schedule": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -136,9 +142,11 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
             FieldLevels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+            FieldLevels(("filled_cells",), (20, 120, 270, 480), "the library's ten cells die out on larger boards"),
+            FieldLevels(("simulation_steps",), (1, 2, 3, 4), "more steps leave too little of a board"),
         ),
     ),
-    "game_of_life_halting": TaskFacts(options=2, few_questions=True, pays_for="any text counts as True"),
+    "game_of_life_halting": TaskFacts(options=2, uneven=True, few_questions=True, pays_for="any text counts as True"),
     "gcd": TaskFacts(
         uneven=True,
         few_questions=True,
@@ -167,10 +175,19 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "knights_knaves": TaskFacts(),
-    "largest_island": TaskFacts(uneven=True, few_questions=True),
+    "largest_island": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(
+                ("min_island_size", "max_island_size"),
+                ((1, 8), (1, 12), (1, 20), (1, 30)),
+                "one size is often the largest",
+            ),
+        ),
+    ),
     "lcm": TaskFacts(few_questions=True),
     "leg_counting": TaskFacts(),
-    "letter_counting": TaskFacts(few_questions=True),
+    "letter_counting": TaskFacts(uneven=True, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
@@ -248,7 +265,12 @@ FACTS: Mapping[str, TaskFacts] = {
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(few_questions=True),
     "rotate_matrix": TaskFacts(few_questions=True),
-    "rotten_oranges": TaskFacts(uneven=True),
+    "rotten_oranges": TaskFacts(
+        uneven=True,
+        levels=(
+            FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
+        ),
+    ),
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
@@ -283,7 +305,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
+    "syllogism": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "tsumego": TaskFacts(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
 from .lazy import copies, filled_boards, same_content
 
+MANY_CELLS = 16
 MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may conclude."""
 
@@ -39,4 +42,5 @@ def _find_copy(answer: str, question: str) -> str | None:
     for name, text in (copies(question) | filled_boards(question)).items():
         if same_content(text, answer):
             return f"{name} is the right answer"
-    return None
+    cells = re.findall(r"\w+", answer)
+    return "all cells of its answer are alike" if len(cells) >= MANY_CELLS and len(set(cells)) == 1 else None

@@ -20,6 +20,8 @@ QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
 LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
+MAX_BOARD = 1000
+"""Characters of a board beyond which nobody fills it."""
 SEPARATORS = re.compile(r"[\s,;|\[\](){}'\"]+")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
@@ -77,7 +79,11 @@ def filled_boards(question: str) -> dict[str, str]:
         board = _board_with_signs(question) or board
     text = "\n".join(board)
     blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else None)
-    return {} if blank is None else {name: _fill(board, blank, fill) for name, fill in FILLS.items()}
+    return (
+        {}
+        if blank is None or len(text) > MAX_BOARD
+        else {name: _fill(board, blank, fill) for name, fill in FILLS.items()}
+    )
 
 
 def layouts(answer: str) -> dict[str, str]:
