@@ -140,10 +140,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "game_of_life": TaskFacts(
         pays_for="an empty board has most cells right",
         levels=(
-            FieldLevels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
-            FieldLevels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
-            FieldLevels(("filled_cells",), (20, 120, 270, 480), "the library's ten cells die out on larger boards"),
-            FieldLevels(("simulation_steps",), (1, 2, 3, 4), "more steps leave too little of a board"),
+            FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+            FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+            FieldLevels(("filled_cells",), (20, 50, 100, 150), "the library's ten cells die out on larger boards"),
+            FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
         ),
     ),
     "game_of_life_halting": TaskFacts(options=2, uneven=True, few_questions=True, pays_for="any text counts as True"),
@@ -206,7 +206,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(few_questions=True),
     "modulo_grid": TaskFacts(
-        few_questions=True, levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),)
+        options=2,
+        uneven=True,
+        few_questions=True,
+        levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),),
     ),
     "n_queens": TaskFacts(
         few_questions=True,

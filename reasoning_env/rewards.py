@@ -79,7 +79,7 @@ def remove_thinking(text: str) -> str:
             kept_to = tag.end()
     if not thinking:
         kept.append(text[kept_to:])
-    return " ".join(kept)
+    return " ".join(filter(None, kept))
 
 
 class AnswerScorer(Protocol):

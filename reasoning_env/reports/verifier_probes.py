@@ -280,8 +280,8 @@ def reference_answer(problem: Problem) -> str | None:
     metadata = json.loads(problem.metadata_json)
     if isinstance(metadata, dict):
         for key in EXAMPLE_KEYS:
-            if metadata.get(key) is not None:
-                example = metadata[key]
+            example = metadata.get(key)
+            if example:
                 return example if isinstance(example, str) else json.dumps(example)
     return None
 

@@ -7,7 +7,7 @@ import re
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
-from .lazy import copies, filled_boards, same_content
+from .lazy import copies, filled_boards, has_one_blank, same_content
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -32,14 +32,20 @@ def find_flaw(task: str, entry: Entry) -> str | None:
         and not entry["metadata"]["example_correct_answer"]
     ):
         return "its cube is solved already"
-    if not facts(task).options and entry.get("answer") is not None:
-        return _find_copy(str(entry["answer"]), str(entry["question"]))
+    if entry.get("answer") is not None:
+        return _find_copy(task, str(entry["answer"]), str(entry["question"]))
     return None
 
 
-def _find_copy(answer: str, question: str) -> str | None:
-    """Say which part of the question, or of its board filled without thought, is the right answer."""
-    for name, text in (copies(question) | filled_boards(question)).items():
+def _find_copy(task: str, answer: str, question: str) -> str | None:
+    """Say which part of the question, or of its board filled without thought, is the right answer.
+
+    Where there are options, one of them is right, and may well be copied.
+    """
+    found = {} if facts(task).options else copies(question)
+    if not has_one_blank(question):
+        found |= filled_boards(question)
+    for name, text in found.items():
         if same_content(text, answer):
             return f"{name} is the right answer"
     cells = re.findall(r"\w+", answer)

@@ -74,16 +74,32 @@ def fragments(question: str) -> dict[str, str]:
 
 def filled_boards(question: str) -> dict[str, str]:
     """The question's board with something in its blanks, by name; nothing where it has no blanks."""
+    board, blank = _board(question)
+    return {name: _fill(board.split("\n"), blank, fill) for name, fill in FILLS.items()} if blank else {}
+
+
+def choice(question: str, answer: str) -> str:
+    """What an answer chooses: what it has in the question's only blank, where there is one, and else itself."""
+    board, blank = _board(question)
+    if blank and board.count(blank) == 1 and len(board) == len(answer):
+        return answer[board.index(blank)]
+    return answer.casefold()
+
+
+def has_one_blank(question: str) -> bool:
+    """Whether the question's board has a single blank, so that whatever fills it is one of a few options."""
+    board, blank = _board(question)
+    return bool(blank) and board.count(blank) == 1
+
+
+def _board(question: str) -> tuple[str, str]:
+    """The board of a question and the mark of its blanks, which is empty where it has none."""
     board = [line for line in last_grid(question) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANKS):
         board = _board_with_signs(question) or board
     text = "\n".join(board)
-    blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else None)
-    return (
-        {}
-        if blank is None or len(text) > MAX_BOARD
-        else {name: _fill(board, blank, fill) for name, fill in FILLS.items()}
-    )
+    blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
+    return (text, blank) if len(text) <= MAX_BOARD else ("", "")
 
 
 def layouts(answer: str) -> dict[str, str]:

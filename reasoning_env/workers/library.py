@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
-from ..verifiers import PartialCredit, find_flaw, plain_reading, preload, verify
+from ..verifiers import PartialCredit, choice, find_flaw, plain_reading, preload, verify
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
@@ -198,7 +198,7 @@ class Library:
         entry = self._datasets.get(task, params, resolved.params, seed)[0]
         packed = pickle.dumps(entry)
         answer = entry.get("answer")
-        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, answer)
+        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
@@ -210,7 +210,7 @@ class Library:
         )
 
     def _find_twin(
-        self, task: str, seed: int, params: Mapping[str, Any], resolved: Resolved, answer: Any
+        self, task: str, seed: int, params: Mapping[str, Any], resolved: Resolved, entry: Mapping[str, Any]
     ) -> str | None:
         """Draw other problems beside one, and tell whether one of them has its answer.
 
@@ -221,7 +221,9 @@ class Library:
             twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if str(twin.get("answer")).casefold() == str(answer).casefold():
+            if choice(str(twin["question"]), str(twin["answer"])) == choice(
+                str(entry["question"]), str(entry["answer"])
+            ):
                 return "its answer is too frequent: a problem drawn beside it has the same"
         return None
 
