@@ -1,5 +1,5 @@
-"""Run the environment's command line: `python -m environments.reasoning_gym_environment serve`."""
+"""Run the environment's command line: `python -m environments.reasoning_gym_environment serve`, or `python FOLDER`."""
 
-from .reasoning_gym_environment import main
+import runpy
 
-main()
+runpy.run_module(f"{__package__}.reasoning_gym_environment".lstrip("."), run_name="__main__", alter_sys=True)

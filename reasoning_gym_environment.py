@@ -14,9 +14,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING or not __package__:
+    from reasoning_env.commands import main as command_line
+else:  # dropped into another source tree and imported from there
+    from .reasoning_env.commands import main as command_line
+
 if __name__ == "__main__":
     # Transformers' advice to install PyTorch: nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
+        raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -25,12 +32,10 @@ from pydantic import ConfigDict, Field, model_validator
 if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
-    from reasoning_env.commands.main import main as run_command
     from reasoning_env.records import Split
-else:  # dropped into another source tree and imported from there
+else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
-    from .reasoning_env.commands.main import main as run_command
     from .reasoning_env.records import Split
 
 logger = logging.getLogger("reasoning_gym_environment")
@@ -84,7 +89,8 @@ class ReasoningGymEnv(BaseEnv):
         atropos.set_log_levels(config, logger)
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
-            super().__init__(config, server_configs, slurm, testing)
+            with atropos.tokenizer_if_needed(server_configs):
+                super().__init__(config, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
             raise core.ConfigError(atropos.explain_construction(error, config, server_configs, slurm)) from error
         self.config: ReasoningGymEnvConfig = config
@@ -142,21 +148,19 @@ class ReasoningGymEnv(BaseEnv):
         return await run.backend.source.next(run.sampling(Split.TRAIN, self.max_token_len))
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Sample one completion for every problem of the fixed set and report scores, overall and per task.
+        """Sample completions for every problem of the fixed set, keep them in a folder of `evals/`, and report scores.
 
         Where not one problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
         run = self._run
         try:
-            evaluation = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len))
+            metrics = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len), self.curr_step)
         except core.ReasoningEnvError as error:
             if run.mode is atropos.RunMode.EVALUATE:
                 raise
             logger.error("the evaluation failed: %s", error)
             return
-        await self.wandb_log(dict(evaluation.metrics))
-        if self.config.data_dir_to_save_evals is not None:
-            await evaluation.save(run, self.evaluate_log)
+        await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
         """Take up the state that registering has found for the current step, or for the last one before it."""
@@ -338,13 +342,10 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(run_command(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve()))
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    ReasoningGymEnv.cli()
+        raise SystemExit(
+            command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve())
+        )
 
 
 if __name__ == "__main__":
-    main()
+    ReasoningGymEnv.cli()

@@ -1,4 +1,4 @@
-"""A stand-in for the model that costs next to nothing, for `testing.inference_server`."""
+"""Stand-ins for the model that cost little."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 
 from tokenizers import Tokenizer
 
+from demo.policy import nearly
 from testing import TOKENIZER, Completion, GenerationRequest, Policy
 
 VARIANTS = 64
@@ -14,12 +15,11 @@ VARIANTS = 64
 
 
 def canned(tokens: int) -> Policy:
-    """Give completions made beforehand, all of this length, that end in a number as the answer.
+    """For `testing.inference_server`: completions made beforehand, of this length, that end in a number as the answer.
 
     Within a group the answers cluster, as a policy's do: half give the likeliest, half of the rest the next, and so on.
     """
-    tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
-    thought = tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids
+    tokenizer, thought = _tokenizer_and_thought(tokens)
     chance = random.Random(0)
 
     @cache
@@ -35,3 +35,26 @@ def canned(tokens: int) -> Policy:
         return answer(request.n, min(tokens, request.max_tokens), chance.randrange(VARIANTS))
 
     return policy
+
+
+class HalfRight:
+    """Token ids of completions, every other of which ends in the answer, the rest in wrong ones of the same form.
+
+    They are `tokens` long, or as long as the answer takes.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens = tokens
+        self._tokenizer, self._thought = _tokenizer_and_thought(tokens)
+        self._chance = random.Random(0)
+
+    def complete(self, answer: str, n: int) -> list[list[int]]:
+        answers = [nearly(answer, self._chance) if number % 2 else answer for number in range(n)]
+        ends = {one: f"</think>\n<answer>{one}</answer><|im_end|>" for one in answers}
+        ids = {one: self._tokenizer.encode(end, add_special_tokens=False).ids for one, end in ends.items()}
+        return [[*self._thought[: max(0, self._tokens - len(ids[one]))], *ids[one]] for one in answers]
+
+
+def _tokenizer_and_thought(tokens: int) -> tuple[Tokenizer, list[int]]:
+    tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
+    return tokenizer, tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids

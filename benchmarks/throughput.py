@@ -1,17 +1,19 @@
 """Groups per second and event-loop stalls, beside a plain loop that calls the library on the event loop.
 
-`python -m benchmarks.throughput` runs both in one go, on the same machine under the same load, so that the ratios mean
-something where the figures alone do not. Both use Atropos' own server manager with a policy that answers at once: 64
-groups in flight, groups of 8, completions of 200 tokens, uniform over all tasks that can be built from defaults.
+`python -m benchmarks.throughput` runs both for each of five random seeds, in turns, on the same machine under the same
+load, so that the ratios mean something where the figures alone do not. Both use Atropos' own server manager with a
+policy that answers at once, half of the time rightly and else wrongly in the asked form: 64 groups in flight, groups of
+8, completions of 200 tokens (`--tokens`), uniform over all tasks that can be built from defaults.
 
 Both do the same problems, position by position: some take a thousand times longer to generate than others, so that two
 samples of them are not the same work. Stalls are by how much wake-ups of the event loop came late, set-up apart.
 
-`--variants` adds what a setting leaves of the throughput, as the median of `--pairs` pairs of runs in alternating
-order: `random` and `adaptive` difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
+`--variants` adds what a setting leaves of the throughput: `random` and `adaptive` difficulty (the latter with adaptive
+draws of tasks), and `dumps` of every group.
 
-Prints one line of JSON. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds a
-rollout over calling the verifier of a cheap task directly. Needs Linux.
+Prints one line of JSON: ratios as median, least and greatest over the seeds, figures as medians. Stalls are in
+milliseconds, memory in megabytes (resident set), isolation in milliseconds a rollout over calling the verifier of a
+cheap task directly, the main process' time in milliseconds of processor time a group. Needs Linux.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import json
 import logging
 import multiprocessing
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -33,8 +36,8 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
-from operator import truediv
 from typing import Any
 
 from reasoning_env.library_facts import KNOWN_TASKS
@@ -42,17 +45,17 @@ from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from testing import TOKENIZER, GenerationRequest
+from testing import TOKENIZER
 
-from ._policies import canned
+from ._policies import HalfRight
 from ._usage import Heartbeat, resident_mb
 
 GROUP_SIZE = 8
-COMPLETION_TOKENS = 200
 MAX_TOKENS = 8192
 CHEAP_TASK = "chain_sum"
 ISOLATION_GROUPS = 500
-SEED = 42
+ANSWER: ContextVar[str] = ContextVar("ANSWER", default="1")
+"""The right answer to the problem whose completions are asked for."""
 SETTLE_S = 0.05
 TASKS = sorted(KNOWN_TASKS - {"composite"})
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -74,6 +77,8 @@ class Load:
     groups: int
     warm_up_groups: int
     in_flight: int
+    tokens: int
+    seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -83,6 +88,7 @@ class Figures:
 
     setup_s: float
     groups_per_s: float
+    main_process_ms: float
     stall_p50_ms: float
     stall_p99_ms: float
     stall_max_ms: float
@@ -108,11 +114,11 @@ class Environment:
             group_size=GROUP_SIZE,
             max_token_length=MAX_TOKENS,
             use_wandb=False,
-            seed=SEED,
+            seed=load.seed,
             tasks=TASKS,
             **load.settings,
         )
-        environment_class = type("Env", (front_door.ReasoningGymEnv,), {"server_cls": _instant_server_class()})
+        environment_class = type("Env", (front_door.ReasoningGymEnv,), {"server_cls": _instant_server_class(load)})
         self._env = environment_class(config, [_server_config()])
 
     @property
@@ -124,8 +130,9 @@ class Environment:
         self._first = await self._env.get_next_item()
 
     async def group(self) -> None:
-        item, self._first = self._first, None
-        await self._env.collect_trajectories(item or await self._env.get_next_item())
+        item, self._first = self._first or await self._env.get_next_item(), None
+        ANSWER.set(item.problem.answer or "1")
+        await self._env.collect_trajectories(item)
 
     async def close(self) -> None:
         await self._env.close()
@@ -141,12 +148,13 @@ class PlainLoop:
         from transformers import AutoTokenizer
 
         self._tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-        self._servers = ServerManager([_server_config()], server_class=_instant_server_class())
+        self._servers = ServerManager([_server_config()], server_class=_instant_server_class(load))
         self._positions = itertools.count()
+        self._load = load
 
     async def set_up(self) -> None:
         self._library = importlib.import_module("reasoning_gym")
-        self._sampler = UniformSampler(self._usable_tasks(), (), SpecRules(SEED))
+        self._sampler = UniformSampler(self._usable_tasks(), (), SpecRules(self._load.seed))
         self._item()
 
     def _usable_tasks(self) -> list[str]:
@@ -165,13 +173,14 @@ class PlainLoop:
 
     async def group(self) -> None:
         dataset, entry = self._item()
+        ANSWER.set(entry["answer"] or "1")
         messages = [
             {"role": "system", "content": "Answer in <answer> tags."},
             {"role": "user", "content": entry["question"]},
         ]
         prompt = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         async with self._servers.managed_server(tokenizer=self._tokenizer) as managed:
-            reply = await managed.completion(prompt=prompt, n=GROUP_SIZE, max_tokens=COMPLETION_TOKENS)
+            reply = await managed.completion(prompt=prompt, n=GROUP_SIZE, max_tokens=self._load.tokens)
         for choice in reply.choices:
             _plain_score(dataset, choice.text.rpartition("<answer>")[2].partition("</answer>")[0], entry)
 
@@ -195,8 +204,8 @@ def _server_config() -> Any:
     )
 
 
-def _instant_server_class() -> Any:
-    """Return a class of Atropos' servers that answers at once, in this process, with canned completions."""
+def _instant_server_class(load: Load) -> Any:
+    """Return a class of Atropos' servers that answers at once, in this process."""
     from atroposlib.envs.server_handling.server_baseline import APIServer
     from transformers import AutoTokenizer
 
@@ -204,7 +213,7 @@ def _instant_server_class() -> Any:
         def __init__(self, config: Any, reasoning_config: Any = None) -> None:
             super().__init__(config, reasoning_config=reasoning_config)
             self.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-            self._policy: Any = canned(COMPLETION_TOKENS)
+            self._policy = HalfRight(load.tokens)
 
         async def check_server_status_task(self, chat_completion: bool = True) -> None:
             self.server_healthy = True
@@ -218,8 +227,7 @@ def _instant_server_class() -> Any:
         async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Any:
             await asyncio.sleep(0)  # a reply never comes in the same turn of the loop
             prompt = kwargs.get("input_ids") or self.tokenizer.encode(kwargs["prompt"])
-            asked = GenerationRequest("vllm", "", len(prompt), kwargs["n"], COMPLETION_TOKENS, 1.0, 1.0)
-            outputs = [list(one.token_ids) for one in self._policy(asked)]
+            outputs = self._policy.complete(ANSWER.get(), kwargs["n"])
             return prompt, outputs, [[-0.5] * len(output) for output in outputs], ["stop"] * len(outputs)
 
     return InstantServer
@@ -242,12 +250,14 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
     setup_stall_ms = max(heartbeat.late_ms)
     await _keep_busy(side.group, load.in_flight, load.warm_up_groups)
     heartbeat.late_ms.clear()
+    used_s = time.process_time()
     took_s = await _keep_busy(side.group, load.in_flight, load.groups)
     heartbeat.stop()
     late_ms = sorted(heartbeat.late_ms)
     figures = Figures(
         setup_s=round(setup_s, 3),
         groups_per_s=round(load.groups / took_s, 1),
+        main_process_ms=round(1000 * (time.process_time() - used_s) / load.groups, 2),
         stall_p50_ms=round(late_ms[len(late_ms) // 2], 2),
         stall_p99_ms=round(late_ms[int(0.99 * len(late_ms))], 2),
         stall_max_ms=round(late_ms[-1], 2),
@@ -312,39 +322,45 @@ def _run(function: Callable[..., Any], *arguments: Any) -> Any:
         return asyncio.run(function(*arguments))
 
 
-def compare(load: Load, settings: Mapping[str, Any], pairs: int) -> dict[str, Any]:
-    """Return what settings leave of the throughput."""
-    loads = {"default": load, "variant": replace(load, settings=settings)}
-    rates: dict[str, list[float]] = {name: [] for name in loads}
-    for pair in range(pairs):
-        for name in sorted(loads, reverse=pair % 2 == 1):
-            rates[name].append(in_fresh_process(measure, Environment, loads[name]).groups_per_s)
-    of_default = statistics.median(map(truediv, rates["variant"], rates["default"]))
-    return {"of_default": round(of_default, 3), "groups_per_s": rates}
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    found = sorted(one / other for one, other in zip(ours, theirs, strict=True))
+    return {"median": round(statistics.median(found), 2), "least": round(found[0], 2), "greatest": round(found[-1], 2)}
+
+
+def medians(runs: Sequence[Figures]) -> dict[str, float]:
+    figures = [asdict(run) for run in runs]
+    return {name: round(statistics.median(one[name] for one in figures), 2) for name in figures[0]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=3000, help="groups to measure each side over")
+    parser.add_argument("--groups", type=int, default=1500, help="groups to measure each side over, for each seed")
     parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
+    parser.add_argument("--tokens", type=int, default=200, help="tokens of a completion")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[random.randrange(2**31) for _ in range(5)])
     parser.add_argument("--variants", nargs="*", default=[], choices=VARIANTS, help="settings to compare with default")
-    parser.add_argument("--pairs", type=int, default=3, help="pairs of runs for each of these")
     options = parser.parse_args()
-    load = Load(options.groups, options.warm_up_groups, options.in_flight)
-    reference: Figures = in_fresh_process(measure, PlainLoop, load)
-    environment: Figures = in_fresh_process(measure, Environment, load)
-    isolation_ms: float = in_fresh_process(measure_isolation)
+    sides: dict[Any, list[Figures]] = {PlainLoop: [], Environment: []}
+    rates: dict[str, list[float]] = {name: [] for name in options.variants}
+    for number, seed in enumerate(options.seeds):
+        load = Load(options.groups, options.warm_up_groups, options.in_flight, options.tokens, seed)
+        for side in sorted(sides, key=str, reverse=number % 2 == 1):
+            sides[side].append(in_fresh_process(measure, side, load))
+        for name, found in rates.items():
+            found.append(in_fresh_process(measure, Environment, replace(load, settings=VARIANTS[name])).groups_per_s)
+    theirs, ours = sides.values()
+    groups_per_s = [run.groups_per_s for run in ours]
     result = {
         "benchmark": "throughput",
         "cores": os.cpu_count(),
-        **asdict(load),
-        "throughput_ratio": round(environment.groups_per_s / reference.groups_per_s, 2),
-        "setup_ratio": round(environment.setup_s / reference.setup_s, 2),
-        "isolation_ms_per_rollout": round(isolation_ms, 3),
-        "environment": asdict(environment),
-        "reference": asdict(reference),
-        "variants": {name: compare(load, VARIANTS[name], options.pairs) for name in options.variants},
+        **vars(options),
+        "throughput_ratio": ratios(groups_per_s, [run.groups_per_s for run in theirs]),
+        "setup_ratio": ratios([run.setup_s for run in ours], [run.setup_s for run in theirs]),
+        "isolation_ms_per_rollout": round(in_fresh_process(measure_isolation), 3),
+        "environment": medians(ours),
+        "reference": medians(theirs),
+        "variants": {name: ratios(found, groups_per_s) for name, found in rates.items()},
     }
     print(json.dumps(result))
 

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -98,6 +99,7 @@ def _run(options: Options, environment_file: Path, log_folder: Path, received: S
     rollouts.read_news()
     print(f"\n{display.summary()}")
     _print_dumps(rollouts)
+    _write_report(rollouts, environment_file)
 
 
 def _make_trainer(options: Options, url: str) -> rig.Trainer:
@@ -156,3 +158,12 @@ def _print_dumps(rollouts: Rollouts) -> None:
         print("\nOne of the problems, its best rollout and its worst, with their scores:")
         print(textwrap.indent(example.text, "  "))
         print(f"In full: sed -n {example.line}p {shlex.quote(str(example.path))} | {sys.executable} -m json.tool")
+
+
+def _write_report(rollouts: Rollouts, environment_file: Path) -> None:
+    """Have the environment write a page of all rollouts, as a user would, and name it."""
+    if rollouts.files:
+        print("\nAll of them in one page, with figures:", flush=True)
+        page = rollouts.folder / "report.html"
+        command = [sys.executable, str(environment_file), "report", *map(str, rollouts.files), "-o", str(page)]
+        subprocess.run(command, check=False, stdin=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Where things lie by default: the user's own checkout of the library, and the dumps.
+"""Where things lie by default: the user's own checkout of the library, the dumps, and evaluations.
 
 `folder` is always the one that holds the environment's module.
 """
@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 DISTRIBUTION = "reasoning_gym_environment"
 INSTALLED_IN = {"site-packages", "dist-packages"}
 DUMPS = "data_dumps"
+EVALS = "evals"
 
 
 def find_checkout(folder: Path) -> Path | None:

@@ -80,6 +80,8 @@ class ProblemSpec:
     attempt: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
+    item: int = 0
+    dataset_size: int = 1
 
 
 @dataclass(frozen=True)
@@ -110,25 +112,35 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A conversation ready to be completed: its messages, the rendered text and the text's token ids."""
+    """A conversation ready to be completed: its messages, the rendered text and the text's token ids.
+
+    Where the server renders it, there is neither text nor tokens, and `estimated_tokens` is at least as many.
+    """
 
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
     text: str = field(repr=False)
     tokens: tuple[int, ...] = field(repr=False)
+    estimated_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample: prompt and completion together stay strictly below `token_limit` tokens."""
+    """How to sample.
+
+    Prompt and completion together stay strictly below `token_limit` tokens, and the completion alone takes at most
+    `max_completion_tokens`, where that is set.
+    """
 
     temperature: float
     top_p: float
     token_limit: int
     split: str
+    max_completion_tokens: int | None = None
 
     def completion_budget(self, prompt: Prompt) -> int:
         """Return the tokens left for a completion; may be zero or negative."""
-        return self.token_limit - 1 - SPECIAL_TOKENS_MARGIN - len(prompt.tokens)
+        left = self.token_limit - 1 - SPECIAL_TOKENS_MARGIN - (len(prompt.tokens) or prompt.estimated_tokens)
+        return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
 
 
 @dataclass(frozen=True)
@@ -163,8 +175,8 @@ class Rollout:
     """One completion of a problem's prompt.
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
-    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. `score` is the
-    reward that is sent, after the length penalty.
+    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
+    no tokens but, mostly, their number: `token_count`. `score` is the reward that is sent, after the length penalty.
     """
 
     text: str = field(repr=False)
@@ -174,6 +186,12 @@ class Rollout:
     finish_reason: str
     verdict: Verdict | None = None
     score: float = 0.0
+    token_count: int | None = None
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Return how many tokens the completion has; None where the server does not say."""
+        return len(self.masks) - self.masks.count(-100) if self.tokens else self.token_count
 
     @property
     def truncated(self) -> bool:
@@ -204,7 +222,7 @@ class LibraryInfo:
     """The library that the workers imported: its version, the folder it came from, its tasks in name order.
 
     `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
-    difficulty.
+    difficulty; `system_prompt` is the one that the library's own evaluation uses, empty where it has none.
     """
 
     version: str
@@ -213,6 +231,7 @@ class LibraryInfo:
     warnings: tuple[str, ...]
     sandbox: str
     adjustable: frozenset[str]
+    system_prompt: str = ""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ class ReasoningSettings(BaseModel):
 
     tasks: NameList = Field(
         default_factory=list,
-        description="Tasks to train and evaluate on: names, globs (`*_sorting`), `games/*` or `category:games`, as a "
-        "list or joined by commas; empty or `all` selects every task.",
+        description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
+        "a list or joined by commas; empty or `all` selects every task.",
     )
     exclude_tasks: NameList = Field(default_factory=list, description="Tasks to leave out of these, in the same way.")
     task_weights: Weights = Field(
@@ -116,9 +116,29 @@ class ReasoningSettings(BaseModel):
         description="Do not train on tasks that are known to pay for nonsense all the same, unless `tasks` names them.",
     )
 
+    eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
+        default=None,
+        description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: its problems, "
+        "prompt and budget, 50 problems a task unless `num_eval_samples_per_task` is changed.",
+    )
+    eval_tasks: NameList = Field(
+        default_factory=list, description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected."
+    )
     num_eval_samples_per_task: int = Field(default=5, ge=1, le=100_000, description="Evaluation problems per task.")
     num_eval_tasks: int = Field(
-        default=-1, ge=-1, description="How many of the selected tasks to evaluate, spread evenly by name; -1 for all."
+        default=-1, ge=-1, description="How many of these tasks to evaluate, spread evenly by name; -1 for all."
+    )
+    eval_repeats: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Completions of each evaluation problem; none for 1, or as many as the preset's protocol takes.",
+    )
+    eval_level: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
     )
     eval_seed: int = Field(default=123, ge=0, description="Seed of the evaluation set.")
     eval_temperature: float = Field(default=0.6, ge=0.0, le=2.0, description="Sampling temperature in evaluation.")
@@ -127,6 +147,10 @@ class ReasoningSettings(BaseModel):
     num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
     num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
     prefetch_problems: int = Field(default=128, ge=1, le=100_000, description="Problems kept ready ahead of demand.")
+    fast_generators: bool = Field(
+        default=True,
+        description="Make the same problems faster, where the library is one whose generators are known.",
+    )
     generation_deadline_s: float = Field(
         default=10.0, gt=0.0, le=3600.0, description="Seconds a training problem may take to generate."
     )
@@ -137,7 +161,7 @@ class ReasoningSettings(BaseModel):
         description="The same for evaluation; generous, so that slow machines get the same set.",
     )
     scoring_deadline_s: float = Field(
-        default=5.0, gt=0.0, le=3600.0, description="Seconds the scoring of one answer may take, from its start."
+        default=5.0, gt=0.0, le=3600.0, description="Seconds of processor time that the scoring of one answer may take."
     )
     sandbox_verifiers: bool = Field(
         default=True,
@@ -203,7 +227,10 @@ class ReasoningSettings(BaseModel):
         default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
     )
 
-    @field_validator("complexity_mode", "complexity_level", "startup_timeout_s", mode="before")
+    @field_validator(
+        *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
+        mode="before",
+    )
     @classmethod
     def _accept_none_as_text(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
@@ -212,6 +239,8 @@ class ReasoningSettings(BaseModel):
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:
         if self.complexity_mode is not None and self.complexity_level is not None:
             raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
+        if self.eval_preset is not None and self.eval_level is not None:
+            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_level out")
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self

@@ -3,15 +3,71 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
+import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as RichTable
+from rich.text import Text
 
 UNLIMITED = 1_000_000
 """Columns of an output that is no terminal: every row is one line, so that it can be searched."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of values under their headings, printed for a reader or given as records for a program.
+
+    `columns` has a format specification for each heading (`d`, `.2f`, `.0%`), an empty one for text. A None is shown as
+    a dash.
+    """
+
+    columns: Mapping[str, str]
+    rows: Sequence[Sequence[Any]]
+
+    def print(self) -> None:
+        """Print the table; columns of numbers are set to the right."""
+        cells = [
+            [
+                "-" if value is None else format(value, spec)
+                for value, spec in zip(row, self.columns.values(), strict=True)
+            ]
+            for row in self.rows
+        ]
+        print_table(list(self.columns), cells, numbers={name for name, spec in self.columns.items() if spec})
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return each row as a mapping; the headings in lower case, joined by underscores, are its keys."""
+        keys = ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
+        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document as strict JSON, which is what every command does for `--json`."""
+    print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def visible(text: str, limit: int | None = None) -> str:
+    """Return text of a model as it may be shown: control characters escaped, and at most `limit` characters.
+
+    A terminal would obey escape sequences.
+    """
+    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
@@ -19,14 +75,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
 
     On a terminal that is too narrow, cells go on below themselves, but for those of the first column and numbers.
     """
-    table = Table(box=None, pad_edge=False)
+    table = RichTable(box=None, pad_edge=False)
     for position, heading in enumerate(headings):
         number = heading in numbers
         table.add_column(
             heading, justify="right" if number else "left", no_wrap=number or position == 0, overflow="fold"
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     terminal = sys.stdout.isatty()
     console = Console(
         force_terminal=terminal, width=None if terminal else UNLIMITED, markup=False, emoji=False, highlight=False
@@ -36,11 +92,35 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbe
     print("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
 
 
+def width() -> int:
+    """Return how many columns a table may have."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
+
+
 @contextlib.contextmanager
-def progress_bar(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on stderr while that is a terminal; yields the function that advances it by one."""
+def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Callable[..., None]]:
+    """Show a bar on stderr while that is a terminal, with rate and time left; `done` of the total are there already.
+    A `total` of None is for what has no known length.
+
+    Yields the function that advances it by one, and takes a note to show beside it. What is written to `sys.stderr`
+    meanwhile appears above the bar.
+    """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    columns = (
+        *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), _Rate()),
+        *(TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False)),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(title, total=total)
-        yield lambda: progress.advance(bar)
+        bar = progress.add_task(title, total=total, completed=done, note="")
+
+        def advance(note: str = "") -> None:
+            progress.update(bar, advance=1, note=note)
+
+        yield advance
+
+
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "")

@@ -139,7 +139,10 @@ def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:
 
 
 def test_importing_the_core_loads_no_framework_and_no_terminal() -> None:
-    script = "import sys, reasoning_env; print(*{name.split('.')[0] for name in sys.modules})"
+    script = (
+        "import sys, reasoning_env; [getattr(reasoning_env, name) for name in reasoning_env.__all__]; "
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=100
     ).stdout.split()

@@ -4,6 +4,7 @@ What is exported here is what the front door is made of.
 """
 
 from ..signals import run_until_signal
+from .chat import tokenizer_if_needed
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .evaluation_run import evaluate
@@ -35,6 +36,7 @@ __all__ = [
     "set_log_levels",
     "start_run",
     "table_rows",
+    "tokenizer_if_needed",
     "trim_timings",
     "write_in_background",
 ]

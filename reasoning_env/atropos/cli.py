@@ -1,4 +1,4 @@
-"""The commands that need the environment class: Atropos' `serve`, `process` and `evaluate`, and `settings`.
+"""The commands that need the environment class: Atropos' `serve`, `process` and `evaluate`.
 
 Atropos' own parsing is silent about some mistakes: it ignores what it does not know in a config file, and takes the
 value of an option that begins with a minus for an option. Here they are refused, each in one line.
@@ -20,22 +20,16 @@ from pydantic_cli.argparse import FailedExecutionException
 
 from ..errors import ConfigError, ServerError, did_you_mean
 from .inference import describe_failure
-from .settings_table import settings_table
 
 YAML_SECTIONS = ("env", "openai", "slurm", "testing")
+SHORT_NAMES = {"preset": "env.eval_preset"}
+"""Options that have a short name."""
 CHATTY_LOGGERS = ("httpx", "httpx2", "openai")
 
 
 def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
     """Return the commands of an environment class by name; each takes its arguments and returns the exit status."""
-    base = {name: functools.partial(run_base_command, env_cls, name) for name in ("serve", "process", "evaluate")}
-    return {**base, "settings": functools.partial(print_settings, env_cls.env_config_cls)}
-
-
-def print_settings(config_cls: type[BaseModel], _argv: Sequence[str]) -> int:
-    """Print the table of all settings."""
-    print(settings_table(config_cls))
-    return 0
+    return {name: functools.partial(run_base_command, env_cls, name) for name in ("serve", "process", "evaluate")}
 
 
 def run_base_command(env_cls: Any, command: str, argv: Sequence[str]) -> int:
@@ -93,6 +87,7 @@ def join_options(argv: Sequence[str], known: Collection[str]) -> list[str]:
             joined.append("--help")
             continue
         name, equals, value = word.removeprefix("--").partition("=")
+        name = SHORT_NAMES.get(name, name)
         if not word.startswith("--"):
             raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
         if name not in known:

@@ -13,6 +13,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 
 from ..errors import ConfigError
 from ..workers.pool import PoolSettings
+from .chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
 ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}
@@ -99,6 +100,7 @@ def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
         strict_rewards=config.strict_rewards,
         lenient_answers=config.lenient_answers,
         sandbox_verifiers=config.sandbox_verifiers,
+        fast_generators=config.fast_generators,
         checkout=checkout,
     )
 
@@ -117,9 +119,10 @@ def run_api_entry(config: Any) -> dict[str, Any]:
 def complete_servers(
     configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
 ) -> ServerBaseline | list[APIServerConfig]:
-    """Return server configs with the environment's tokenizer and some API key where they name none.
+    """Return server configs with the environment's tokenizer where they name none, and their API keys.
 
-    Raises ConfigError for servers of different types: Atropos would treat all of them as the first.
+    Raises ConfigError for servers of different types, all of which Atropos would treat as the first, and for a key
+    whose environment variable is not set.
     """
     several = configs if isinstance(configs, list) else [configs]
     types = {config.server_type for config in several}
@@ -132,12 +135,18 @@ def complete_servers(
         missing = {}
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
-        if isinstance(config, APIServerConfig) and not config.api_key:
-            # The client refuses to be made without a key, also for servers that want none.
-            missing["api_key"] = "x"
-        completed.append(config.model_copy(update=missing))
+        if isinstance(config, APIServerConfig):
+            missing["api_key"] = read_key(config)
+        completed.append(_as_chat(config.model_copy(update=missing)))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def _as_chat(config: ServerBaseline) -> ServerBaseline:
+    """Return the config of a chat server as one that Atropos builds a client for; others as they are."""
+    if config.server_type != CHAT:
+        return config
+    return ChatServerConfig(**{**config.model_dump(), "server_type": "openai", "health_check": False})
 
 
 def explain_construction(

@@ -1,64 +1,151 @@
-"""Evaluate a model on the fixed set, and have Atropos' `evaluate_log` write the results."""
+"""Evaluate a model on the fixed set: into a folder, on the terminal, and as metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import platform
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
-from ..errors import ServerError
-from ..evaluation import EvalResult, Evaluator, sample_record, summarise
-from ..records import Sampling
+from ..evaluations.evaluation import Evaluation, metrics
+from ..evaluations.evaluator import Evaluator
+from ..evaluations.folder import open_folder
+from ..evaluations.plan import EvalPlan
+from ..evaluations.presets import MAX_COMPLETION_TOKENS
+from ..evaluations.problem_set import fingerprint
+from ..evaluations.table import print_results
+from ..folders import DISTRIBUTION, EVALS
+from ..records import Problem, Sampling
 from ..terminal import progress_bar
+from .config import RunMode
+from .inference import Mode
 from .run import Run
+from .server_checks import context_length
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What one evaluation gave, and how its completions were sampled; `started` is a time of the clock."""
-
-    results: Sequence[EvalResult]
-    metrics: Mapping[str, float]
-    sampling: Sampling
-    started: float
-
-    async def save(self, run: Run, evaluate_log: Callable[..., Coroutine[Any, Any, None]]) -> None:
-        """Have `evaluate_log` write the metrics and all samples."""
-        write = evaluate_log(
-            metrics=dict(self.metrics),
-            start_time=self.started,
-            end_time=time.time(),
-            generation_parameters={"temperature": self.sampling.temperature, "top_p": self.sampling.top_p},
-            samples=[sample_record(result, run.backend.source.messages(result.problem)) for result in self.results],
-        )
-        # A coroutine that only writes files: it runs in a thread, on a loop of its own.
-        await asyncio.to_thread(asyncio.run, write)
+NO_LIMIT = 2**24
+"""More tokens than any server takes: where a preset's budget is the only limit."""
+PROMPT_ROOM = 1024
+"""Tokens beside its budget that a preset's prompts take, but for some large puzzles."""
 
 
-async def evaluate(run: Run, sampling: Sampling) -> Evaluation:
-    """Evaluate the model on the fixed set; raises ServerError when not one problem could be evaluated."""
-    backend, started = run.backend, time.time()
-    evaluator = Evaluator(
+async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
+    """Evaluate the model on the fixed set and return the metrics; `step` is the trainer's.
+
+    What is done is kept, and shown by the command `evaluate`, whatever ends it. Raises ServerError when not one problem
+    could be evaluated, ConfigError where there can be no folder, and ReasoningEnvError when it cannot be written.
+    """
+    source = run.backend.source
+    plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
+    if plan.preset is not None:
+        sampling = await _sampling_of_preset(run, sampling, remarks)
+    alone = run.mode is RunMode.EVALUATE
+    with progress_bar("evaluation set", len(plan.tasks)) as advance:
+        problems = await source.evaluation_set.problems(advance)
+    about = await _describe(run, plan, sampling, problems, step)
+    folder = await asyncio.to_thread(open_folder, _root(run), {**about, "remarks": remarks}, resume=alone)
+    categories = {task.name: task.category for task in run.backend.library.tasks}
+    evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
+    try:
+        await evaluation.run(problems)
+    finally:
+        # After Ctrl-C too.
+        results = await evaluation.conclude()
+        if alone:
+            await asyncio.to_thread(print_results, results)
+            print(f"\n{evaluation.describe(len(problems))}", flush=True)
+        else:
+            logger.info("%s", evaluation.describe(len(problems)))
+    return metrics(results)
+
+
+def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
+    backend = run.backend
+    return Evaluator(
         scorer=backend.pool,
         completer=run.inference,
         make_prompt=backend.source.prompt,
         sampling=sampling,
         settings=run.config,
+        repeats=plan.repeats,
+        library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
         timeouts=run.timeouts(),
         note_dropped=backend.collector.drop,
     )
-    problems = await backend.source.evaluation_set.problems()
-    with progress_bar("evaluation", len(problems)) as advance:
-        results = await evaluator.run(problems, advance)
-    metrics = summarise(results)
-    if "eval/mean_score" not in metrics:
-        raise ServerError("not one evaluation problem could be evaluated; the log above says why")
-    scores = (metrics["eval/mean_score"], metrics["eval/share_correct"], metrics["eval/failed"])
-    logger.info("evaluation of %d problems: mean score %.3f, share correct %.3f, %d failed", len(results), *scores)
-    return Evaluation(results, metrics, sampling, started)
+
+
+def _root(run: Run) -> Path:
+    return Path(run.config.data_dir_to_save_evals or EVALS)
+
+
+async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) -> Sampling:
+    """Return the sampling of a preset; its budget counts, up to what the server or the user allows."""
+    config = run.config
+    wanted = config.max_token_length
+    limits = [wanted] if wanted != type(config).model_fields["max_token_length"].default else []
+    known = await asyncio.gather(*map(context_length, run.servers))
+    limit = min([*limits, *filter(None, known)], default=NO_LIMIT)
+    if limit < MAX_COMPLETION_TOKENS + PROMPT_ROOM:
+        remark = (
+            f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "
+            "scores of tasks with truncated completions, and all means over such tasks, are not comparable"
+        )
+        logger.warning("%s", remark)
+        remarks.append(remark)
+    return replace(sampling, token_limit=limit, max_completion_tokens=MAX_COMPLETION_TOKENS)
+
+
+async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list[Problem], step: int) -> dict[str, Any]:
+    """Return what results.json says of an evaluation from its start."""
+    config, server = run.config, run.servers[0].config
+    settings = {
+        "tasks": plan.tasks,
+        "num_eval_samples_per_task": plan.samples_per_task,
+        "eval_repeats": plan.repeats,
+        "eval_seed": config.eval_seed,
+        "eval_level": config.eval_level,
+        "eval_temperature": sampling.temperature,
+        "eval_top_p": sampling.top_p,
+        "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
+        "max_completion_tokens": sampling.max_completion_tokens,
+        "system_prompt": run.backend.source.messages(problems[0])[0]["content"] if problems else None,
+        "strict_rewards": config.strict_rewards,
+        "max_answer_bytes": config.max_answer_bytes,
+        "scoring_deadline_s": config.scoring_deadline_s,
+        "min_completion_tokens": config.min_completion_tokens,
+    }
+    server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
+    return {
+        "model": str(server.model_name),
+        "server": {"type": server_type, "base_url": _without_password(str(server.base_url))},
+        "step": step if run.mode is RunMode.SERVE else None,
+        "preset": plan.preset.name if plan.preset else None,
+        "settings": settings,
+        "fingerprint": await asyncio.to_thread(fingerprint, problems),
+        "problems": len(problems),
+        "versions": {
+            "reasoning_gym": run.backend.library.version,
+            "environment": _version(DISTRIBUTION),
+            "python": platform.python_version(),
+        },
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:  # a folder that was not installed
+        return None

@@ -1,7 +1,8 @@
 """Ask Atropos' server objects for completions, through their outages.
 
 Servers of type vllm and sglang give the tokens they sampled, with log-probabilities; openai and trl give text, which is
-tokenized here. Atropos' own clients wait for ever while no server is healthy; the limits here end that.
+tokenized here; chat servers give text that nobody tokenizes. Atropos' own clients wait for ever while no server is
+healthy; the limits here end that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..errors import ServerError
 from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
+from .chat import ChatRequests, PlainChat, is_chat
 from .packing import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 4.0
+REFUSALS = (400, 401, 403, 404, 413, 422)
+"""Statuses of replies that the same request gets every time."""
 HEALTH_POLL_S = 1.0
 UNHEALTHY_S = 3.0
 """How long no server may be healthy before the log says so."""
@@ -46,6 +50,7 @@ class Mode(StrEnum):
 
     TOKENS = "tokens"
     TEXT = "text"
+    CHAT = "chat"
 
 
 class IncompleteReply(Exception):
@@ -55,10 +60,13 @@ class IncompleteReply(Exception):
 class InferenceClient:
     """Gets completions from a ServerManager's servers; `mode` is what their replies hold."""
 
-    def __init__(self, manager: Any, chat: ChatFormat, tokenizer: Any) -> None:
+    def __init__(self, manager: Any, chat: ChatFormat | PlainChat, tokenizer: Any) -> None:
         text_only = any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in manager.servers)
         self.mode = Mode.TEXT if text_only else Mode.TOKENS
+        if any(is_chat(getattr(server, "config", None)) for server in manager.servers):
+            self.mode = Mode.CHAT
         self._manager = manager
+        self._chat_requests = ChatRequests()
         self._chat = chat
         self._tokenizer = tokenizer
         self._successes = 0
@@ -91,9 +99,9 @@ class InferenceClient:
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Return exactly `n` rollouts; failed requests are tried again, with pauses, through an outage.
 
-        Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError
-        after several failures while others succeed, or when requests have failed, or no server was healthy, for
-        `timeouts.outage_s`.
+        Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError for
+        a request that the server refuses, after several failures while others succeed, or when requests have failed,
+        or no server was healthy, for `timeouts.outage_s`.
         """
         failures, pause_s, successes = 0, FIRST_PAUSE_S, self._successes
         while True:
@@ -108,6 +116,8 @@ class InferenceClient:
                 failures += others_succeed
                 successes = self._successes
                 description = describe_failure(error)
+                if _is_refusal(error):
+                    raise ServerError(f"the server refuses the request: {description}") from error
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({description})")
@@ -192,7 +202,9 @@ class InferenceClient:
             "top_p": sampling.top_p,
             "split": sampling.split,
         }
-        if self.mode is Mode.TEXT:
+        if self.mode is Mode.CHAT:
+            return await self._chat_requests.complete(manager.servers[0], prompt, n, sampling)
+        if isinstance(self._chat, ChatFormat) and self.mode is Mode.TEXT:
             reply = await manager.completion(**arguments)
             # Tokenizing long completions takes longer than the event loop may stand still.
             convert = partial(rollout_from_text, self._chat, prompt, sampling)
@@ -237,9 +249,19 @@ class _PromptTokenizer:
 
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
-    last_attempt = getattr(error, "last_attempt", None)
-    cause = last_attempt.exception() if last_attempt is not None else error
+    cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Tell whether the server would say the same to the same request, whenever it is asked."""
+    return getattr(_cause(error), "status_code", None) in REFUSALS
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the failure of the last attempt of tenacity's RetryError, and any other error as it is."""
+    last_attempt = getattr(error, "last_attempt", None)
+    return (last_attempt.exception() if last_attempt is not None else None) or error
 
 
 def _is_healthy(server: Any) -> bool:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ConfigError
-from ..evaluation import EvaluationSet, choose_eval_tasks
+from ..evaluations.plan import EvalPlan
 from ..metrics import MetricsRecorder
 from ..problems import ProblemStream
 from ..prompting import ChatFormat, build_messages
-from ..records import DropReason, Group, Problem, Prompt, Sampling, StreamStats, TaskReport
+from ..records import DropReason, Group, Problem, Prompt, Sampling, Split, StreamStats, TaskReport
 from ..tasks.plan import TaskPlan, TaskStream
-from ..tasks.sampling import composite_params
 from ..workers.pool import WorkerPool
+from .chat import PlainChat
 
 logger = logging.getLogger(__name__)
 
@@ -45,19 +45,14 @@ class ProblemSource:
         config: Any,
         plan: TaskPlan,
         pool: WorkerPool,
-        chat: ChatFormat,
+        chat: ChatFormat | PlainChat,
         metrics: MetricsRecorder,
         *,
+        eval_plan: EvalPlan,
         settled: Callable[[], Awaitable[None]],
     ) -> None:
-        self.evaluation_set = EvaluationSet(
-            pool,
-            choose_eval_tasks(plan.tasks, config.num_eval_tasks),
-            composite_params(plan.tasks, plan.available),
-            samples_per_task=config.num_eval_samples_per_task,
-            eval_seed=config.eval_seed,
-            deadline_s=config.eval_generation_deadline_s,
-        )
+        self.eval_plan = eval_plan
+        self.evaluation_set = eval_plan.make_set(pool, config, plan.available)
         self.instance = 0
         self._config = config
         self._plan = plan
@@ -113,9 +108,10 @@ class ProblemSource:
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         """Return the conversation that asks a problem's question."""
-        config = self._config
-        system = "\n\n".join(filter(None, [config.custom_thinking_prompt, config.system_prompt]))
-        return build_messages(system, problem.question)
+        config, fixed = self._config, self.eval_plan.system_prompt
+        if fixed is None or problem.spec.split is Split.TRAIN:
+            fixed = "\n\n".join(filter(None, [config.custom_thinking_prompt, config.system_prompt]))
+        return build_messages(fixed, problem.question)
 
     async def prompt(self, problem: Problem) -> Prompt:
         """Build a problem's prompt."""

@@ -7,19 +7,21 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..checkpoints.keeper import Resumed, StateKeeper
 from ..dumps.writer import RolloutDumper
+from ..evaluations.plan import plan_evaluation
 from ..folders import default_dumps_folder, find_checkout
 from ..metrics import MetricsRecorder, service_metrics, task_metrics
 from ..prompting import ChatFormat
 from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
 from ..workers.pool import WorkerPool
+from .chat import PlainChat
 from .checkpoint import Checkpointer
 from .collector import GroupCollector
 from .config import RunMode, pool_settings, run_api_entry
@@ -41,6 +43,7 @@ LEAST_DRAIN_S = 3.0
 class Backend:
     """The started workers, and those who draw problems, make groups and keep the state with them."""
 
+    library: LibraryInfo
     pool: WorkerPool
     plan: TaskPlan
     source: ProblemSource
@@ -65,7 +68,7 @@ class Run:
         self.mode = RunMode.IMPORTED
         self.uuid = str(uuid.uuid4())
         self.metrics = MetricsRecorder()
-        self.chat = ChatFormat(tokenizer, config.tokenizer_name)
+        self.chat = PlainChat() if tokenizer is None else ChatFormat(tokenizer, config.tokenizer_name)
         self.inference = InferenceClient(manager, self.chat, tokenizer)
         self.dumper = _make_dumper(config, self.uuid, folder)
         self.session = RunApiSession(config.rollout_server_url, run_api_entry(config))
@@ -88,6 +91,11 @@ class Run:
         if self._backend is None:
             raise RuntimeError("setup() comes first")
         return self._backend
+
+    @property
+    def servers(self) -> Sequence[Any]:
+        """Atropos' inference servers."""
+        return list(self._manager.servers)
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -127,6 +135,7 @@ class Run:
         library = await pool.start()
         try:
             plan = await plan_tasks(config, library, pool)
+            eval_plan = plan_evaluation(config, library, plan.tasks)
             _log_library(library, checkout, plan)
             await self.start_dumps()
             if probe:
@@ -134,11 +143,13 @@ class Run:
         except BaseException:
             await pool.close()
             raise
-        source = ProblemSource(config, plan, pool, self.chat, self.metrics, settled=self._gate.wait)
+        source = ProblemSource(
+            config, plan, pool, self.chat, self.metrics, eval_plan=eval_plan, settled=self._gate.wait
+        )
         collector = GroupCollector(config, self.inference, pool, source, self.metrics, self.dumper)
         keeper = StateKeeper(describe_run(config, plan), accept_changes=config.resume_with_changes)
         checkpointer = Checkpointer(keeper, self.queue, lambda: {**self._state(), **collect_state()})
-        self._backend = Backend(pool, plan, source, collector, keeper, checkpointer)
+        self._backend = Backend(library, pool, plan, source, collector, keeper, checkpointer)
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
 
     async def start_dumps(self) -> None:

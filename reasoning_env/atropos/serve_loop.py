@@ -13,14 +13,21 @@ import math
 import time
 from typing import Any
 
+from ..errors import ConfigError
 from .config import RunMode
+from .inference import Mode
 from .run import Run
 
 LOOP_PAUSE_S = 0.1
 
 
 async def serve(env: Any, run: Run) -> None:
-    """Serve groups until the trainer has had `total_steps` batches."""
+    """Serve groups until the trainer has had `total_steps` batches; raises ConfigError for chat servers."""
+    if run.inference.mode is Mode.CHAT:
+        raise ConfigError(
+            "openai.server_type: a chat server gives text without tokens, and a trainer needs tokens; serve takes vllm "
+            "or sglang, and openai or trl for trainers that compute log-probabilities themselves"
+        )
     run.mode = RunMode.SERVE
     # What is loaded by now stays loaded; each time the garbage collector walked it, the event loop would stall.
     gc.collect()

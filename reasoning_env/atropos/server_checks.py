@@ -8,8 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from openai import AsyncOpenAI
+
 from ..errors import ServerError
 from ..outage_log import OutageLog
+from .chat import CHAT, ChatRequests
 from .inference import Mode, address, describe_failure
 
 logger = logging.getLogger(__name__)
@@ -20,6 +23,12 @@ PROBE_TIMEOUT_S = 30.0
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
 NO_REPLY = "it accepts requests and does not reply"
+WANTED = {
+    Mode.TOKENS: "POST /generate with tokens and log-probabilities",
+    Mode.TEXT: "POST /v1/completions",
+    Mode.CHAT: "POST /v1/chat/completions",
+}
+"""What servers must answer, by what their replies hold."""
 UNREACHABLE_STATUS = (429, 500, 502, 503, 504)
 
 
@@ -73,7 +82,10 @@ async def _probe(server: Any, mode: Mode) -> str | None:
     """Return None when the server works, or why it is not there; raises ServerError when it will never work."""
     arguments = {"model": server.config.model_name, "prompt": "1 + 1 =", "n": 1, "max_tokens": 1, "temperature": 1.0}
     try:
-        if mode is Mode.TEXT:
+        if mode is Mode.CHAT:
+            await ChatRequests().ask(server, [{"role": "user", "content": "1 + 1 ="}], 1, {})
+            usable = True
+        elif mode is Mode.TEXT:
             reply = await server._completion_wrapper(**arguments)
             usable = bool(reply.choices)
         else:
@@ -86,7 +98,7 @@ async def _probe(server: Any, mode: Mode) -> str | None:
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
 
 
-def _explain(server: Any, mode: Mode, error: Exception) -> str:
+def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     status = getattr(error, "status_code", None) or getattr(error, "status", None)
     description = describe_failure(error)
     unreachable = isinstance(error, (OSError, TimeoutError)) or type(error).__name__ in (
@@ -96,9 +108,33 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str:
     )
     if status in UNREACHABLE_STATUS or (status is None and unreachable):
         return description
-    wanted = "POST /generate with tokens and log-probabilities" if mode is Mode.TOKENS else "POST /v1/completions"
+    if mode is Mode.CHAT and "output limit" in str(error):
+        return None  # it thinks before it answers, for which a single token is too few
     raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it does not answer {wanted} ({description}); "
-        f"check openai.server_type (now {getattr(server.config, 'server_type', 'unknown')!r}; 'openai' works with any "
-        "OpenAI-compatible server), openai.model_name and openai.api_key"
+        f"the inference server at {address(server)} cannot be used: it does not answer {WANTED[mode]} ({description}); "
+        f"check openai.server_type (now {_type_of(server, mode)!r}; 'openai' works "
+        "with any OpenAI-compatible server, and 'chat' where it has chat completions only), openai.model_name and "
+        "openai.api_key"
     ) from error
+
+
+def _type_of(server: Any, mode: Mode) -> str:
+    return CHAT if mode is Mode.CHAT else getattr(server.config, "server_type", "unknown")
+
+
+async def context_length(server: Any) -> int | None:
+    """Return how many tokens a server takes for prompt and completion together; None where it does not say."""
+    config = server.config
+    client = getattr(server, "openai", None) or AsyncOpenAI(api_key=config.api_key, base_url=config.base_url)
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            models = [model async for model in client.models.list()]
+    except Exception as error:  # not every server lists its models
+        logger.debug("%s lists no models: %s", address(server), describe_failure(error))
+        return None
+    finally:
+        if client is not getattr(server, "openai", None):
+            await client.close()
+    named = [model for model in models if model.id == config.model_name] or models[:1]
+    known = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
+    return next((length for length in known if isinstance(length, int) and length > 0), None)

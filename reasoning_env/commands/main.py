@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import importlib.metadata
 import os
+import platform
+import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import default_dumps_folder
-from ..reports.audit import audit_command
-from .recover import recover_command
-from .tasks import tasks_command
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -23,11 +25,29 @@ HELP = {
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
+    "score": "score a text as the completion of one problem: its prompt, reward and reason",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
+    "compare": "put evaluation folders side by side, paired over the same problems",
+    "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
+    "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
     "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
-    "settings": "print the table of all settings",
+    "settings": "print all settings; `settings WORD` searches them",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
+
+
+ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate")
+"""Those that need the environment class, whose imports take seconds."""
+
+
+def needs_environment(argv: Sequence[str]) -> bool:
+    """Tell whether a command line can only be run with the environment class."""
+    return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS
+
+
+def run_installed() -> None:
+    """Entry point of the console script: run the installed module as if it were called by its file name."""
+    runpy.run_module("reasoning_gym_environment", run_name="__main__", alter_sys=True)
 
 
 def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, environment_file: Path) -> int:
@@ -37,6 +57,9 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
     """
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(_help(environment_file.name))
+        return 0
+    if argv[0] == "--version":
+        print(_versions())
         return 0
     name, *arguments = argv
     try:
@@ -55,17 +78,47 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
 
 def _find(name: str, environment_commands: Mapping[str, Command], environment_file: Path) -> Command:
+    """Return a command, importing what it needs and no other command's modules."""
     folder = environment_file.parent
-    commands: dict[str, Command] = {
-        **environment_commands,
-        "tasks": functools.partial(tasks_command, folder=folder),
-        "audit": functools.partial(audit_command, folder=folder),
-        "recover": functools.partial(recover_command, default_folder=default_dumps_folder(folder)),
-        "demo": functools.partial(_run_demo, environment_file=environment_file),
-    }
-    if name not in commands:
-        raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")
-    return commands[name]
+    if name in environment_commands:
+        return environment_commands[name]
+    match name:
+        case "tasks":
+            from .tasks import tasks_command
+
+            return functools.partial(tasks_command, folder=folder)
+        case "score":
+            from .score import score_command
+
+            return functools.partial(score_command, folder=folder)
+        case "compare":
+            from .compare import compare_command
+
+            return compare_command
+        case "rescore":
+            from .rescore import rescore_command
+
+            return functools.partial(rescore_command, folder=folder)
+        case "audit":
+            from ..reports.audit import audit_command
+
+            return functools.partial(audit_command, folder=folder)
+        case "report":
+            from ..reports.html.command import report_command
+
+            default = default_dumps_folder(folder)
+            return functools.partial(report_command, default_folder=default, script=environment_file.name)
+        case "recover":
+            from .recover import recover_command
+
+            return functools.partial(recover_command, default_folder=default_dumps_folder(folder))
+        case "settings":
+            from .settings import settings_command
+
+            return settings_command
+        case "demo":
+            return functools.partial(_run_demo, environment_file=environment_file)
+    raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")
 
 
 def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
@@ -81,8 +134,17 @@ def _complain(environment_file: Path, command: str, text: str) -> None:
     print(f"{environment_file.stem} {command}: {text}", file=sys.stderr)
 
 
+def _versions() -> str:
+    """Return the versions that a report of a fault should name."""
+    library = "no reasoning-gym installed"
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        library = f"reasoning-gym {importlib.metadata.version('reasoning-gym')}"
+    return f"reasoning-gym-environment {__version__}, {library}, Python {platform.python_version()}"
+
+
 def _help(script: str) -> str:
     lines = [f"usage: python {script} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
     lines += [f"  {name:10}{words}" for name, words in HELP.items()]
     lines += ["", f"`python {script} COMMAND --help` lists a command's options; the README explains them."]
+    lines += ["`--version` names the versions of this environment, of reasoning-gym and of Python."]
     return "\n".join(lines)

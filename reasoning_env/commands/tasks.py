@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import GenerationError
 from ..folders import find_checkout
-from ..records import Problem, ProblemSpec, Split, TaskInfo
+from ..prompting import build_messages
+from ..records import Problem, TaskInfo
 from ..reports.contamination import DEFAULT_ITEMS, MAX_ITEMS, contamination_command
 from ..reports.difficulty import difficulty_command
 from ..reports.measuring import open_library, run_measurement
-from ..terminal import print_table
+from ..settings import SYSTEM_PROMPT
+from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
+from .problems import (
+    NO_ORACLE,
+    add_problem_options,
+    check_params,
+    describe_problem,
+    make_problem,
+    show_messages,
+    split_names,
+)
 
-DEADLINE_S = 60.0
 QUESTION_CHARACTERS = 72
-NO_ORACLE = "(no single answer: the verifier accepts many)"
+COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SEED_STRIDE = 1000
 """Between the samples of a task: neighbouring seeds give related problems in some tasks."""
 
@@ -31,6 +43,11 @@ class Sample:
     task: TaskInfo
     outcome: Problem | GenerationError
 
+    @property
+    def question(self) -> str:
+        outcome = self.outcome
+        return outcome.question if isinstance(outcome, Problem) else f"cannot be generated: {outcome}"
+
 
 def tasks_command(argv: Sequence[str], folder: Path) -> int:
     """Print the table, whole samples of the named tasks, or what is measured of them; returns the exit status.
@@ -40,16 +57,16 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     options = _parse(argv)
     settings = PoolSettings(checkout=find_checkout(folder))
     if options.difficulty:
-        return difficulty_command(settings, options.names, options.seed)
+        return difficulty_command(settings, options.names, options.seed, as_json=options.json)
     if options.contamination:
-        return contamination_command(settings, options.names, options.seed, options.items)
-    count = options.samples if options.names else 1
-    samples = run_measurement(lambda: _collect(settings, options.names, count, options.seed))
-    if options.names:
-        print("\n".join(map(_whole, samples)))
+        return contamination_command(settings, options.names, options.seed, options.items, as_json=options.json)
+    samples = run_measurement(lambda: _collect(settings, options))
+    if not options.names:
+        _print_listing(samples, as_json=options.json)
+    elif options.json:
+        print_json({"samples": [_describe(sample) for sample in samples]})
     else:
-        print_table(("TASK", "CATEGORY", "A SAMPLE QUESTION"), map(_row, samples))
-        print(f"\n{len(samples)} tasks; `tasks NAME` shows whole samples with their answers")
+        print("\n".join(_whole(sample, as_prompt=options.prompt) for sample in samples))
     return 0
 
 
@@ -61,8 +78,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "names",
         nargs="*",
         metavar="NAME",
-        help="tasks to show whole samples of, or to measure (default: all): names, globs (`*_sorting`), `games/*` or "
-        "`category:games`",
+        help="tasks to show whole samples of, or to measure (default: all): names, globs (`*_sorting`), categories "
+        "(`games`, `games/*`), several joined by commas, in any case",
     )
     measures = parser.add_mutually_exclusive_group()
     measures.add_argument(
@@ -73,57 +90,78 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     measures.add_argument(
         "--contamination", action="store_true", help="measure how many training questions are in the evaluation set too"
     )
-    parser.add_argument("--samples", type=int, default=3, help="samples a named task (default: %(default)s)")
+    measures.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
+    parser.add_argument("--samples", type=int, metavar="N", help="samples a named task (default: 3, with --prompt 1)")
+    add_problem_options(parser)
     parser.add_argument(
         "--items",
         type=int,
         default=DEFAULT_ITEMS,
         help="training problems a task that --contamination draws; fewer of slow tasks (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=42,
-        help="the library's seed of the first sample, or that of the problems to measure with (default: %(default)s)",
-    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     options = parser.parse_args(argv)
-    if options.samples < 1 or not 0 <= options.seed < 2**31:
-        parser.error("--samples must be at least 1 and --seed between 0 and 2**31 - 1")
+    options.names = split_names(options.names)
+    if options.samples is None:
+        options.samples = 3 if options.names and not options.prompt else 1
+    if options.samples < 1:
+        parser.error("--samples must be at least 1")
     if not 1 <= options.items <= MAX_ITEMS:
         parser.error(f"--items must be between 1 and {MAX_ITEMS}")
+    if not options.names and (options.prompt or options.params):
+        parser.error("name the tasks that --prompt and --params are for")
     return options
 
 
-async def _collect(settings: PoolSettings, names: Sequence[str], count: int, seed: int) -> list[Sample]:
-    async with open_library(settings, names) as library:
+async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[Sample]:
+    async with open_library(settings, options.names) as library:
+        await check_params(library, options)
+        known = {task.name: task for task in library.info.tasks}
 
-        async def sample(task: TaskInfo, number: int) -> Sample:
-            params = library.params.get(task.name, {})
-            spec = ProblemSpec(task.name, seed + SEED_STRIDE * number, Split.TRAIN, number, params=params)
+        async def sample(task: str, number: int) -> Sample:
             try:
-                return Sample(task, await library.pools[0].generate(spec, DEADLINE_S))
+                problem = await make_problem(library, task, options.seed + SEED_STRIDE * number, options)
+                return Sample(known[task], problem)
             except GenerationError as error:
-                return Sample(task, error)
+                return Sample(known[task], error)
 
-        selected = [task for task in library.info.tasks if task.name in library.tasks]
-        return await asyncio.gather(*(sample(task, number) for task in selected for number in range(count)))
+        return await asyncio.gather(
+            *(sample(task, number) for task in library.tasks for number in range(options.samples))
+        )
 
 
-def _row(sample: Sample) -> tuple[str, str, str]:
-    text = " ".join(_question(sample).split())
+def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
+    counts = Counter(sample.task.category for sample in samples)
+    categories = dict(sorted(counts.items()))
+    table = Table(COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
+    if as_json:
+        print_json({"categories": categories, "tasks": [_describe(sample) for sample in samples]})
+        return
+    table.print()
+    listed = ", ".join(f"{name} {count}" for name, count in categories.items())
+    print(f"\n{len(samples)} tasks in {len(counts)} categories: {listed}")
+    print("`tasks NAME` shows whole samples with their answers, `tasks NAME --prompt` what a model gets to read")
+
+
+def _first_words(sample: Sample) -> str:
+    text = " ".join(sample.question.split())
     if isinstance(sample.outcome, Problem) and len(text) > QUESTION_CHARACTERS:
         text = text[: QUESTION_CHARACTERS - 1] + "…"
-    return sample.task.name, sample.task.category, text
+    return text
 
 
-def _whole(sample: Sample) -> str:
+def _describe(sample: Sample) -> dict[str, Any]:
+    if isinstance(sample.outcome, GenerationError):
+        return {"task": sample.task.name, "category": sample.task.category, "error": str(sample.outcome)}
+    prompt = build_messages(SYSTEM_PROMPT, sample.question)
+    described = describe_problem(sample.outcome)
+    return {"category": sample.task.category, **described, "prompt": [dict(message) for message in prompt]}
+
+
+def _whole(sample: Sample, *, as_prompt: bool) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     if isinstance(sample.outcome, GenerationError):
-        return f"{head}\n{_question(sample)}\n"
+        return f"{head}\n{sample.question}\n"
     answer = NO_ORACLE if sample.outcome.answer is None else sample.outcome.answer
-    return f"{head}, seed {sample.outcome.spec.seed}\n{_question(sample)}\n\n--- answer\n{answer}\n"
-
-
-def _question(sample: Sample) -> str:
-    outcome = sample.outcome
-    return outcome.question if isinstance(outcome, Problem) else f"cannot be generated: {outcome}"
+    shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
+    return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer\n{answer}\n"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,10 @@ def is_torn(line: bytes) -> bool:
     return False
 
 
-def encode_group(group: Group) -> bytes:
-    """The group's line, newline included.
+def encode_group(
+    group: Group, *, more: Mapping[str, Any] | None = None, more_of_rollouts: Sequence[Mapping[str, Any]] | None = None
+) -> bytes:
+    """The group's line, newline included; `more` are further keys of it, and of each of its rollouts.
 
     Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
     Raises ValueError when `metadata_json` is not JSON.
@@ -73,12 +75,15 @@ def encode_group(group: Group) -> bytes:
     prompt = "".join(
         _json({"role": message["role"], "content": message["content"]}) + ", " for message in group.messages
     )
-    rollouts = ", ".join([_rollout(prompt, rollout) for rollout in group.rollouts])
-    item_id, rest = _json(group.problem.task), _json(_facts(group.problem))
+    extras = more_of_rollouts or [{}] * len(group.rollouts)
+    rollouts = ", ".join(
+        [_rollout(prompt, rollout, extra) for rollout, extra in zip(group.rollouts, extras, strict=True)]
+    )
+    item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
-def _rollout(prompt: str, rollout: Rollout) -> str:
+def _rollout(prompt: str, rollout: Rollout, more: Mapping[str, Any]) -> str:
     """One rollout as JSON; `prompt` is that of the messages before the completion, each with its comma."""
     verdict = rollout.verdict
     # A call of the encoder for a text costs a tenth of one for a mapping, and there are many rollouts.
@@ -88,7 +93,8 @@ def _rollout(prompt: str, rollout: Rollout) -> str:
         f'"reason": {_json(verdict.reason.value) if verdict else "null"}, '
         f'"answer": {"null" if verdict is None or verdict.answer is None else _json(verdict.answer)}, '
         f'"finish_reason": {_json(rollout.finish_reason)}, '
-        f'"verifier_score": {_number(verdict.score) if verdict else "null"}}}'
+        f'"verifier_score": {_number(verdict.score) if verdict else "null"}'
+        f"{', ' + _json(more)[1:] if more else '}'}"
     )
 
 
@@ -97,14 +103,16 @@ def _number(value: float) -> str:
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
+    spec = problem.spec
     return {
-        "seed": problem.spec.seed,
-        "index": problem.spec.index,
-        "split": problem.spec.split.value,
+        "seed": spec.seed,
+        "index": spec.index,
+        "split": spec.split.value,
         "params": problem.params,
         "level": problem.level,
         "expected_answer": problem.answer,
         "metadata": json.loads(problem.metadata_json),
+        **({"item": spec.item, "dataset_size": spec.dataset_size} if spec.dataset_size > 1 else {}),
     }
 
 

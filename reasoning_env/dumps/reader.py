@@ -1,7 +1,8 @@
-"""Reading dumps back, one group at a time, so that memory does not grow with the files.
+"""Reading groups back, one at a time, so that memory does not grow with the files.
 
-Only `item_id`, `rollouts`, `conversation` and `score` have to be there; everything else is None or empty where a file
-lacks it, and keys that this version does not know are ignored.
+One reader for the three kinds of files that hold groups: dumps, the file of `process`, and `samples.jsonl` of an
+evaluation. Only `item_id`, `rollouts`, `conversation` and `score` have to be there; everything else is None or empty
+where a file lacks it, and keys that this version does not know are ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedReader
 from itertools import chain
@@ -24,14 +25,21 @@ from .format import is_torn
 
 logger = logging.getLogger(__name__)
 
+PROMPT_MASK = -100
+"""What the masks in a file of `process` hold for the tokens of the prompt."""
+
 
 class DumpFormatError(ReasoningEnvError):
-    """A line that is no group: names the file and the line, counted from 1."""
+    """A line that is no group: names the file, the line, counted from 1, and the problem."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(f"{path}, line {line}: {problem}; mend the file, or read with strict=False to skip the damage")
         self.path = path
         self.line = line
+        self.problem = problem
+
+
+OnDamage = Callable[[DumpFormatError], None]
 
 
 def _message(message: Any) -> dict[str, Any]:
@@ -51,7 +59,8 @@ class DumpedRollout:
     """One rollout as it was dumped.
 
     `conversation` holds messages with `role` and `content`, the completion last. `score` is the reward that was sent,
-    `verifier_score` the one before the length penalty.
+    `verifier_score` the one before the length penalty, `library_score` what the library's own rules give. `tokens` are
+    those of the completion. `correct`, `seconds` and `library_score` are an evaluation's.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -62,11 +71,19 @@ class DumpedRollout:
     answer: str | None = None
     finish_reason: str | None = None
     verifier_score: _Float | None = None
+    library_score: _Float | None = None
+    tokens: _Int | None = None
+    correct: bool | None = None
+    seconds: _Float | None = None
 
 
 @dataclass(frozen=True)
 class DumpedGroup:
-    """One line of a dump; `item_id` is the task's name."""
+    """One line.
+
+    `item_id` is the task's name, and `failed` counts the completions that no server gave. Where there is a
+    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed.
+    """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
@@ -79,6 +96,9 @@ class DumpedGroup:
     level: _Float | None = None
     expected_answer: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    failed: _Int | None = None
+    item: _Int | None = None
+    dataset_size: _Int | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -88,23 +108,34 @@ class DumpedGroup:
 _GROUP = TypeAdapter(DumpedGroup)
 
 
-def read_groups(path: Path | str, *, strict: bool = True) -> Iterator[DumpedGroup]:
+def _warn(error: DumpFormatError) -> None:
+    logger.warning("skipped: %s", error)
+
+
+def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
     """The groups of a file, or of every `.jsonl` and `.jsonl.gz` file of a folder in the order of their names.
 
-    Blank lines are passed over, and a torn last line is skipped with a warning. Raises OSError when the path cannot be
-    read, and DumpFormatError at any other malformed line; with `strict=False` such a line is skipped with a warning,
-    as is the rest of a damaged `.gz` file.
+    Blank lines are passed over, and a torn last line is skipped. Raises OSError when the path cannot be read, and
+    DumpFormatError at any other malformed line; with `strict=False` such a line is skipped, as is the rest of a damaged
+    `.gz` file. `on_damage` is called for each that is skipped.
     """
-    path = Path(path)
+    return chain.from_iterable(_read_file(file, strict, on_damage) for file in list_files(Path(path)))
+
+
+def list_files(path: Path) -> list[Path]:
+    """The files that `read_groups` reads; raises OSError when the path cannot be read."""
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
-    else:
-        path.stat()  # raises here, at the call, rather than at the first group
-        files = [path]
-    return chain.from_iterable(_read_file(file, strict) for file in files)
+        return sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
+    path.stat()  # raises here, at the call, rather than at the first group
+    return [path]
 
 
-def _read_file(path: Path, strict: bool) -> Iterator[DumpedGroup]:
+def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[DumpedGroup]:
+    def skip(error: DumpFormatError) -> None:
+        if strict:
+            raise error
+        on_damage(error)
+
     number = 0
     try:
         with _open(path) as lines:
@@ -113,16 +144,16 @@ def _read_file(path: Path, strict: bool) -> Iterator[DumpedGroup]:
                     continue
                 try:
                     # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
-                    group = _GROUP.validate_python(json.loads(line.decode("utf-8")))
+                    group = _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
                 except (ValueError, RecursionError) as error:
                     if is_torn(line) and not lines.peek(1):
-                        logger.warning("skipped: the last line of %s is torn; `recover` cuts it off", path)
+                        on_damage(DumpFormatError(path, number, "the last line is torn; `recover` cuts it off"))
                     else:
-                        _report(DumpFormatError(path, number, _describe(error)), strict)
+                        skip(DumpFormatError(path, number, _describe(error)))
                 else:
                     yield group
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        _report(DumpFormatError(path, number + 1, f"damaged gzip data ({error})"), strict)
+        skip(DumpFormatError(path, number + 1, f"damaged gzip data ({error})"))
 
 
 def _open(path: Path) -> BufferedReader | gzip.GzipFile:
@@ -130,10 +161,14 @@ def _open(path: Path) -> BufferedReader | gzip.GzipFile:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
-def _report(error: DumpFormatError, strict: bool) -> None:
-    if strict:
-        raise error
-    logger.warning("skipped: %s", error)
+def _with_tokens(line: Any) -> Any:
+    """The line of a file of `process`, with the number of tokens of each completion, which its masks tell."""
+    masks = line.get("masks") if isinstance(line, dict) else None
+    if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):
+        for rollout, mask in zip(line["rollouts"], masks, strict=True):
+            if isinstance(rollout, dict) and isinstance(mask, list):
+                rollout.setdefault("tokens", len(mask) - mask.count(PROMPT_MASK))
+    return line
 
 
 def _describe(error: Exception) -> str:

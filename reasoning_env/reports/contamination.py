@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import GenerationError
-from ..evaluation import EvaluationSet, question_key
+from ..evaluations.problem_set import EvaluationSet, question_key
 from ..problems import Generator, ProblemStream, Sampler
 from ..records import Problem
 from ..settings import ReasoningSettings
 from ..tasks.parameters import SpecRules
 from ..tasks.sampling import UniformSampler, composite_members
-from ..terminal import print_table
+from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
 
@@ -27,7 +28,7 @@ BUDGET_S = 10.0
 """Seconds of a generator after which a task is left with the items it has."""
 TASKS_AT_ONCE = 4
 """Enough to keep the generators busy; each task draws one problem after the other."""
-HEADINGS = ("TASK", "EVALUATED", "ITEMS", "QUESTIONS", "DRAWN", "SERVED")
+COLUMNS = {"TASK": "", "EVALUATED": "d", "ITEMS": "d", "QUESTIONS": "d", "DRAWN": ".2%", "SERVED": ".2%"}
 LEGEND = """
 EVALUATED: problems in the evaluation set; ITEMS: training problems drawn; QUESTIONS: different ones of these
 DRAWN: share of the items whose question is in the evaluation set, whichever task asks it there
@@ -55,7 +56,9 @@ class TaskContamination:
     served: int
 
 
-def contamination_command(settings: PoolSettings, names: Sequence[str], seed: int, items: int) -> int:
+def contamination_command(
+    settings: PoolSettings, names: Sequence[str], seed: int, items: int, *, as_json: bool = False
+) -> int:
     """Measure, and print the table; returns 0.
 
     `names` are patterns of tasks, none of them for all, and `seed` is the training stream's. Everything else is as
@@ -64,7 +67,11 @@ def contamination_command(settings: PoolSettings, names: Sequence[str], seed: in
     settings = replace(settings, verifiers=0, niceness=0)
     measured = run_measurement(lambda: _measure(settings, names, seed, items))
     ordered = sorted(measured, key=lambda one: (-one.drawn / max(one.items, 1), one.task))
-    print_table(HEADINGS, map(_row, ordered), numbers=HEADINGS[1:])
+    table = Table(COLUMNS, [_row(one) for one in ordered])
+    if as_json:
+        print_json({"conclusion": conclude(ordered), "tasks": table.records()})
+        return 0
+    table.print()
     print(LEGEND)
     short = sum(one.items < items for one in measured)
     if short:
@@ -161,10 +168,6 @@ def conclude(measured: Sequence[TaskContamination]) -> str:
     return f"{drawing} of {len(measured)} tasks draw questions of the evaluation set" + (f"; {verdict}" * bool(drawing))
 
 
-def _row(one: TaskContamination) -> tuple[str, ...]:
-    counts = (one.task, str(one.evaluated), str(one.items), str(one.questions))
-    return (*counts, _percentage(one.drawn, one.items), _percentage(one.served, one.items))
-
-
-def _percentage(count: int, items: int) -> str:
-    return f"{100 * count / items:.2f} %" if count else "0" if items else "-"
+def _row(one: TaskContamination) -> tuple[Any, ...]:
+    shares = (count / one.items if one.items else None for count in (one.drawn, one.served))
+    return (one.task, one.evaluated, one.items, one.questions, *shares)

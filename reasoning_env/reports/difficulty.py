@@ -17,7 +17,7 @@ from ..library_facts import COMPOSITE, FACTS, FieldLevels, TaskFacts
 from ..problems import Generator
 from ..records import Problem
 from ..tasks.sampling import evaluation_spec
-from ..terminal import print_table
+from ..terminal import Table, print_json
 from ..workers.levels import STEPS
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
@@ -34,7 +34,12 @@ MAX_FAILURES = 2
 """A level at which so many problems fail does not work; fewer are bad luck, which training draws again."""
 VALUE_CHARACTERS = 48
 
-HEADINGS = ("TASK", "LEVELS", "CLAMPED", "FAILED", "MS AT 0", "0.5", "1", "PARAMETERS FROM 0 TO 1 (* OURS)")
+COLUMNS = {
+    "TASK": "",
+    **dict.fromkeys(("LEVELS", "CLAMPED", "FAILED"), "d"),
+    **{f"MS AT {level:g}": ".1f" for level in TIMED},
+    "PARAMETERS FROM 0 TO 1 (* OURS)": "",
+}
 LEGEND = f"""
 LEVELS: different sets of parameters among {len(LEVELS)} levels from 0 to 1
 MS: mean time of a problem, once its dataset is built"""
@@ -94,7 +99,7 @@ class TaskLevels:
         return next(level for level in self.levels if level.level == wanted)
 
 
-def difficulty_command(settings: PoolSettings, names: Sequence[str], seed: int) -> int:
+def difficulty_command(settings: PoolSettings, names: Sequence[str], seed: int, *, as_json: bool = False) -> int:
     """Measure, and print the table; returns 1 when a level does not work, and 0 otherwise.
 
     `names` are patterns of tasks, none of them for all. Raises ConfigError for one that matches nothing.
@@ -102,16 +107,21 @@ def difficulty_command(settings: PoolSettings, names: Sequence[str], seed: int) 
     # On a busy machine a process of low priority would miss its deadlines.
     settings = replace(settings, generators=1, verifiers=0, niceness=0)
     measured, without = run_measurement(lambda: _measure(settings, names, seed))
-    print_table(HEADINGS, map(_row, measured), numbers=HEADINGS[1:-1])
+    failed = [task.task for task in measured if task.failed]
+    verdict = f"levels fail in: {', '.join(failed)}" if failed else "every level works"
+    conclusion = f"{len(measured)} tasks with levels, {len(without)} without; {verdict}"
+    table = Table(COLUMNS, [_row(task) for task in measured])
+    if as_json:
+        print_json({"conclusion": conclusion, "without": without, "tasks": table.records(), **_sections(measured)})
+        return int(bool(failed))
+    table.print()
     print(LEGEND)
     for title, lines in _sections(measured).items():
         if lines:
             print(f"\n{title}:", *lines, sep="\n  ")
     if without:
         print(f"\nno levels of their own: {', '.join(without)}")
-    failed = [task.task for task in measured if task.failed]
-    verdict = f"levels fail in: {', '.join(failed)}" if failed else "every level works"
-    print(f"\n{len(measured)} tasks with levels, {len(without)} without; {verdict}")
+    print(f"\n{conclusion}")
     return int(bool(failed))
 
 
@@ -152,19 +162,15 @@ async def measure_level(generator: Generator, task: str, level: float, *, seed: 
     )
 
 
-def _row(task: TaskLevels) -> tuple[str, ...]:
+def _row(task: TaskLevels) -> tuple[Any, ...]:
     return (
         task.task,
-        str(task.distinct),
-        str(len(task.clamped) or "-"),
-        str(len(task.failed) or "-"),
-        *(_ms(task.at(level).mean_ms) for level in TIMED),
-        "; ".join(describe_changes(task)) or "-",
+        task.distinct,
+        len(task.clamped),
+        len(task.failed),
+        *(task.at(level).mean_ms for level in TIMED),
+        "; ".join(describe_changes(task)) or None,
     )
-
-
-def _ms(mean_ms: float | None) -> str:
-    return "-" if mean_ms is None else f"{mean_ms:.{1 if mean_ms < 100 else 0}f}"
 
 
 def describe_changes(task: TaskLevels) -> list[str]:

@@ -45,7 +45,8 @@ class Checker(Protocol):
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
     """Read everything that the settings say of tasks; raises ConfigError for what cannot be meant or done."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
-    tasks = select_tasks(library.tasks, settings.task_names, tuple(settings.exclude_tasks))
+    # In name order, so that the same tasks give the same problems however they were asked for.
+    tasks = tuple(sorted(select_tasks(library.tasks, settings.task_names, tuple(settings.exclude_tasks))))
     training_tasks = _choose_training_tasks(settings, tasks)
     params = resolve_patterns(library.tasks, tasks, settings.params_by_pattern, "task_params")
     check_params(params)
@@ -72,7 +73,8 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
     reasons = gameable_tasks(strict_rewards=settings.strict_rewards) if settings.exclude_gameable else {}
-    excluded = [name for name in tasks if name in reasons and name not in settings.task_names]
+    named = set(map(str.lower, settings.task_names))
+    excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
         logger.warning(
             "not trained on, because their verifiers pay for nonsense: %s; name a task in `tasks`, or set "

@@ -1,7 +1,8 @@
 """Which tasks a run uses: names, categories and globs over both.
 
 A pattern is a name (`sudoku`), a glob over names (`*_sorting`), a category with a name or glob (`games/*`), or a whole
-category (`category:games`). Every pattern must match something, so that a misspelt one is an error at startup.
+category (`games`, or `category:games` where a task has the same name), in upper or lower case. Every pattern must match
+something, so that a misspelt one is an error at startup.
 """
 
 from __future__ import annotations
@@ -22,30 +23,35 @@ V = TypeVar("V")
 
 
 def select_tasks(available: Sequence[TaskInfo], wanted: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names that `wanted` matches and `excluded` does not, in name order.
+    """Return the names that `wanted` matches and `excluded` does not, in the order of the patterns, then of the names.
 
     An empty `wanted`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
     nothing, with the nearest names, and when nothing is left.
     """
     if not available:
         raise ConfigError("the library offers no task at all; check the installation of reasoning-gym")
-    everything = not wanted or ALL_TASKS in wanted
-    chosen = {task.name for task in available} if everything else match_tasks(available, wanted, "tasks")
-    left = chosen - match_tasks(available, excluded, "exclude_tasks")
+    everything = not wanted or ALL_TASKS in map(str.lower, wanted)
+    chosen = match_tasks(available, ["*"] if everything else wanted, "tasks")
+    unwanted = match_tasks(available, excluded, "exclude_tasks")
+    left = tuple(name for name in chosen if name not in unwanted)
     if not left:
         raise ConfigError("exclude_tasks: every task of `tasks` is excluded; exclude fewer, or select more")
-    return tuple(sorted(left))
+    return left
 
 
-def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: str) -> set[str]:
-    """Return the names that patterns match; raises ConfigError, naming the setting `field`, where one matches none."""
-    matched: set[str] = set()
+def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: str) -> tuple[str, ...]:
+    """Return the names that patterns match, each once, in the order of the patterns, then of the names.
+
+    Raises ConfigError, naming the setting `field`, where a pattern matches none.
+    """
+    matched: dict[str, None] = {}
     for pattern in patterns:
-        found = {task.name for task in available if _matches(task, pattern)}
+        found = [task.name for task in available if _matches(task, pattern)]
+        found = found or [task.name for task in available if task.category.lower() == pattern.lower()]
         if not found:
             raise ConfigError(f"{field}: there is {_explain_mismatch(available, pattern)}")
-        matched |= found
-    return matched
+        matched |= dict.fromkeys(sorted(found))
+    return tuple(matched)
 
 
 def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
@@ -56,7 +62,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     elif "/" in pattern:
         near = _nearest(pattern, [f"{category}/*" for category in categories])
     else:
-        near = _nearest(pattern, names)
+        near = _nearest(pattern, [*names, *categories])
     hint = f"; did you mean {', '.join(near)}?" if near else ""
     known = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
     kind = "no task that matches" if ":" in pattern or not GLOB_CHARACTERS.isdisjoint(pattern) else "no task"
@@ -64,7 +70,7 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
 
 
 def _nearest(word: str, words: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(word, words, n=3, cutoff=0.4)
+    return difflib.get_close_matches(word.lower(), words, n=3, cutoff=0.4)
 
 
 def resolve_patterns(
@@ -76,7 +82,7 @@ def resolve_patterns(
     """
     resolved: dict[str, V] = {}
     names = {task.name for task in available}
-    for pattern, value in sorted(by_pattern.items(), key=lambda item: item[0] in names):
+    for pattern, value in sorted(by_pattern.items(), key=lambda item: item[0].lower() in names):
         matched = [name for name in match_tasks(available, [pattern], field) if name in selected]
         if not matched:
             raise ConfigError(f"{field}: {pattern!r} matches none of the selected tasks; select some, or take it out")
@@ -85,6 +91,7 @@ def resolve_patterns(
 
 
 def _matches(task: TaskInfo, pattern: str) -> bool:
+    pattern, name, category = pattern.lower(), task.name.lower(), task.category.lower()
     if pattern.startswith(CATEGORY_PREFIX):
-        return fnmatchcase(task.category, pattern.removeprefix(CATEGORY_PREFIX).strip())
-    return fnmatchcase(f"{task.category}/{task.name}" if "/" in pattern else task.name, pattern)
+        return fnmatchcase(category, pattern.removeprefix(CATEGORY_PREFIX).strip())
+    return fnmatchcase(f"{category}/{name}" if "/" in pattern else name, pattern)

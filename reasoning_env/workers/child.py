@@ -34,6 +34,7 @@ if not __package__:
         sys.modules[_name] = ModuleType(_name)
         sys.modules[_name].__path__ = [_folder]
 
+from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library, Scorer
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
@@ -60,7 +61,7 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     header = request.header
     started = time.perf_counter()
     try:
-        made = library.generate(header["task"], header["seed"], header["params"], header["level"])
+        made = library.generate(*(header[name] for name in ("task", "seed", "params", "level", "item", "dataset_size")))
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
@@ -87,7 +88,8 @@ def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> N
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
-            scorer = library.scorer(header["task"], header["params"], request.blob, header["level"])
+            task, params, level = header["task"], header["params"], header["level"]
+            scorer = library.scorer(task, params, request.blob, level, plainly=header["plainly"])
         except MemoryError:
             os._exit(MEMORY_EXHAUSTED)
         except BaseException as error:
@@ -127,10 +129,17 @@ class Forker:
     """Forks, kills and reaps workers on the orders that arrive on a socket."""
 
     def __init__(
-        self, orders: socket.socket, library: Library, sandbox: Sandbox, directory: str, limits: WorkerLimits
+        self,
+        orders: socket.socket,
+        library: Library,
+        faster: FasterGenerators | None,
+        sandbox: Sandbox,
+        directory: str,
+        limits: WorkerLimits,
     ) -> None:
         self._orders = orders
         self._library = library
+        self._faster = faster
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
@@ -208,6 +217,8 @@ class Forker:
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
             if role is Role.GENERATOR:
+                if self._faster is not None:
+                    self._faster.install()
                 serve_generator(self._library, sock)
             else:
                 self._sandbox.enter()
@@ -231,14 +242,16 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     except BaseException as error:
         orders.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return
+    faster = FasterGenerators(library.module, library.tasks) if options["fast_generators"] else None
     sandbox = prepare([*code_paths(), library.path]) if options["sandbox_verifiers"] else no_sandbox()
     hello = {
         "event": "hello",
         "version": library.version,
         "path": library.path,
         "tasks": library.tasks,
-        "warnings": library.warnings,
+        "warnings": library.warnings + (faster.warnings if faster is not None else []),
         "adjustable": library.adjustable,
+        "system_prompt": library.system_prompt,
         "sandbox": sandbox.describe(),
     }
     orders.sendall(encode_frame(hello))
@@ -247,7 +260,8 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    forker = Forker(orders, library, sandbox, options["directory"], WorkerLimits(**options["limits"]))
+    limits = WorkerLimits(**options["limits"])
+    forker = Forker(orders, library, faster, sandbox, options["directory"], limits)
     try:
         forker.run()
     except ConnectionError:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ FRAME_LIMITS = {
     # A verifier worker has read model text: it gets to say a number and a word, nothing more.
     Role.VERIFIER: FrameLimits(header=4 * KILOBYTE, blob=0),
 }
+PROCESS_CPU_CLOCK = 2
+"""What makes a clock's id of a process's in Linux's `clock_gettime`, as clock_getcpuclockid(3) does."""
 EVENT_LIMITS = FrameLimits(header=256 * KILOBYTE, blob=0)
 STOP_TIMEOUT_S = 5.0
 FULL_SOCKET_TRIES = 500
@@ -63,6 +66,15 @@ class Worker:
             raise ProtocolFault(f"a reply to request {frame.header.get('id')!r} while {self._requests} is under way")
         return frame
 
+    def cpu_s(self) -> float | None:
+        """Return the processor time that it has used, in seconds; None where the system does not tell."""
+        pid = self._fork_server.pids.get(self._number)
+        if pid is None or sys.platform != "linux":
+            return None
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~pid << 3 | PROCESS_CPU_CLOCK)
+        return None
+
     def kill(self) -> None:
         self._channel.close()
         self._fork_server.kill(self._number)
@@ -79,6 +91,7 @@ class ForkServer:
         strict_rewards: bool,
         lenient_answers: bool,
         sandbox_verifiers: bool,
+        fast_generators: bool,
     ) -> None:
         self.pids: dict[int, int] = {}
         """Process ids of the workers that are alive, by their numbers."""
@@ -88,6 +101,7 @@ class ForkServer:
             "strict_rewards": strict_rewards,
             "lenient_answers": lenient_answers,
             "sandbox_verifiers": sandbox_verifiers,
+            "fast_generators": fast_generators,
             "import_path": [os.path.abspath(path) for path in sys.path if path],
         }
         self._directory = ""
@@ -128,6 +142,7 @@ class ForkServer:
             warnings=tuple(hello["warnings"]),
             sandbox=hello["sandbox"],
             adjustable=frozenset(hello["adjustable"]),
+            system_prompt=hello["system_prompt"],
         )
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:

@@ -133,6 +133,12 @@ class Library:
                 return importlib.metadata.version("reasoning-gym")
         return str(getattr(self.module, "__version__", "unknown"))
 
+    @property
+    def system_prompt(self) -> str:
+        """The system message of the library's own evaluation; empty where the library has none."""
+        prompts = getattr(sys.modules.get("reasoning_gym.utils"), "SYSTEM_PROMPTS", {})
+        return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
+
     def _discover(self) -> dict[str, str]:
         """Task names with their categories: the registry's or, where that cannot be read, the known ones that work."""
         try:
@@ -184,8 +190,16 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return found
 
-    def generate(self, task: str, seed: int, params: Mapping[str, Any], level: float | None = None) -> Generated:
-        """The item that `create_dataset(task, seed=seed, size=1, **params)[0]` gives; raises what the library does.
+    def generate(
+        self,
+        task: str,
+        seed: int,
+        params: Mapping[str, Any],
+        level: float | None = None,
+        item: int = 0,
+        dataset_size: int = 1,
+    ) -> Generated:
+        """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
         Where there is a level, `params` are set over its parameters.
         """
@@ -195,7 +209,11 @@ class Library:
         if composite:
             task, seed, params = _composite_member(seed, params)
         resolved = self._resolve(task, params, level)
-        entry = self._datasets.get(task, params, resolved.params, seed)[0]
+        if dataset_size == 1:
+            dataset = self._datasets.get(task, params, resolved.params, seed)
+        else:
+            dataset = self.module.create_dataset(task, seed=seed, size=dataset_size, **resolved.params)
+        entry = dataset[item]
         packed = pickle.dumps(entry)
         answer = entry.get("answer")
         flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
@@ -221,14 +239,17 @@ class Library:
             twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if choice(str(twin["question"]), str(twin["answer"])) == choice(
-                str(entry["question"]), str(entry["answer"])
-            ):
+            if _choice(twin) == _choice(entry):
                 return "its answer is too frequent: a problem drawn beside it has the same"
         return None
 
-    def scorer(self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None) -> Scorer:
-        """The scorer of one entry; raises what unpickling the entry or building its task raises."""
+    def scorer(
+        self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
+    ) -> Scorer:
+        """The scorer of one entry; raises what unpickling the entry or building its task raises.
+
+        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone.
+        """
         whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
@@ -236,11 +257,12 @@ class Library:
         dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
-        with_tags = not self._strict or task not in FACTS
+        with_tags = not plainly and (not self._strict or task not in FACTS)
         full_stop = None
-        if self._lenient:
+        if self._lenient and not plainly:
             full_stop = not str(whole.get("answer")).endswith(".") and not facts(task).ends_in_full_stop
-        return Scorer(task, dataset, entry, strict=self._strict, with_tags=with_tags, full_stop=full_stop)
+        strict = self._strict and not plainly
+        return Scorer(task, dataset, entry, strict=strict, with_tags=with_tags, full_stop=full_stop)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:
@@ -269,6 +291,10 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
     member = members[position]
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
+
+
+def _choice(entry: Mapping[str, Any]) -> str:
+    return choice(str(entry["question"]), str(entry["answer"]))
 
 
 def _metadata_json(metadata: Any) -> str:

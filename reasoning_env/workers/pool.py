@@ -2,7 +2,10 @@
 
 Generator workers make problems and never see model text; verifier workers score answers. Each worker has one task that
 owns it: it takes jobs from the queue of its role and replaces the process as soon as it dies or is killed. Deadlines
-count from the moment a job reaches a worker, never from the queue. A job whose caller was cancelled runs to its end.
+count from the moment a job reaches a worker, never from the queue. Scoring ends at once when its caller is cancelled.
+
+An answer's deadline is processor time, where the system tells that of another process (Linux), so that a busy machine
+costs no answer its score; elsewhere it is time of the clock.
 """
 
 from __future__ import annotations
@@ -10,25 +13,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Verdict
 from .channel import DeadlineExceeded, WorkerDied
 from .fork_server import ForkServer, Worker
-from .protocol import ProtocolFault, Role
+from .protocol import Frame, ProtocolFault, Role
 from .replies import check_ready, read_problem, read_verdict
 from .sandbox.limits import WorkerLimits
+from .scoring import SLOW_S, ScoringJob, ScoringQueue
 
 logger = logging.getLogger(__name__)
 
 FORK_SERVER_STARTS = 3
 """How often in a row a fork server may fail to start before the pool gives up."""
 RESTART_PAUSE_S = 0.5
-T = TypeVar("T")
+LEAST_WAIT_S = 0.02
+WALL_FACTOR, LEAST_WALL_S = 10.0, 30.0
+"""By the clock an answer may take its deadline so many times and so long beyond, until its worker counts as starved."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class PoolSettings:
     """Whether answers are also read without what stands around them, such as a code fence."""
     sandbox_verifiers: bool = True
     """Whether the operating system and an audit hook restrict verifier workers."""
+    fast_generators: bool = True
+    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
     checkout: Path | None = None
     """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
@@ -60,11 +68,14 @@ class _Seat:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What to do at a seat, and the future of whoever waits for it."""
+class _GenerationJob:
+    spec: ProblemSpec
+    deadline_s: float
+    result: asyncio.Future[Problem]
 
-    run: Callable[[_Seat], Awaitable[Any]]
-    result: asyncio.Future[Any]
+
+class _Preempted(Exception):
+    """An answer is slow, and other jobs wait."""
 
 
 class WorkerPool:
@@ -74,7 +85,8 @@ class WorkerPool:
         self._settings = settings
         self._fork_server: ForkServer | None = None
         self._fork_server_lock = asyncio.Lock()
-        self._jobs: dict[Role, asyncio.Queue[_Job]] = {role: asyncio.Queue() for role in Role}
+        self._generations: asyncio.Queue[_GenerationJob] = asyncio.Queue()
+        self._scorings = ScoringQueue(settings.verifiers)
         self._owners: list[asyncio.Task[None]] = []
         self._failure: WorkerError | None = None
         self.stats = PoolStats()
@@ -87,7 +99,8 @@ class WorkerPool:
             await self.close()
             raise
         roles = [Role.GENERATOR] * self._settings.generators + [Role.VERIFIER] * self._settings.verifiers
-        self._owners = [asyncio.create_task(self._own_worker(role)) for role in roles]
+        serve = {Role.GENERATOR: self._serve_generation, Role.VERIFIER: self._serve_scoring}
+        self._owners = [asyncio.create_task(self._own_worker(role, serve[role])) for role in roles]
         return info
 
     async def close(self) -> None:
@@ -110,7 +123,7 @@ class WorkerPool:
     @property
     def queued_jobs(self) -> int:
         """Jobs that wait for a worker, of both roles."""
-        return sum(queue.qsize() for queue in self._jobs.values())
+        return self._generations.qsize() + self._scorings.waiting
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
         """Generate the problem of a spec.
@@ -118,19 +131,23 @@ class WorkerPool:
         Raises GenerationError when the task raises, its worker dies twice or `deadline_s` passes, and WorkerError when
         there are no workers any more.
         """
-        return await self._submit(Role.GENERATOR, lambda seat: self._generate(seat, spec, deadline_s))
+        self._check_alive()
+        result: asyncio.Future[Problem] = asyncio.get_running_loop().create_future()
+        self._generations.put_nowait(_GenerationJob(spec, deadline_s, result))
+        return await result
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Score answers to a problem: one verdict each, in order; equal answers are scored once.
 
-        Raises ScoringError when a fault of ours persists on a fresh worker, and WorkerError when there are no workers
-        any more.
+        `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone. Raises
+        ScoringError when a fault of ours persists on a fresh worker, such as one that the machine starves, and
+        WorkerError when there are no workers any more.
         """
+        self._check_alive()
         distinct = list(dict.fromkeys(answers))
         if not distinct:
             return []
-        scored = await self._submit(Role.VERIFIER, lambda seat: self._score(seat, problem, distinct))
-        verdicts = dict(zip(distinct, scored, strict=True))
+        verdicts = dict(zip(distinct, await self._scorings.put(problem, distinct, plainly=plainly), strict=True))
         return [verdicts[answer] for answer in answers]
 
     async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
@@ -152,6 +169,7 @@ class WorkerPool:
 
     async def _generate(self, seat: _Seat, spec: ProblemSpec, deadline_s: float) -> Problem:
         request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
+        request |= {"item": spec.item, "dataset_size": spec.dataset_size}
         died = False
         while True:
             try:
@@ -173,55 +191,82 @@ class WorkerPool:
             except (TypeError, ValueError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
-    async def _score(self, seat: _Seat, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
-        """Score answers one by one.
+    async def _take_turn(self, seat: _Seat, job: ScoringJob) -> None:
+        """Score a job's answers one by one, until all are or others are to have the worker.
 
-        A verifier worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of
-        the same answer is the answer to blame.
+        A worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of the same
+        answer is the answer to blame.
         """
-        verdicts: list[Verdict] = []
-        died_at: int | None = None
-        faulty = False
-        while len(verdicts) < len(answers):
+        while job.left:
             try:
-                async for verdict in self._verdicts(seat.worker, problem, answers[len(verdicts) :]):
-                    verdicts.append(verdict)
-                break
+                await self._score(seat.worker, job)
+                if job.left and self._scorings.waiting:
+                    return
+                continue
+            except _Preempted:
+                self._scorings.note_slow(job)
             except DeadlineExceeded:
+                answer = job.left[0]
                 self.stats.timeouts += 1
-                answer = answers[len(verdicts)]
-                verdicts.append(Verdict(0.0, Reason.TIMEOUT, answer, self._settings.scoring_deadline_s))
+                job.verdicts.append(Verdict(0.0, Reason.TIMEOUT, answer, self._settings.scoring_deadline_s))
+                job.note_timeout(answer)
+                self._scorings.note_slow(job)
             except (WorkerDied, ProtocolFault) as error:
                 self.stats.protocol_faults += isinstance(error, ProtocolFault)
-                position = len(verdicts)
-                if position == died_at:
+                position = len(job.verdicts)
+                if position == job.died_at:
                     self.stats.crashes += 1
-                    verdicts.append(Verdict(0.0, Reason.CRASH, answers[position]))
-                died_at = position
+                    job.verdicts.append(Verdict(0.0, Reason.CRASH, job.answers[position]))
+                job.died_at = position
             except ScoringError:
-                if faulty:
+                if job.faulty:
                     await self._replace(seat)
                     raise
-                faulty = True
+                job.faulty = True
             await self._replace(seat)
-        self.stats.scored += len(answers)
-        return verdicts
+            if job.slow and self._scorings.waiting:
+                return
 
-    async def _verdicts(self, worker: Worker, problem: Problem, answers: Sequence[str]) -> AsyncIterator[Verdict]:
-        spec = problem.spec
-        built = (spec.task, problem.level)
+    async def _score(self, worker: Worker, job: ScoringJob) -> None:
+        """Score what is left of a job; of a slow one the next answer only."""
+        spec, answers = job.problem.spec, job.left[:1] if job.slow else job.left
+        built = (spec.task, job.problem.level)
         # The time that a verifier worker takes to build a task it has not scored before is not the answer's.
         announce = bool(spec.params) or built not in worker.built_tasks
-        request = {"task": spec.task, "params": dict(spec.params), "level": problem.level, "announce": announce}
-        worker.send({**request, "answers": answers}, problem.entry)
+        request = {"task": spec.task, "params": dict(spec.params), "level": job.problem.level, "announce": announce}
+        worker.send({**request, "answers": answers, "plainly": job.plainly}, job.problem.entry)
         if announce:
             await self._await_ready(worker, spec)
             worker.built_tasks.add(built)
         for position, answer in enumerate(answers):
-            reply = await worker.receive(self._settings.scoring_deadline_s)
-            verdict = read_verdict(reply, position, answer, spec)
+            verdict = read_verdict(await self._reply(worker, job, answer), position, answer, spec)
             self.stats.blocked += verdict.reason is Reason.BLOCKED
-            yield verdict
+            self.stats.scored += 1
+            job.verdicts.append(verdict)
+
+    async def _reply(self, worker: Worker, job: ScoringJob, answer: str) -> Frame:
+        """Wait for the verdict on an answer, for as long as its deadline allows.
+
+        Raises DeadlineExceeded, _Preempted, and ScoringError where the machine gives the worker next to no time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = job.deadline_s(answer, self._settings.scoring_deadline_s)
+        began, cpu_before_s = loop.time(), worker.cpu_s()
+        used_s = 0.0
+        while True:
+            try:
+                return await worker.receive(max(min(SLOW_S, deadline_s - used_s), LEAST_WAIT_S))
+            except DeadlineExceeded:
+                waited_s, cpu_s = loop.time() - began, worker.cpu_s()
+                used_s = waited_s if cpu_s is None else cpu_s - (cpu_before_s or 0.0)
+                if used_s >= deadline_s:
+                    raise
+                if waited_s >= WALL_FACTOR * deadline_s + LEAST_WALL_S:
+                    raise ScoringError(
+                        f"{job.problem.task}: the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
+                    ) from None
+                if used_s >= SLOW_S and self._scorings.must_yield(job):
+                    raise _Preempted from None
 
     async def _await_ready(self, worker: Worker, spec: ProblemSpec) -> None:
         """Wait until a verifier worker has built a task; raises ScoringError when it cannot, or takes too long."""
@@ -235,23 +280,17 @@ class WorkerPool:
 
     # ---- who runs them
 
-    async def _submit(self, role: Role, run: Callable[[_Seat], Awaitable[T]]) -> T:
+    def _check_alive(self) -> None:
         if self._failure is not None:
             raise WorkerError(str(self._failure))
-        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs[role].put_nowait(_Job(run, result))
-        return await result
 
-    async def _own_worker(self, role: Role) -> None:
+    async def _own_worker(self, role: Role, serve: Callable[[_Seat], Awaitable[None]]) -> None:
         """Keep one worker alive and give it jobs, until there are no workers any more."""
         seat: _Seat | None = None
-        job: _Job | None = None
         try:
             seat = _Seat(await self._spawn(role))
             while True:
-                job = await self._jobs[role].get()
-                if not job.result.done():
-                    await self._run(job, seat)
+                await serve(seat)
         except WorkerError as failure:
             self._give_up(failure)
         except Exception as error:  # an owner that ends unheard would leave its role's jobs waiting for ever
@@ -260,18 +299,50 @@ class WorkerPool:
         finally:
             if seat is not None:
                 seat.worker.kill()
-            if job is not None:
-                _fail(job.result, WorkerError(str(self._failure or "the worker pool is closing")))
 
-    async def _run(self, job: _Job, seat: _Seat) -> None:
-        try:
-            result = await job.run(seat)
-        except (GenerationError, ScoringError) as error:
-            self.stats.generation_failures += isinstance(error, GenerationError)
-            _fail(job.result, error)
-        else:
+    async def _serve_generation(self, seat: _Seat) -> None:
+        job = await self._generations.get()
+        if job.result.done():  # its caller is gone
+            return
+        with self._settling(job.result):
+            try:
+                problem = await self._generate(seat, job.spec, job.deadline_s)
+            except GenerationError:
+                self.stats.generation_failures += 1
+                raise
             if not job.result.done():
-                job.result.set_result(result)
+                job.result.set_result(problem)
+
+    async def _serve_scoring(self, seat: _Seat) -> None:
+        job = await self._scorings.take()
+        turn = asyncio.create_task(self._take_turn(seat, job))
+        job.result.add_done_callback(lambda _: turn.cancel())
+        try:
+            with self._settling(job.result):
+                await turn
+                if not job.left and not job.result.done():
+                    job.result.set_result(job.verdicts)
+        except asyncio.CancelledError:
+            owner = asyncio.current_task()
+            if not job.result.cancelled() or owner is None or owner.cancelling():
+                raise
+            await self._replace(seat)  # its caller is gone, and it may be at an answer
+        finally:
+            self._scorings.end_turn(job)
+
+    @contextlib.contextmanager
+    def _settling(self, result: asyncio.Future[Any]) -> Iterator[None]:
+        """Tell whoever waits for a job what went wrong with it; what is no job's fault goes on to the owner."""
+        try:
+            yield
+        except (GenerationError, ScoringError) as error:
+            _fail(result, error)
+        except WorkerError as error:
+            _fail(result, error)
+            raise
+        except BaseException:
+            _fail(result, WorkerError(str(self._failure or "the worker pool is closing")))
+            raise
 
     def _give_up(self, failure: WorkerError) -> None:
         if self._failure is None:
@@ -280,9 +351,10 @@ class WorkerPool:
         self._fail_queued_jobs()
 
     def _fail_queued_jobs(self) -> None:
-        for queue in self._jobs.values():
-            while not queue.empty():
-                _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
+        error = WorkerError(str(self._failure))
+        while not self._generations.empty():
+            _fail(self._generations.get_nowait().result, error)
+        self._scorings.fail(error)
 
     async def _replace(self, seat: _Seat) -> None:
         seat.worker.kill()
@@ -314,6 +386,7 @@ class WorkerPool:
             strict_rewards=settings.strict_rewards,
             lenient_answers=settings.lenient_answers,
             sandbox_verifiers=settings.sandbox_verifiers,
+            fast_generators=settings.fast_generators,
         )
         self.stats.fork_servers_started += 1
         return await self._fork_server.start(settings.start_timeout_s)

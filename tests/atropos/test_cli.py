@@ -283,8 +283,3 @@ def test_config_file_that_counts_is_checked_before_the_command(tmp_path: Path, o
     missing = tmp_path / "missing.yaml"
     with pytest.raises(ConfigError, match=r"missing\.yaml cannot be read"):
         _run("serve", *(part.format(missing) for part in option), work=_raise(AssertionError()))
-
-
-def test_settings_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("settings") == 0
-    assert "| `group_size` | `4` |" in capsys.readouterr().out

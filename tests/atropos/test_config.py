@@ -85,7 +85,8 @@ def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, v
 
 
 def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
-    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, "strict_rewards": False, "sandbox_verifiers": False}
+    off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
+    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}
     limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}
     settings = ReasoningSettings(
         num_generators=3, num_verifiers=4, **shared, **{f"worker_{name}": value for name, value in limits.items()}

@@ -10,6 +10,7 @@ import pytest
 from reasoning_env.atropos import problem_source
 from reasoning_env.atropos.problem_source import LONG_QUESTION, ProblemSource
 from reasoning_env.errors import ConfigError
+from reasoning_env.evaluations.plan import EvalPlan
 from reasoning_env.metrics import MetricsRecorder
 from reasoning_env.records import Problem, ProblemSpec, Prompt
 from reasoning_env.settings import ReasoningSettings
@@ -18,6 +19,8 @@ from tests.records import SAMPLING, make_problem
 
 TASKS = ("long", "short")
 PLAN = TaskPlan(TASKS, TASKS, TASKS, adjustable=frozenset(), params={}, weights=dict.fromkeys(TASKS, 1.0))
+
+EVAL_PLAN = EvalPlan(TASKS, samples_per_task=5, repeats=1)
 
 
 class Config(ReasoningSettings):
@@ -51,7 +54,7 @@ class Source:
         pool: Any = Pool()
         chat: Any = Chat()
         config = Config(**{"prefetch_problems": 2, **settings})
-        self.source = ProblemSource(config, PLAN, pool, chat, self.metrics, settled=self._settle)
+        self.source = ProblemSource(config, PLAN, pool, chat, self.metrics, eval_plan=EVAL_PLAN, settled=self._settle)
 
     async def _settle(self) -> None:
         self.settled += 1

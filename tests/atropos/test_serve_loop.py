@@ -11,7 +11,9 @@ import pytest
 
 from reasoning_env.atropos import serve_loop
 from reasoning_env.atropos.config import RunMode
+from reasoning_env.atropos.inference import Mode
 from reasoning_env.atropos.serve_loop import serve
+from reasoning_env.errors import ConfigError
 from reasoning_env.records import Timeouts
 
 STATUS = {"current_step": 0, "queue_size": 0, "self_queue_size": 0, "max_group_size": 4}
@@ -59,6 +61,7 @@ class Run:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.session = SimpleNamespace(wait_until_there=self._wait)
+        self.inference = SimpleNamespace(mode=Mode.TOKENS)
 
     def timeouts(self) -> Timeouts:
         return Timeouts(None, math.inf if self.mode is RunMode.SERVE else 1.0)
@@ -135,3 +138,11 @@ async def test_no_worker_is_added_where_there_are_as_many_as_allowed() -> None:
     await served(env)
     assert "add_train_workers" not in env.told
     assert len(env.mainloop_timings) == 2
+
+
+async def test_chat_servers_are_refused_before_anything_is_started() -> None:
+    run: Any = Run()
+    run.inference.mode = Mode.CHAT
+    with pytest.raises(ConfigError, match="server_type"):
+        await serve_loop.serve(Env(), run)
+    assert run.told == []

@@ -10,7 +10,7 @@ import pytest
 
 from reasoning_env.atropos import server_checks
 from reasoning_env.atropos.inference import Mode
-from reasoning_env.atropos.server_checks import check_servers
+from reasoning_env.atropos.server_checks import check_servers, context_length
 from reasoning_env.errors import ServerError
 
 FOREVER_S = 600.0
@@ -32,8 +32,14 @@ class Server:
 
     def __init__(self, *outcomes: Any, name: str = "one") -> None:
         self.config = SimpleNamespace(model_name="model", base_url=f"http://{name}/v1", server_type="openai")
+        self.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._chat)))
         self._outcomes = list(outcomes)
         self.asked = 0
+
+    async def _chat(self, **arguments: Any) -> SimpleNamespace:
+        texts = await self._next({"n": 1, **arguments})
+        message = SimpleNamespace(content=texts[0])
+        return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="length")])
 
     async def _completion_wrapper(self, **arguments: Any) -> SimpleNamespace:
         return SimpleNamespace(choices=await self._next(arguments))
@@ -61,7 +67,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
-@pytest.mark.parametrize(("mode", "reply"), [(Mode.TEXT, ["x"]), (Mode.TOKENS, [[7]])])
+@pytest.mark.parametrize(("mode", "reply"), [(Mode.TEXT, ["x"]), (Mode.TOKENS, [[7]]), (Mode.CHAT, [None])])
 async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> None:
     server = Server(reply)
     await check_servers([server], mode, FOREVER_S)
@@ -118,3 +124,32 @@ async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.Log
     [message] = caplog.messages
     assert "http://down/v1" in message
     assert "http://up/v1" not in message
+
+
+async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None:
+    error = HTTPError(400)
+    error.args = ("max_tokens or model output limit was reached",)
+    await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+
+
+@pytest.mark.parametrize(
+    ("models", "length"),
+    [
+        ([{"id": "model", "max_model_len": 4096}], 4096),
+        ([{"id": "other", "context_length": 1}, {"id": "model", "context_length": 8192}], 8192),
+        ([{"id": "renamed", "max_model_len": 512}], 512),
+        ([{"id": "model"}], None),
+        ([], None),
+        (None, None),
+    ],
+)
+async def test_context_length_is_what_the_server_says_of_its_model(models: Any, length: int | None) -> None:
+    async def listed() -> Any:
+        if models is None:
+            raise HTTPError(404)
+        for model in models:
+            yield SimpleNamespace(**model)
+
+    server = Server([])
+    server.openai.models = SimpleNamespace(list=listed)
+    assert await context_length(server) == length

@@ -46,7 +46,7 @@ def test_command_gets_its_arguments_and_gives_the_status(folder: Path) -> None:
     assert seen == [["--env.seed", "-7"]]
 
 
-@pytest.mark.parametrize(("word", "hint"), [("sevre", "; did you mean serve?"), ("xyz", "")])
+@pytest.mark.parametrize(("word", "hint"), [("sserve", "; did you mean serve?"), ("xyz", "")])
 def test_unknown_command_is_one_line_with_the_nearest(
     folder: Path, word: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

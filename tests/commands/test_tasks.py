@@ -1,22 +1,29 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reasoning_env.commands.tasks import NO_ORACLE, QUESTION_CHARACTERS, tasks_command
+from reasoning_env.commands.problems import NO_ORACLE
+from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
 from reasoning_env.errors import ConfigError
+from reasoning_env.settings import SYSTEM_PROMPT
 from tests.small_library import write_small_library
 
 BAD_ARGUMENTS = [
     ["--samples", "0"],
     ["--samples", "x"],
     ["--seed", "-1"],
-    ["--seed", str(2**31)],
+    ["--seed", str(2**32)],
     ["--items", "0"],
     ["--items", "100001"],
     ["--difficulty", "--contamination"],
+    ["--prompt"],
+    ["--params", "{}x"],
+    ["--params", "5"],
+    ["--level", "2"],
 ]
 
 Show = Callable[..., str]
@@ -71,14 +78,44 @@ def test_named_task_is_shown_whole_with_its_answers(show: Show) -> None:
     assert "--- answer\n1005\n" in output
 
 
-def test_patterns_select_tasks(show: Show) -> None:
-    output = show("games/*", "exact", "--samples", "1")
+@pytest.mark.parametrize("names", [["games/*", "exact"], ["GAMES,Exact"], ["games, exact", "open_ended"]])
+def test_patterns_select_tasks_in_the_order_asked_for(show: Show, names: list[str]) -> None:
+    output = show(*names, "--samples", "1")
     assert [line.split()[1] for line in output.splitlines() if line.startswith("===")] == [
-        "exact",
         "generous",
         "open_ended",
+        "exact",
     ]
     assert NO_ORACLE in output
+
+
+def test_listing_counts_the_categories(show: Show) -> None:
+    assert "5 tasks in 2 categories: family 3, games 2" in show()
+    listing = json.loads(show("--json"))
+    assert listing["categories"] == {"family": 3, "games": 2}
+    assert [task["task"] for task in listing["tasks"]][2:] == ["exact", "generous", "open_ended"]
+
+
+def test_prompt_of_a_problem_is_what_a_model_gets(show: Show) -> None:
+    output = show("exact", "--prompt", "--seed", str(2**32 - 1), "--level", "0.5", "--params", "{colour: red}")
+    assert SYSTEM_PROMPT in output
+    (sample,) = json.loads(show("exact", "--prompt", "--level", "0.5", "--params", "{colour: red}", "--json"))[
+        "samples"
+    ]
+    assert [message["role"] for message in sample["prompt"]] == ["system", "user"]
+    assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
+
+
+def test_parameters_that_the_library_refuses_are_one_error(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="--params: exact: the library refuses"):
+        tasks_command(["exact", "--params", "{size: 3}"], folder)
+
+
+@pytest.mark.parametrize("measure", ["--difficulty", "--contamination"])
+def test_measurements_are_there_for_programs_too(show: Show, measure: str) -> None:
+    document = json.loads(show(measure, "exact", "--items", "5", "--json"))
+    (row,) = document["tasks"]
+    assert (row["task"], row.get("failed", row.get("drawn"))) == ("exact", 0)
 
 
 def test_task_that_fails_is_shown_with_its_cause(show: Show) -> None:
@@ -87,7 +124,7 @@ def test_task_that_fails_is_shown_with_its_cause(show: Show) -> None:
 
 def test_difficulty_of_tasks_whose_levels_work(show: Show) -> None:
     output = show("--difficulty", "exact", "generous")
-    assert _rows(output)["exact"][:3] == ["5", "-", "-"]
+    assert _rows(output)["exact"][:3] == ["5", "0", "0"]
     assert "terms 2 -> 6" in output
     assert "no levels of their own: generous\n" in output
 
@@ -101,7 +138,7 @@ def test_difficulty_fails_where_a_level_does_not_work(show: Show) -> None:
 
 def test_contamination_of_tasks_with_many_questions_is_none(show: Show) -> None:
     output = show("--contamination", "games/*", "--items", "7")
-    assert _rows(output) == {task: ["5", "7", "7", "0", "0"] for task in ("generous", "open_ended")}
+    assert _rows(output) == {task: ["5", "7", "7", "0.00%", "0.00%"] for task in ("generous", "open_ended")}
     assert output.splitlines()[-1].startswith("0 of 2 tasks")
 
 

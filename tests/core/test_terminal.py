@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from reasoning_env.terminal import print_table, progress_bar
+from reasoning_env.terminal import Table, print_table, progress_bar, visible
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 ROWS = [("gcd", "5", f"[bold]{WORDS} :smile:"), ("a_task_with_a_long_name", "125", "")]
@@ -50,6 +50,30 @@ def test_cells_of_a_terminal_go_on_below_themselves_but_for_names_and_numbers() 
     assert max(map(len, lines)) <= 50
     assert " ".join(line[30:].strip() for line in lines[1:-1]) == f"[bold]{WORDS} :smile:"
     assert lines[-1] == "a_task_with_a_long_name  125"
+
+
+def test_values_are_shown_by_their_columns_and_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
+    table.print()
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["TASK", "MEAN", "(ALL)", "N"],
+        ["gcd", "25.0%", "4"],
+        [r"a\x1b[2J\nb", "-", "0"],
+    ]
+    assert table.records()[1] == {"task": "a\x1b[2J\nb", "mean_all": None, "n": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("é 字", None, "é 字"),
+        ("a\tb\u202e\ud800", None, r"a\tb\u202e\ud800"),
+        ("abcdef", 4, "abc…"),
+        ("abcd", 4, "abcd"),
+    ],
+)
+def test_text_of_a_model_is_shown_without_what_a_terminal_obeys(text: str, limit: int | None, shown: str) -> None:
+    assert visible(text, limit) == shown
 
 
 def test_progress_is_shown_on_a_terminal() -> None:

@@ -91,7 +91,9 @@ def test_batches_reach_the_trainer(start: StartDemo) -> None:
     assert "At maze it can only guess" in out
     assert "3 batches with 96 sequences reached the trainer, and every one passed its checks" in out
     files = re.findall(r"^  (/.*\.jsonl)  \(\d+ groups\)$", out, re.MULTILINE)
-    assert sorted(files) == sorted(str(path) for path in demo.dumps.iterdir())
+    page = demo.dumps / "report.html"
+    assert f"{page}: " in out.splitlines()[-1]
+    assert sorted([*files, str(page)]) == sorted(str(path) for path in demo.dumps.iterdir())
     shown = subprocess.run(re.findall(r"^In full: (.*)$", out, re.MULTILINE)[0], shell=True, capture_output=True)
     assert b'"item_id"' in shown.stdout
     assert list(demo.temporary.iterdir()) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -16,13 +15,11 @@ from testing import generations, refuse, respond, slow
 from testing.inference_server import FAULTS
 
 from .outages import (
-    RECOVERY_S,
-    START_S,
+    MEANWHILE,
     Account,
     Outage,
     all_at_once,
     check_account,
-    check_recovery,
     check_words,
     quiet_line,
     ride_out,
@@ -34,9 +31,9 @@ from .outages import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 LATENCY_S = 0.2
-LONG_S = 30.0
-SHORT_S = 8.0
-SLOW_S = 4.0
+LONG_S = 12.0
+SHORT_S = 4.0
+SLOW_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -45,12 +42,10 @@ class Seen:
 
     outages: Mapping[str, Outage]
     account: Account
-    taken_over: int = 0
-    """Generations of the other server while one of two was down."""
 
 
 def gone(folder: Path) -> Seen:
-    """The only server is not there at the start, and away for half a minute later."""
+    """The only server is not there at the start, and away for a while later."""
     with quiet_line(folder, LATENCY_S) as line:
         down, up = partial(line.servers[0].fail, refuse), line.servers[0].recover
         down()
@@ -59,7 +54,7 @@ def gone(folder: Path) -> Seen:
         start = partial(wait_for_words, environment, "waiting for an inference server")
         at_start = ride_out(line, environment, start, up, SHORT_S)
         wait_for_groups(line, count=10)
-        later = ride_out(line, environment, down, up, LONG_S)
+        later = ride_out(line, environment, down, up, LONG_S, until_logged=True)
         return Seen({"missing at the start": at_start, "gone": later}, settle(line, environment))
 
 
@@ -75,23 +70,27 @@ def faulty(folder: Path) -> Seen:
             "garbage": partial(server.fail, FAULTS["garbage"], only=generations),
             "slow": partial(server.fail, slow(SLOW_S), only=generations),
         }
-        outages = {name: ride_out(line, environment, fail, server.recover, SHORT_S) for name, fail in faults.items()}
+        outages = {
+            name: ride_out(line, environment, fail, server.recover, SHORT_S, until_logged=name != "slow")
+            for name, fail in faults.items()
+        }
         return Seen(outages, settle(line, environment))
 
 
 def one_of_two(folder: Path, server_type: str) -> Seen:
-    """One of two servers goes down, and later answers with errors."""
+    """One of two servers goes down, and later answers with errors; groups go on all the time."""
     with quiet_line(folder, LATENCY_S) as line:
         line.start_trainer()
-        bad, good = line.servers[0], line.add_server(ScriptedPolicy(skill=0.6, seed=2), LATENCY_S)
+        bad = line.servers[0]
+        line.add_server(ScriptedPolicy(skill=0.6, seed=2), LATENCY_S)
         environment = line.start_environment("environment", server_type=server_type)
         wait_for_groups(line, count=10)
-        before = good.answered
-        down = ride_out(line, environment, partial(bad.fail, refuse), bad.recover, SHORT_S)
-        taken_over = good.answered - before
-        time.sleep(2)
-        errors = ride_out(line, environment, partial(bad.fail, respond(500)), bad.recover, SHORT_S)
-        return Seen({"one down": down, "one with errors": errors}, settle(line, environment), taken_over)
+        faults = {"one down": partial(bad.fail, refuse), "one with errors": partial(bad.fail, respond(500))}
+        outages = {
+            name: ride_out(line, environment, fail, bad.recover, groups_meanwhile=MEANWHILE)
+            for name, fail in faults.items()
+        }
+        return Seen(outages, settle(line, environment))
 
 
 SCENARIOS: Mapping[str, Callable[[Path], Seen]] = {
@@ -117,12 +116,6 @@ each_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 
 
 @each_outage
-def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    within_s = START_S if fault == "missing at the start" else RECOVERY_S
-    check_recovery(fault, seen[scenario].result().outages[fault], within_s)
-
-
-@each_outage
 def test_a_fault_costs_a_handful_of_lines(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
     if fault != "missing at the start":  # whose lines are those of a start as well
         check_words(seen[scenario].result().outages[fault])
@@ -136,20 +129,6 @@ def test_a_warning_says_when_completions_fail_and_a_line_when_they_arrive_again(
     # More than once where some that were asked for before the fault arrive after others have failed.
     assert levels
     assert levels == ["WARNING", "INFO"] * (len(levels) // 2)
-
-
-@pytest.mark.parametrize(("scenario", "fault"), ONE_AWAY)
-def test_groups_go_on_while_one_of_two_servers_is_away(
-    seen: Mapping[str, Future[Seen]], scenario: str, fault: str
-) -> None:
-    outage = seen[scenario].result().outages[fault]
-    print(f"{scenario}, {fault}: the longest time without a group was {outage.longest_gap_s:.2f} s")
-    assert outage.longest_gap_s < SHORT_S / 2, outage.text
-
-
-@pytest.mark.parametrize("scenario", ["two vllm", "two openai"])
-def test_the_other_server_takes_the_work(seen: Mapping[str, Future[Seen]], scenario: str) -> None:
-    assert seen[scenario].result().taken_over >= 10
 
 
 @each_scenario

@@ -15,13 +15,10 @@ from testing import Line, cut_reply, refuse, respond
 from testing.run_api import sends
 
 from .outages import (
-    RECOVERY_S,
-    START_S,
     Account,
     Outage,
     all_at_once,
     check_account,
-    check_recovery,
     check_words,
     quiet_line,
     ride_out,
@@ -33,9 +30,9 @@ from .outages import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 LATENCY_S = 0.2
-LONG_S = 30.0
+LONG_S = 12.0
 HANG_S = 12.0
-SHORT_S = 6.0
+SHORT_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def kill_run_api(line: Line) -> None:
 
 
 def gone(folder: Path) -> Seen:
-    """run-api comes after the environment, and is dead for half a minute later."""
+    """run-api comes after the environment, and is dead for a while later."""
     with quiet_line(folder, LATENCY_S, start_run_api=False) as line:
         line.proxy.fail(refuse)
         environment = line.start_environment("environment")
@@ -81,7 +78,7 @@ def forgetful(folder: Path) -> Seen:
         hanging = ride_out(line, environment, line.run_api.pause, line.run_api.go_on, HANG_S)
         time.sleep(1)
         registrations = {"hanging": len(line.proxy.registered)}
-        emptied = ride_out(line, environment, line.run_api.reset_data, lambda: None, 0.0)
+        emptied = ride_out(line, environment, line.run_api.reset_data)
         outages = {"hanging": hanging, "emptied": emptied}
         return Seen(outages, registrations | {"emptied": len(line.proxy.registered)}, settle(line, environment))
 
@@ -126,12 +123,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Futu
 
 
 each_outage = pytest.mark.parametrize(("scenario", "fault"), OUTAGES)
-
-
-@each_outage
-def test_groups_arrive_soon_after_the_fault(seen: Mapping[str, Future[Seen]], scenario: str, fault: str) -> None:
-    within_s = START_S if fault == "missing at the start" else RECOVERY_S
-    check_recovery(fault, seen[scenario].result().outages[fault], within_s)
 
 
 @pytest.mark.parametrize(("scenario", "fault"), OUTAGES[1:])  # the lines of the first are those of a start as well

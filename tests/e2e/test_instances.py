@@ -18,9 +18,9 @@ from .policies import steady_policy
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 INSTANCES = 4
-PROBLEMS = 10_000
+PROBLEMS = 2_000
 """Handed out by the first four together."""
-AFTERWARDS = 500
+AFTERWARDS = 200
 """Handed out after one has left and another has joined."""
 SETTINGS = {
     "group_size": 2,

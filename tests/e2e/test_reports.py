@@ -43,9 +43,9 @@ def test_difficulty_counts_levels_and_names_their_parameters(cli: Cli) -> None:
     assert result.status == 0
     rows = _rows(result.stdout)
     assert {task: cells[:3] for task, cells in rows.items()} == {
-        "gcd": ["17", "-", "-"],
-        "knights_knaves": ["4", "-", "-"],
-        "rubiks_cube": ["17", "-", "-"],
+        "gcd": ["17", "0", "0"],
+        "knights_knaves": ["4", "0", "0"],
+        "rubiks_cube": ["17", "0", "0"],
     }
     assert "min/max_numbers 2..2 -> 4..5; min/max_value 100..1000 -> 10000..100000" in result.stdout
     assert "cube_size* 3 -> 6" in result.stdout
@@ -56,11 +56,11 @@ def test_contamination_is_there_as_drawn_and_gone_as_served(cli: Cli) -> None:
     result = cli("tasks", "--contamination", "tower_of_hanoi", "chain_sum", "--items", "300")
     assert result.status == 0
     rows = _rows(result.stdout)
-    evaluated, items, questions, drawn, _percent, served = rows["tower_of_hanoi"]
-    assert (evaluated, items, served) == ("5", "300", "0")
+    evaluated, items, questions, drawn, served = rows["tower_of_hanoi"]
+    assert (evaluated, items, served) == ("5", "300", "0.00%")
     assert 10 < int(questions) < 150
-    assert 1.0 < float(drawn) < 30.0
-    assert rows["chain_sum"][-2:] == ["0", "0"]
+    assert 1.0 < float(drawn.removesuffix("%")) < 30.0
+    assert rows["chain_sum"][-2:] == ["0.00%", "0.00%"]
 
 
 def test_tasks_by_name_shows_question_and_answer(cli: Cli) -> None:

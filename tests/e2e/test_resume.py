@@ -1,10 +1,16 @@
-"""Stopped and resumed again and again, an environment hands out the problems of one that was never stopped."""
+"""Stopped, killed and resumed again and again, an environment hands out the problems of one that was never stopped.
+
+What was delivered is in the dumps, and nothing that was scored once is there twice.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,48 +21,45 @@ from typing import Any
 
 import pytest
 
-from testing import Line, Process, Trainer, wait_until
+from reasoning_env.dumps import DumpedGroup, read_groups
+from testing import Delivery, Line, Processes, Trainer, wait_until
+from testing.trainer import key_of_messages
 
 from .outages import all_at_once, handed_out, quiet_line, scored
 from .policies import steady_policy
+from .processes import start_script
 
 Problem = dict[str, Any]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
+ALONE, RESTARTED, EMPTIED = "run-api left alone", "run-api restarted", "run-api emptied"
+TERM, KILL = signal.SIGTERM, signal.SIGKILL
 # Where outcomes decide what comes next they must come in the order of the problems, so one at a time.
 MODES: Mapping[str, Mapping[str, Any]] = {
-    "default": {"max_num_workers": 4},
     "random": {"max_num_workers": 4, "complexity_mode": "random", "shutdown_grace_s": 0},
     "curriculum, adaptive": {"max_num_workers": 1, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
 }
-ALONE, RESTARTED, EMPTIED = "run-api left alone", "run-api restarted", "run-api emptied"
-CYCLES = (
-    (signal.SIGTERM, ALONE),
-    (signal.SIGKILL, ALONE),
-    (signal.SIGTERM, RESTARTED),
-    (signal.SIGKILL, RESTARTED),
-    (signal.SIGTERM, EMPTIED),
-    (signal.SIGKILL, EMPTIED),
-    (signal.SIGKILL, ALONE),
-    (signal.SIGTERM, ALONE),
-    (signal.SIGKILL, RESTARTED),
-    (signal.SIGTERM, ALONE),
-)
+CYCLES = {
+    "random": ((TERM, ALONE), (KILL, RESTARTED), (TERM, EMPTIED), (KILL, ALONE), (TERM, ALONE)),
+    "curriculum, adaptive": ((KILL, ALONE), (TERM, RESTARTED), (KILL, EMPTIED), (TERM, ALONE), (TERM, ALONE)),
+}
 """How a run ends, and what happens to run-api before the next one starts."""
 SETTINGS = {
     "seed": 7,
     "prefetch_problems": 4,  # so that outcomes soon have an effect on what comes next
     "tasks": "chain_sum,gcd,count_bits,products",
 }
+DUMPING = {"dump_rollouts": True, "dump_failed_rollouts": True, "rollout_save_score_threshold": 0.0}
 SKILL = 0.7
 LATENCY_S = 0.15
 BATCH_SIZE = 4
-INTERVAL = 3
-STEPS_A_CYCLE = 6
+INTERVAL = 2
+STEPS_A_CYCLE = 4
 MOST_S = 1.0
-REFERENCE = 300
+REFERENCE = 200
 """More problems than all cycles hand out together."""
+DUMP_NAME = re.compile(r"reasoning_gym_environment_(FAILED_)?rollouts_[0-9a-f-]{36}_\d{4}\.jsonl")
 
 
 @dataclass(frozen=True)
@@ -74,22 +77,24 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The pieces of a run that was stopped again and again, and one that was not."""
+class Stopped:
+    """A run that was stopped again and again, what run-api took of it, and its dumps, before and after `recover`."""
 
     pieces: tuple[Piece, ...]
-    reference: tuple[Problem, ...]
+    delivered: tuple[Delivery, ...]
+    dumped: tuple[DumpedGroup, ...]
+    recover_status: int
+    recovered: Mapping[str, bytes]
 
-
-def start(line: Line, name: str, mode: str) -> Process:
-    return line.start_environment(name, **MODES[mode])
+    def times_handed_out(self) -> Counter[int]:
+        return Counter(position for piece in self.pieces for position in piece.positions)
 
 
 def run_through(folder: Path, mode: str) -> tuple[Problem, ...]:
     """What a run hands out that nobody stops."""
     with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
-        environment = start(line, "reference", mode)
+        environment = line.start_environment("reference", **MODES[mode])
         wait_until(lambda: len(handed_out(environment)) >= REFERENCE, 200, "the end of the reference")
         return tuple(handed_out(environment)[:REFERENCE])
 
@@ -98,13 +103,13 @@ def has_checkpoint(folder: Path, after: int, until: int) -> bool:
     return any(after < int(path.stem.partition("-")[2]) <= until for path in folder.glob("*/*/step-*.json"))
 
 
-def run_piece(line: Line, trainer: Trainer, checkpoints: Path, number: int, mode: str) -> Piece:
+def run_piece(line: Line, trainer: Trainer, folder: Path, number: int, mode: str) -> Piece:
     """Run until there is a checkpoint of this run that the trainer has come to, and end it some moment later."""
-    end, between = CYCLES[number]
+    end, between = CYCLES[mode][number]
     begin = trainer.step
-    environment = start(line, f"run-{number}", mode)
+    environment = line.start_environment(f"run-{number}", **MODES[mode], **DUMPING, data_dumps_dir=folder / "dumps")
     wait_until(
-        lambda: trainer.step >= begin + STEPS_A_CYCLE and has_checkpoint(checkpoints, begin, trainer.step),
+        lambda: trainer.step >= begin + STEPS_A_CYCLE and has_checkpoint(folder / "checkpoints", begin, trainer.step),
         90,
         f"the checkpoint of run {number} ({mode})",
     )
@@ -121,18 +126,28 @@ def disturb(line: Line, between: str) -> None:
         line.run_api.reset_data()
 
 
-def stop_and_resume(folder: Path, mode: str) -> tuple[Piece, ...]:
-    checkpoints = folder / "checkpoints"
+def stop_and_resume(folder: Path, mode: str) -> Stopped:
+    checkpoints, dumps = folder / "checkpoints", folder / "dumps"
     checkpoints.mkdir()
     with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         trainer = line.start_trainer(
             batch_size=BATCH_SIZE, checkpoint_dir=str(checkpoints), save_checkpoint_interval=INTERVAL
         )
         pieces = []
-        for number, (_, between) in enumerate(CYCLES):
-            pieces.append(run_piece(line, trainer, checkpoints, number, mode))
+        for number, (_, between) in enumerate(CYCLES[mode]):
+            pieces.append(run_piece(line, trainer, folder, number, mode))
             disturb(line, between)
-        return tuple(pieces)
+        dumped = tuple(read_groups(dumps))
+        status = recover(line.processes, dumps)
+        files = {path.name: path.read_bytes() for path in dumps.iterdir()}
+        return Stopped(tuple(pieces), tuple(line.proxy.delivered), dumped, status, files)
+
+
+def recover(processes: Processes, dumps: Path) -> int:
+    """Run `recover` as if a minute had passed, and return its exit status."""
+    for path in dumps.iterdir():
+        os.utime(path, (time.time() - 120,) * 2)
+    return start_script(processes, "recover", "recover", dumps).end()
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +158,14 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Futu
         yield futures
 
 
-def of(seen: Mapping[str, Future[Any]], mode: str) -> Seen:
-    return Seen(seen[f"{mode}, resumed"].result(), seen[f"{mode}, reference"].result())
+def of(seen: Mapping[str, Future[Any]], mode: str) -> Stopped:
+    stopped: Stopped = seen[f"{mode}, resumed"].result()
+    return stopped
+
+
+def reference(seen: Mapping[str, Future[Any]], mode: str) -> tuple[Problem, ...]:
+    handed_out: tuple[Problem, ...] = seen[f"{mode}, reference"].result()
+    return handed_out
 
 
 each_mode = pytest.mark.parametrize("mode", MODES)
@@ -154,9 +175,9 @@ each_mode = pytest.mark.parametrize("mode", MODES)
 def test_each_position_gets_the_problem_of_a_run_that_was_never_stopped(
     seen: Mapping[str, Future[Any]], mode: str
 ) -> None:
-    both = of(seen, mode)
-    for piece in both.pieces:
-        assert list(piece.handed_out) == [both.reference[position] for position in piece.positions]
+    never_stopped = reference(seen, mode)
+    for piece in of(seen, mode).pieces:
+        assert list(piece.handed_out) == [never_stopped[position] for position in piece.positions]
 
 
 @each_mode
@@ -196,13 +217,30 @@ def test_problems_were_in_flight_at_ends(seen: Mapping[str, Future[Any]], mode: 
     assert any(set(piece.positions) - piece.scored for piece in of(seen, mode).pieces)
 
 
-@pytest.mark.parametrize("mode", ["random", "curriculum, adaptive"])
+@each_mode
 def test_levels_changed_on_the_way(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    both = of(seen, mode)
-    reached = both.pieces[-1].positions[-1]
-    assert len({problem["level"] for problem in both.reference[:reached]}) > 2
+    reached = of(seen, mode).pieces[-1].positions[-1]
+    assert len({problem["level"] for problem in reference(seen, mode)[:reached]}) > 2
 
 
-def test_adaptive_sampling_drew_other_tasks_than_uniform_sampling(seen: Mapping[str, Future[Any]]) -> None:
-    tasks = {mode: [problem["task"] for problem in of(seen, mode).reference] for mode in MODES}
-    assert tasks["default"] == tasks["random"] != tasks["curriculum, adaptive"]
+@each_mode
+def test_every_group_that_was_delivered_is_in_the_dumps(seen: Mapping[str, Future[Any]], mode: str) -> None:
+    stopped = of(seen, mode)
+    dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in stopped.dumped}
+    assert stopped.delivered
+    assert {one.key for one in stopped.delivered} <= dumped
+
+
+@each_mode
+def test_no_group_is_dumped_more_often_than_it_was_handed_out(seen: Mapping[str, Future[Any]], mode: str) -> None:
+    stopped = of(seen, mode)
+    assert Counter(group.index for group in stopped.dumped) <= stopped.times_handed_out()
+
+
+@each_mode
+def test_recover_leaves_whole_lines_in_files_of_each_run(seen: Mapping[str, Future[Any]], mode: str) -> None:
+    stopped = of(seen, mode)
+    assert stopped.recover_status == 0
+    assert len(stopped.recovered) >= len(CYCLES[mode])
+    assert all(DUMP_NAME.fullmatch(name) for name in stopped.recovered), stopped.recovered.keys()
+    assert all(content.endswith(b"}\n") or not content for content in stopped.recovered.values())

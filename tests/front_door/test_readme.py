@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from reasoning_env.atropos.settings_table import settings_table
+from reasoning_env.commands.settings import ATROPOS_SETTINGS, settings_command
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
+
+from .atropos_settings import describe_atropos_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
-def test_settings_table_is_what_the_settings_command_prints() -> None:
-    assert settings_table(ReasoningGymEnvConfig) in README, "renew it: python reasoning_gym_environment.py settings"
+def test_settings_table_is_what_the_settings_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    settings_command(["--markdown"])
+    assert capsys.readouterr().out in README, "renew it: python reasoning_gym_environment.py settings --markdown"
+
+
+def test_file_of_atropos_settings_holds_what_its_classes_say() -> None:
+    renew = "renew it: python -m tests.front_door.atropos_settings"
+    assert json.loads(ATROPOS_SETTINGS.read_text()) == describe_atropos_settings(), renew
 
 
 def test_every_setting_has_a_description() -> None:

@@ -61,6 +61,10 @@ async def plan(**fields: Any) -> TaskPlan:
 # ---------------------------------------------------------------------------- what is meant
 
 
+async def test_order_and_case_in_which_tasks_are_named_do_not_change_the_plan() -> None:
+    assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
+
+
 async def test_nothing_set_means_every_task_alike_and_as_it_is() -> None:
     assert await plan() == TaskPlan(
         available=tuple(TASKS),

@@ -15,7 +15,7 @@ AVAILABLE = [
 ]
 
 
-@pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "all"], NAMES * 2])
+@pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "ALL"], ["*"]])
 def test_nothing_all_and_every_name_select_every_task_in_name_order(wanted: list[str]) -> None:
     assert select_tasks(AVAILABLE, wanted) == tuple(sorted(NAMES))
 
@@ -31,6 +31,10 @@ def test_nothing_all_and_every_name_select_every_task_in_name_order(wanted: list
         ("category:games", ("mini_sudoku", "sudoku")),
         ("category:g*", ("mini_sudoku", "sudoku")),
         ("[cm]*", ("chain_sum", "composite", "mini_sudoku")),
+        ("games", ("mini_sudoku", "sudoku")),
+        ("Games/*", ("mini_sudoku", "sudoku")),
+        ("Category:GAMES", ("mini_sudoku", "sudoku")),
+        ("Chain_Sum", ("chain_sum",)),
     ],
 )
 def test_patterns_select_by_name_and_category(pattern: str, names: tuple[str, ...]) -> None:
@@ -38,10 +42,21 @@ def test_patterns_select_by_name_and_category(pattern: str, names: tuple[str, ..
     assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
 
 
+def test_tasks_come_in_the_order_asked_for() -> None:
+    assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
+
+
+def test_name_of_a_task_wins_over_that_of_a_category() -> None:
+    available = [TaskInfo("logic", "puzzles"), TaskInfo("syllogism", "logic")]
+    assert select_tasks(available, ["logic"]) == ("logic",)
+    assert select_tasks(available, ["category:logic"]) == ("syllogism",)
+
+
 @pytest.mark.parametrize(
     ("pattern", "hint"),
     [
         ("sudoko", r"'sudoko'; did you mean sudoku, mini_sudoku\?"),
+        ("gamez", r"'gamez'; did you mean games"),
         ("xyz", r"'xyz' \(`tasks` lists all 4 names; the categories are arithmetic, games, other\)"),
         ("category:gamess", r"'category:gamess'; did you mean category:games\?"),
         ("game/*", r"'game/\*'; did you mean games/\*"),
@@ -61,7 +76,7 @@ def test_nothing_to_select_from_is_refused(available: list[TaskInfo], excluded: 
 
 
 def test_values_by_pattern_let_a_name_win_over_globs_and_the_later_glob_over_the_earlier() -> None:
-    values = {"sudoku": 3.0, "*": 1.0, "games/*": 2.0}
+    values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
     assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
         "sudoku": 3.0,
         "mini_sudoku": 2.0,

@@ -42,7 +42,7 @@ def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: 
 
 
 @asynccontextmanager
-async def running_pool(checkout: Path, **settings: Any) -> AsyncIterator[WorkerPool]:
+async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[WorkerPool]:
     """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked."""
     defaults = {"generators": 1, "verifiers": 1, "niceness": 0, "scoring_deadline_s": PATIENCE_S, **UNSANDBOXED}
     pool_settings = PoolSettings(**{**defaults, "checkout": checkout, **settings})

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
+from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, encode_frame
 from reasoning_env.workers.replies import read_verdict
@@ -128,7 +130,7 @@ async def test_library_info_tells_of_the_sandbox(fake_library: Path) -> None:
 
 
 async def test_hanging_verifier_times_out_for_its_answer_only_and_is_killed(fake_library: Path) -> None:
-    async with running_pool(fake_library, scoring_deadline_s=3.0) as pool:
+    async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
         verifier = pool.worker_pids[1]
         problem = await make(pool, seed=3)
         verdicts = await pool.score(problem, ["3", "hang", "4", "3 ", "number 0.5 0"])
@@ -159,15 +161,42 @@ async def test_time_that_building_the_task_takes_is_not_the_answers(fake_library
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
 
 
-async def test_hanging_verifier_does_not_hold_up_other_requests(fake_library: Path, tmp_path: Path) -> None:
-    async with running_pool(fake_library, verifiers=2, scoring_deadline_s=PATIENCE_S) as pool:
-        problem = await make(pool, seed=3)
-        marker = tmp_path / "marker"
+async def test_slow_groups_do_not_hold_up_quick_ones(fake_library: Path) -> None:
+    async with running_pool(fake_library, verifiers=2, scoring_deadline_s=600.0) as pool:
+        slow, quick = await make(pool, "number_answer"), await make(pool, seed=3)
+        attack = [asyncio.create_task(pool.score(slow, [f"hang {number}" for number in range(16)])) for _ in range(4)]
+        await until(lambda: pool.queued_jobs == 2)
+        for group in await asyncio.gather(*(pool.score(quick, ["3", str(number + 4)]) for number in range(40))):
+            assert _shape(group) == [RIGHT, WRONG]
+        assert not any(task.done() for task in attack)
+
+
+async def test_worker_of_a_cancelled_caller_is_free_at_once(fake_library: Path, tmp_path: Path) -> None:
+    async with running_pool(fake_library, scoring_deadline_s=600.0) as pool:
+        problem, marker = await make(pool, seed=3), tmp_path / "marker"
         hanging = asyncio.create_task(pool.score(problem, [f"once {marker} hang"]))
         await until(marker.exists)
-        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
-        assert not hanging.done()
         hanging.cancel()
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a deadline is time of the clock")
+@pytest.mark.parametrize("for_good", [False, True])
+async def test_starved_worker_costs_no_answer_its_score(
+    fake_library: Path, monkeypatch: pytest.MonkeyPatch, *, for_good: bool
+) -> None:
+    deadline_s = 0.3
+    monkeypatch.setattr(pool_module, "LEAST_WALL_S", 0.0 if for_good else PATIENCE_S)
+    async with running_pool(fake_library, scoring_deadline_s=deadline_s) as pool:
+        problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
+        assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+        os.kill(verifier, signal.SIGSTOP)
+        scoring = asyncio.create_task(pool.score(problem, ["3", "4"]))
+        await asyncio.sleep(4 * deadline_s)
+        if not for_good:
+            os.kill(verifier, signal.SIGCONT)
+        assert _shape(await scoring) == [RIGHT, WRONG]
+        assert pool.stats.timeouts == 0
 
 
 async def test_worker_killed_mid_answer_is_replaced_and_the_scores_are_right(pool: WorkerPool, tmp_path: Path) -> None:

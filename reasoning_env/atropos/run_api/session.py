@@ -178,15 +178,21 @@ class RunApiSession:
     async def leave(self) -> None:
         """Disconnect, unless the number may be another's by now; does nothing the second time."""
         state, self._state = self._state, State.UNREGISTERED
-        if state is State.UNCERTAIN:
-            logger.info("run-api is not told that this environment ends: it was away, and may have forgotten it")
-        elif state is State.REGISTERED:
+        if state is State.REGISTERED:
+            number = self.registration.env_id
             try:
                 async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                    await self._disconnect(self.registration.env_id)
-                logger.info("disconnected from run-api")
+                    # Nobody may have asked for a while, and run-api may have been restarted meanwhile.
+                    status = await self._status_of(number)
+                    if status is None or status["current_step"] < self._step:
+                        state = State.UNCERTAIN
+                    else:
+                        await self._disconnect(number)
+                        logger.info("disconnected from run-api")
             except (RunApiFault, TimeoutError) as error:  # the end goes on without it
                 logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
+        if state is State.UNCERTAIN:
+            logger.info("run-api is not told that this environment ends: it was away, and may have forgotten it")
 
     # ------------------------------------------------------------------ registering
 

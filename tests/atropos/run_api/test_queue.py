@@ -174,6 +174,7 @@ async def test_a_refused_group_is_dropped_alone_and_named(
     groups[3]["scores"] = ["high"]
     for one in groups:
         queue.put(one)
+    await asyncio.wait([asyncio.wrap_future(body) for _, body in queue.waiting()])  # so that they go in one request
     queue.start()
     await queue.drain(WAIT_S)
     assert numbers(api) == [0, 1, 2, 4, 5]
@@ -181,10 +182,10 @@ async def test_a_refused_group_is_dropped_alone_and_named(
     (warning,) = said(caplog, "WARNING", "ERROR")
     assert "status 422" in warning
     assert [api.count(path) for path in SEND_PATHS] == [6, 1]
-    for number in range(6, 9):
+    for number in range(6, 26):
         queue.put(group(number))
     await queue.drain(WAIT_S)
-    assert api.count("/scored_data_list") == 2
+    assert api.count("/scored_data_list") > 1
 
 
 async def test_a_group_that_is_no_json_is_dropped_alone(api: ServedRunApi, make: Make) -> None:

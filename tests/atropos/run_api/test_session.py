@@ -389,6 +389,18 @@ async def test_leaving_disconnects_nothing_that_may_be_anothers(api: ServedRunAp
     assert api.connected == [0]
 
 
+async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRunApi) -> None:
+    await api.reset()
+    await api.train(starting_step=5)
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    await api.reset()
+    await api.train(starting_step=4)
+    await register_others(api, 1)
+    await session.leave()
+    assert api.connected == [0]
+
+
 async def test_leaving_a_run_api_that_is_gone_is_no_error(api: ServedRunApi, session: RunApiSession) -> None:
     api.stop()
     await session.leave()

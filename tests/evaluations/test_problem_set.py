@@ -10,21 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasoning_env.errors import GenerationError, ScoringError, ServerError, WorkerError
-from reasoning_env.evaluation import (
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.evaluations.problem_set import (
     EVAL_DRAWS,
     EVAL_FAILURES,
-    EvalResult,
     EvaluationSet,
-    Evaluator,
     choose_eval_tasks,
+    fingerprint,
     question_key,
-    sample_record,
-    summarise,
 )
-from reasoning_env.records import DropReason, Problem, ProblemSpec, Prompt, Reason, Rollout, Split, Timeouts, Verdict
-from reasoning_env.settings import ReasoningSettings
-from tests.records import MESSAGES, SAMPLING, make_problem
+from reasoning_env.records import Problem, ProblemSpec, Split
+from tests.records import make_problem
 
 TASKS = ("chain_sum", "coin_flip", "gcd")
 FEW, MANY = "coin_flip", "chain_sum"
@@ -32,7 +28,7 @@ FEW, MANY = "coin_flip", "chain_sum"
 
 
 class Pool:
-    """Makes any problem; `outcome` may raise, or give a problem a flaw. An answer's score is the number that it is."""
+    """Makes any problem; `outcome` may raise, or give a problem a flaw."""
 
     def __init__(self, outcome: Callable[[ProblemSpec], str | None] = lambda spec: None) -> None:
         self._outcome = outcome
@@ -43,11 +39,6 @@ class Pool:
         self.specs.append(spec)
         await asyncio.sleep(0)
         return Problem(spec, f"question {spec.seed}", "2", "{}", b"", flaw=self._outcome(spec))
-
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
-        if "fault" in answers:
-            raise ScoringError("the worker cannot score")
-        return [Verdict(float(answer), Reason.SCORED, answer) for answer in answers]
 
 
 def make_set(pool: Pool, tasks: Sequence[str] = TASKS, params: Any = None, **changed: Any) -> EvaluationSet:
@@ -81,10 +72,19 @@ async def test_problems_depend_on_seed_task_and_number_alone() -> None:
     assert not {problem.spec.seed for problem in others} & {problem.spec.seed for problem in problems}
 
 
-async def test_parameters_reach_the_tasks_that_need_them() -> None:
+async def test_parameters_reach_the_tasks_that_need_them_and_the_level_all() -> None:
     pool = Pool()
-    await make_set(pool, params={"gcd": {"size": 3}}, samples_per_task=1).problems()
-    assert [spec.params for spec in pool.specs] == [{}, {}, {"size": 3}]
+    await make_set(pool, params={"gcd": {"size": 3}}, samples_per_task=1, level=0.5).problems()
+    assert [(spec.params, spec.level) for spec in pool.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
+
+
+async def test_fingerprint_is_that_of_the_problems_and_of_their_order() -> None:
+    problems = await build(Pool())
+    changed = [*problems[:-1], replace(problems[-1], answer="3")]
+    prints = {fingerprint(some) for some in (problems, changed, problems[:-1], problems[::-1])}
+    assert len(prints) == 4
+    assert fingerprint(problems) == fingerprint(await build(Pool()))
+    assert fingerprint([replace(problems[0], question="\ud800")])
 
 
 def flawed(spec: ProblemSpec) -> str | None:
@@ -176,120 +176,3 @@ async def test_set_asks_a_question_of_its_own_where_questions_are_few(
     problem = replace(make_problem(task, question=f" {question}\n"), metadata_json=metadata)
     assert await evaluation_set.asks(problem) is asked
     assert not await evaluation_set.asks(replace(problem, question="another one"))
-
-
-# ---------------------------------------------------------------------------- the run
-
-
-class Inference:
-    """Answers every prompt with its text, or raises what its text says."""
-
-    async def complete(self, prompt: Prompt, n: int, *_: Any) -> list[Rollout]:
-        assert n == 1
-        await asyncio.sleep(0)
-        if prompt.text == "gone":
-            raise ServerError("no reply")
-        return [Rollout(f"<answer>{prompt.text}</answer>", (1,), (1,), None, "stop")]
-
-
-async def make_prompt(problem: Problem) -> Prompt:
-    return Prompt((), problem.question, (0,) * (1000 if problem.question == "long" else 3))
-
-
-class Evaluation:
-    """An evaluator whose prompts are the problems' questions, and which problems it dropped."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.dropped: list[tuple[DropReason, Problem]] = []
-        self._evaluator = Evaluator(
-            scorer=Pool(),
-            completer=Inference(),
-            make_prompt=make_prompt,
-            sampling=SAMPLING,
-            settings=ReasoningSettings(**settings),
-            workers=2,
-            timeouts=Timeouts(None, 1.0),
-            note_dropped=lambda reason, problem, error: self.dropped.append((reason, problem)),
-        )
-
-    async def of(self, *questions: str) -> list[EvalResult]:
-        problems = [make_problem("gcd", number, question) for number, question in enumerate(questions)]
-        return await self._evaluator.run(problems)
-
-
-@pytest.mark.parametrize(
-    ("question", "dropped", "text"),
-    [
-        ("gone", DropReason.INFERENCE, ""),
-        ("fault", DropReason.SCORING, "<answer>fault</answer>"),
-        ("long", DropReason.PROMPT_TOO_LONG, ""),
-    ],
-)
-async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(
-    question: str, dropped: DropReason, text: str
-) -> None:
-    evaluation = Evaluation()
-    first, second, third = await evaluation.of("1.0", question, "0.5")
-    assert [first.verdict and first.verdict.score, second.verdict, third.verdict and third.verdict.score] == [
-        1,
-        None,
-        0.5,
-    ]
-    assert (first.text, second.text) == ("<answer>1.0</answer>", text)
-    assert (second.dropped, evaluation.dropped) == (dropped, [(dropped, second.problem)])
-
-
-async def test_many_failures_in_a_row_end_the_run() -> None:
-    with pytest.raises(ServerError, match="3 evaluation problems in a row failed"):
-        await Evaluation(max_failed_groups_in_a_row=3).of("1.0", "gone", "fault", "gone", *["1.0"] * 50)
-
-
-@pytest.mark.parametrize("questions", [("gone", "gone", "1.0", "1.0") * 5, ("long",) * 20])
-async def test_failures_with_successes_between_and_long_prompts_do_not_end_the_run(questions: Sequence[str]) -> None:
-    assert len(await Evaluation(max_failed_groups_in_a_row=3).of(*questions)) == 20
-
-
-# ---------------------------------------------------------------------------- what is made of it
-
-
-def result(task: str, score: float | None, dropped: DropReason | None = None) -> EvalResult:
-    verdict = None if score is None else Verdict(score, Reason.SCORED, "2")
-    return EvalResult(make_problem(task), "text", verdict, dropped)
-
-
-def test_summary_holds_scores_overall_and_per_task_and_what_failed() -> None:
-    results = [
-        result("maze", 1.0),
-        result("maze", 0.5),
-        result("sudoku", 0.0),
-        result("sudoku", None, DropReason.INFERENCE),
-        result("chain_sum", None, DropReason.SCORING),
-    ]
-    assert summarise(results) == {
-        "eval/mean_score": 0.5,
-        "eval/share_correct": 1 / 3,
-        "eval/problems": 5,
-        "eval/failed": 2,
-        "eval/maze/mean_score": 0.75,
-        "eval/maze/share_correct": 0.5,
-        "eval/sudoku/mean_score": 0.0,
-        "eval/sudoku/share_correct": 0.0,
-    }
-    assert summarise(results[4:]) == {"eval/problems": 1, "eval/failed": 1}
-
-
-def test_sample_tells_all_of_a_problem_and_gives_a_failed_one_a_reason_instead_of_a_score() -> None:
-    sample = {
-        "task": "maze",
-        "seed": 7,
-        "sample": 0,
-        "messages": list(MESSAGES),
-        "completion": "text",
-        "answer": "2",
-        "expected_answer": "2",
-        "score": 0.5,
-        "reason": "scored",
-    }
-    assert sample_record(result("maze", 0.5), MESSAGES) == sample
-    failed = {"answer": None, "score": None, "reason": "inference_failed"}
-    assert sample_record(result("maze", None, DropReason.INFERENCE), MESSAGES) == sample | failed

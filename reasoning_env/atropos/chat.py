@@ -1,0 +1,162 @@
+"""Servers of type chat: any OpenAI-compatible `/v1/chat/completions`, hosted ones too.
+
+Such a server lays out the prompt itself and answers with text, so no tokenizer is needed, and there are no tokens to
+train on. Each completion is a request of its own: many hosted servers ignore or refuse `n`, and the number of tokens is
+told by request. Health is not asked for, because at a hosted server that would cost money every second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from atroposlib.envs import base
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+
+from ..errors import ConfigError
+from ..records import Prompt, Rollout, Sampling
+
+logger = logging.getLogger(__name__)
+
+CHAT = "chat"
+KEY_VARIABLE = "OPENAI_API_KEY"
+NO_KEY = "x"
+"""What servers are sent that want no key; the client refuses to be made without one."""
+CHARACTERS_PER_TOKEN = 2
+"""Fewer than any common tokenizer has on average, so that a prompt never takes more than is reserved for it."""
+OPTIONAL = ("temperature", "top_p")
+"""Parameters that some hosted models refuse; they are then left out, which the log says."""
+
+# Atropos' own config is how a server is named in files, on the command line and from Python.
+for _config in (ServerBaseline, APIServerConfig):
+    _config.model_fields["server_type"].annotation = Literal["openai", "trl", "sglang", "vllm", "chat"]
+    _config.model_rebuild(force=True)
+
+
+class ChatServerConfig(APIServerConfig):  # type: ignore[misc]  # atroposlib has no types
+    """A chat server for Atropos, to which it is one of type openai."""
+
+
+def is_chat(config: object) -> bool:
+    """Tell whether a server's config is that of a chat server."""
+    return isinstance(config, ChatServerConfig)
+
+
+def read_key(config: Any) -> str:
+    """Return the key of a server, which may be named by its variable; raises ConfigError where that is not set."""
+    key = str(config.api_key or "")
+    if key.startswith("$"):
+        if not os.environ.get(key[1:]):
+            raise ConfigError(f"openai.api_key: the environment variable {key[1:]} is not set")
+        return os.environ[key[1:]]
+    if config.server_type == CHAT and key in ("", NO_KEY):
+        return os.environ.get(KEY_VARIABLE) or NO_KEY
+    return key or NO_KEY
+
+
+@contextlib.contextmanager
+def tokenizer_if_needed(configs: object) -> Iterator[None]:
+    """Keep BaseEnv from loading a tokenizer where all servers are chat servers; its `tokenizer` is then None."""
+    several = configs if isinstance(configs, list) else [configs]
+    loader = base.AutoTokenizer
+    if all(map(is_chat, several)):
+        base.AutoTokenizer = _NoTokenizer
+    try:
+        yield
+    finally:
+        base.AutoTokenizer = loader
+
+
+class _NoTokenizer:
+    @staticmethod
+    def from_pretrained(_name: str) -> None:
+        return None
+
+
+class PlainChat:
+    """Stands for a chat format where the server has it: prompts are messages alone."""
+
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
+        characters = sum(len(message["content"]) for message in messages)
+        return Prompt(tuple(messages), "", (), estimated_tokens=characters // CHARACTERS_PER_TOKEN)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return ""
+
+
+class ChatRequests:
+    """Asks chat servers for completions, and remembers which parameters they refuse."""
+
+    def __init__(self) -> None:
+        self._limit_name = "max_tokens"
+        self._left_out: set[str] = set()
+
+    async def complete(self, server: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Return up to `n` rollouts, those that came; raises what the client raises where none did."""
+        budget = sampling.completion_budget(prompt)
+        options = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        slots = server.sem if sampling.split == "train" else server.eval_sem
+
+        async def one() -> Rollout:
+            async with slots:
+                return await self.ask(server, list(map(dict, prompt.messages)), budget, options)
+
+        requests = [asyncio.ensure_future(one()) for _ in range(n)]
+        try:
+            replies = await asyncio.gather(*requests, return_exceptions=True)
+        finally:
+            for request in requests:
+                request.cancel()
+            await asyncio.gather(*requests, return_exceptions=True)
+        failures = [reply for reply in replies if isinstance(reply, BaseException)]
+        if len(failures) == n:
+            raise failures[0]
+        return [reply for reply in replies if isinstance(reply, Rollout)]
+
+    async def ask(
+        self, server: Any, messages: list[dict[str, str]], budget: int, options: Mapping[str, Any]
+    ) -> Rollout:
+        """Send one request, and again without what the server refuses."""
+        while True:
+            sent = {name: value for name, value in options.items() if name not in self._left_out}
+            arguments = {"model": server.config.model_name, "messages": messages, self._limit_name: budget, **sent}
+            try:
+                reply = await server.openai.chat.completions.create(**arguments)
+            except Exception as error:
+                if not self._do_without(error, arguments):
+                    raise
+            else:
+                return _rollout(reply)
+
+    def _do_without(self, error: Exception, sent: Mapping[str, Any]) -> bool:
+        """Note which parameter the error refuses; False when it is about something else."""
+        text = str(error)
+        if getattr(error, "status_code", None) not in (400, 422):
+            return False
+        if "max_completion_tokens" in text and "max_tokens" in sent:
+            self._limit_name = "max_completion_tokens"
+            return True
+        refused = [name for name in OPTIONAL if name in sent and name in text]
+        for name in refused:
+            if name not in self._left_out:
+                logger.warning("the server takes no %s; completions are sampled with its own", name)
+        self._left_out.update(refused)
+        return bool(refused)
+
+
+def _rollout(reply: Any) -> Rollout:
+    choice = reply.choices[0]
+    usage = getattr(reply, "usage", None)
+    count = getattr(usage, "completion_tokens", None)
+    return Rollout(
+        text=choice.message.content or "",
+        tokens=(),
+        masks=(),
+        logprobs=None,
+        finish_reason=choice.finish_reason or "stop",
+        token_count=count if isinstance(count, int) else None,
+    )

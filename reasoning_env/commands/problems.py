@@ -1,0 +1,94 @@
+"""What the commands share that make single problems by hand: their options, and the making."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from ..errors import ConfigError
+from ..records import Problem, ProblemSpec, Split
+from ..reports.measuring import OpenLibrary
+
+DEADLINE_S = 60.0
+SEEDS = 2**32
+DEFAULT_SEED = 42
+NO_ORACLE = "(no single answer: the verifier accepts many)"
+
+
+def add_problem_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say, beside the task, which problem is meant."""
+    parser.add_argument(
+        "--seed", type=_seed, default=DEFAULT_SEED, metavar="N", help="the library's seed (default: %(default)s)"
+    )
+    parser.add_argument("--level", type=_level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
+    parser.add_argument(
+        "--params",
+        type=_params,
+        default={},
+        metavar="MAPPING",
+        help="parameters of the library's own config, as a dump has them: '{min_terms: 4}'",
+    )
+
+
+def split_names(arguments: Sequence[str]) -> list[str]:
+    """Return the names of arguments that may each hold several, joined by commas."""
+    return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if not 0 <= seed < SEEDS:
+        raise argparse.ArgumentTypeError(f"a seed lies between 0 and {SEEDS - 1}, not at {text}")
+    return seed
+
+
+def _level(text: str) -> float:
+    level = float(text)
+    if not 0.0 <= level <= 1.0:
+        raise argparse.ArgumentTypeError(f"a level lies between 0 and 1, not at {text}")
+    return level
+
+
+def _params(text: str) -> Mapping[str, Any]:
+    try:
+        params = yaml.safe_load(text)
+    except yaml.YAMLError:
+        params = None
+    if not isinstance(params, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is no mapping, such as '{{min_terms: 4}}'")
+    return params
+
+
+async def check_params(library: OpenLibrary, options: argparse.Namespace) -> None:
+    """Raise ConfigError where a task does not take the parameters of the options."""
+    wanted = [(task, {**library.params.get(task, {}), **options.params}, options.level) for task in library.tasks]
+    faults = await library.pools[0].check(wanted) if options.params else []
+    if faults:
+        raise ConfigError(f"--params: {'; '.join(faults)}")
+
+
+async def make_problem(library: OpenLibrary, task: str, seed: int, options: argparse.Namespace) -> Problem:
+    """Make a problem of a task with the level and the parameters of the options; raises GenerationError."""
+    params = {**library.params.get(task, {}), **options.params}
+    spec = ProblemSpec(task, seed % SEEDS, Split.TRAIN, 0, params=params, level=options.level)
+    return await library.pools[0].generate(spec, DEADLINE_S)
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Return what a program wants to know of a problem; `level` and `params` are those that it really has."""
+    return {
+        "task": problem.task,
+        "seed": problem.spec.seed,
+        "level": problem.level,
+        "params": dict(problem.params),
+        "question": problem.question,
+        "answer": problem.answer,
+    }
+
+
+def show_messages(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a conversation for a reader."""
+    return "\n\n".join(f"--- {message['role']}\n{message['content']}" for message in messages)

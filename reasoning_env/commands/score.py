@@ -1,0 +1,65 @@
+"""The `score` command: what one completion earns, with the prompt that it would have answered."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..folders import find_checkout
+from ..prompting import build_messages
+from ..records import Problem, Verdict
+from ..reports.measuring import open_library, run_measurement
+from ..rewards import score_texts
+from ..settings import SYSTEM_PROMPT, ReasoningSettings
+from ..terminal import print_json, visible
+from ..workers.pool import PoolSettings
+from .problems import NO_ORACLE, add_problem_options, check_params, describe_problem, make_problem, show_messages
+
+
+def score_command(argv: Sequence[str], folder: Path) -> int:
+    """Score a text as a completion of one problem, and print prompt, answer, score and reason; returns 0.
+
+    `folder` is where a checkout of the library may lie. Raises ConfigError for a task that there is not, and
+    GenerationError where it has no such problem.
+    """
+    options = _parse(argv)
+    text = sys.stdin.read() if options.text == "-" else options.text
+    settings = PoolSettings(generators=1, verifiers=1, checkout=find_checkout(folder), strict_rewards=not options.plain)
+    problem, verdict = run_measurement(lambda: _score(settings, options, text))
+    messages = build_messages(SYSTEM_PROMPT, problem.question)
+    if options.json:
+        judged = {"score": verdict.score, "reason": verdict.reason.value, "read": verdict.answer}
+        print_json({**describe_problem(problem), "prompt": [dict(message) for message in messages], **judged})
+        return 0
+    expected = NO_ORACLE if problem.answer is None else problem.answer
+    read = "nothing" if verdict.answer is None else visible(verdict.answer)
+    print(f"{show_messages(messages)}\n\n--- score")
+    print(f"expected  {expected}\nread      {read}\nscore     {verdict.score:g}\nreason    {verdict.reason.value}")
+    return 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="score", description="Score a text as the completion of one problem: see its prompt, reward and reason."
+    )
+    parser.add_argument("task", metavar="TASK")
+    parser.add_argument(
+        "text", metavar="TEXT", help="the whole completion, as in '<think>...</think><answer>5</answer>'; - reads it"
+    )
+    add_problem_options(parser)
+    parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    return parser.parse_args(argv)
+
+
+async def _score(settings: PoolSettings, options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
+    async with open_library(settings, [options.task]) as library:
+        if len(library.tasks) != 1:
+            raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
+        await check_params(library, options)
+        problem = await make_problem(library, library.tasks[0], options.seed, options)
+        verdicts = await score_texts(library.pools[0], problem, [text], ReasoningSettings().max_answer_bytes)
+        return problem, verdicts[0]

@@ -1,0 +1,112 @@
+"""One evaluation from its first problem to its results: what is done is in its folder, whatever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ServerError
+from ..records import Problem
+from ..terminal import progress_bar
+from .evaluator import EvalResult, Evaluator
+from .folder import EvalFolder
+from .presets import Preset, compare_published
+from .samples import Sample
+from .summary import combine, summarise
+
+Results = dict[str, Any]
+
+
+class Evaluation:
+    """Runs `evaluator` over what is missing in `folder`; `categories` are the library's, by task."""
+
+    def __init__(
+        self, evaluator: Evaluator, folder: EvalFolder, preset: Preset | None, categories: Mapping[str, str]
+    ) -> None:
+        self._evaluator = evaluator
+        self._folder = folder
+        self._preset = preset
+        self._categories = categories
+        self._started = time.monotonic()
+        self._finished = False
+        self._failed: list[EvalResult] = []
+        self._total, self._count = 0.0, 0
+
+    async def run(self, problems: Sequence[Problem]) -> None:
+        """Evaluate the problems that are not done; raises what the evaluator does, and ReasoningEnvError.
+
+        A problem without a completion is written when all have been tried, so that a later start tries it again.
+        """
+        done = self._folder.samples
+        missing = [problem for problem in problems if (problem.task, problem.spec.index) not in done]
+        for sample in done.values():
+            self._add(sample)
+        with progress_bar("evaluation", len(problems), done=len(problems) - len(missing)) as advance:
+
+            async def take(result: EvalResult) -> None:
+                if result.dropped is None:
+                    self._add(await asyncio.to_thread(lambda: self._folder.append(result.line())))
+                else:
+                    self._failed.append(result)
+                advance(self._note())
+
+            await self._evaluator.run(missing, take)
+        for result in self._failed:
+            await asyncio.to_thread(self._folder.append, result.line())
+        self._finished = self._count > 0
+        if not self._finished:
+            raise ServerError("not one evaluation problem could be evaluated; the log above says why")
+
+    async def conclude(self) -> Results:
+        """Write results.json, let go of the folder, and return what the file says."""
+        try:
+            return await asyncio.to_thread(self._write_results)
+        finally:
+            await asyncio.to_thread(self._folder.close)
+
+    def describe(self, problems: int) -> str:
+        """Return a line on what there is and where; `problems` is how many there should be."""
+        folder, done = self._folder.path, sum(bool(sample.rollouts) for sample in self._folder.samples.values())
+        if self._finished:
+            failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
+            return f"The results are in {folder}{failed}."
+        return f"{done} of {problems} problems are done and kept in {folder}; the same command goes on with the rest."
+
+    def _write_results(self) -> Results:
+        samples = list(self._folder.samples.values())
+        found = summarise(samples, self._categories)
+        found["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
+        if self._preset is not None:
+            identical = {task: row for task, row in found["tasks"].items() if task in self._preset.identical}
+            found["identical"] = combine(identical.values())
+            found["published"] = compare_published(self._preset, found["tasks"])
+        return self._folder.write_results(found, finished=self._finished)
+
+    def _add(self, sample: Sample) -> None:
+        self._total += sum(rollout.score for rollout in sample.rollouts)
+        self._count += len(sample.rollouts)
+
+    def _note(self) -> str:
+        failed = f", {len(self._failed)} failed" if self._failed else ""
+        return f"mean score {self._total / max(1, self._count):.3f}{failed}"
+
+
+def metrics(results: Results) -> dict[str, float]:
+    """Return what a metrics backend gets of results.json."""
+    overall, tasks = results["overall"], results["tasks"]
+    found: dict[str, float | None] = {
+        "eval/mean_score": overall.get("mean_score"),
+        "eval/share_correct": overall.get("accuracy"),
+        "eval/library_score": overall.get("library_score"),
+        "eval/completion_tokens_mean": overall.get("tokens"),
+        "eval/problems": results["problems"],
+        "eval/failed": results["problems"] - overall["problems"],
+    }
+    found |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
+    found |= {f"eval/reason/{word}": share for word, share in overall.get("reasons", {}).items()}
+    found |= {f"eval/category/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()}
+    for task, row in tasks.items():
+        found |= {f"eval/{task}/mean_score": row.get("mean_score"), f"eval/{task}/share_correct": row.get("accuracy")}
+    return {name: value for name, value in found.items() if value is not None}

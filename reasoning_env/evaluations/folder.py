@@ -1,0 +1,171 @@
+"""The folder of an evaluation, `{model}-{time}`: `samples.jsonl`, written as the results come, and `results.json`.
+
+**samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `failed` (how
+many completions the server never gave) and `dropped` (why, or null); of a rollout, `tokens` (of the completion, or
+null), `correct` (a score of 0.99 or more), `seconds` (until the problem's completions were there) and, with a preset,
+`library_score`. Problems without a completion come last, once all have been tried.
+
+**results.json** is one object, there from the start and replaced at the end:
+
+- `format`: 1; `finished`: false until every problem was tried; `started`: local time; `seconds`: all time spent on it
+- `model`, `server` (`type` and `base_url`), `step` (the trainer's, in `serve`), `preset` (its name, or null)
+- `settings`: what decides the set and the sampling, `eval_seed` and `max_completion_tokens` among it
+- `fingerprint`: a hash of all problems of the set, in order; `problems`: how many there are
+- `versions`: of `reasoning_gym`, this `environment` and `python`
+- `remarks`: sentences about what keeps figures from being compared
+- `overall`, `categories`, `tasks`: rows of statistics, which `summary.py` describes; null and empty before the end
+- with a preset, `identical`: the row over the tasks whose questions are those of the published runs; and `published`:
+  by model `overall`, `identical`, `categories` and `tasks`, each a mean score over the same tasks
+
+A folder is never written to by two processes, and never again once it is finished. One that is not is taken up by the
+same evaluation (IDENTITY), which does what is missing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..checkpoints.files import replace_file
+from ..errors import ConfigError, ReasoningEnvError
+from .samples import Sample, read_sample
+
+logger = logging.getLogger(__name__)
+
+RESULTS, SAMPLES = "results.json", "samples.jsonl"
+FORMAT = 1
+IDENTITY = ("format", "model", "server", "preset", "settings", "fingerprint", "versions", "step")
+"""What is the same in two starts of one evaluation."""
+NAME_CHARACTERS = 80
+
+
+class EvalFolder:
+    """A folder that this process writes; everything here blocks, so it belongs on a thread.
+
+    `samples` are the problems that are done, by task and index; `spent_s` is the time that earlier starts took.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any], lines: int, spent_s: float = 0.0) -> None:
+        self.path = path
+        self.spent_s = spent_s
+        self.samples: dict[tuple[str, int], Sample] = {}
+        self._about = about
+        self._lines = lines
+        # A result whose evaluation was cancelled may still be on its way.
+        self._lock = threading.Lock()
+
+    def append(self, line: bytes) -> Sample:
+        """Write a line; raises ReasoningEnvError when that fails, and then leaves none of it."""
+        sample = read_sample(line)
+        with self._lock:
+            end = os.lseek(self._lines, 0, os.SEEK_END)
+            try:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(self._lines, rest) :]
+            except OSError as error:
+                with suppress(OSError):
+                    os.ftruncate(self._lines, end)
+                raise ReasoningEnvError(
+                    f"{self.path / SAMPLES} cannot be written ({error.strerror}); what it holds is kept, and the same "
+                    "command goes on with the rest"
+                ) from error
+            self.samples[sample.task, sample.index] = sample
+        return sample
+
+    def write_results(self, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
+        """Replace results.json and return what it says now; raises ReasoningEnvError."""
+        document = {"format": FORMAT, "finished": finished, **self._about, **found}
+        try:
+            replace_file(self.path / RESULTS, [json.dumps(document, indent=1, allow_nan=False).encode()])
+        except OSError as error:
+            raise ReasoningEnvError(f"{self.path / RESULTS} cannot be written ({error.strerror})") from error
+        return document
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        with self._lock:
+            os.close(self._lines)
+
+    def _read(self) -> None:
+        """Take up the lines that are there, and cut a torn last one off."""
+        whole = 0
+        with open(self.path / SAMPLES, "rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                whole += len(line)
+                with suppress(ValueError):
+                    sample = read_sample(line)
+                    self.samples[sample.task, sample.index] = sample
+        os.ftruncate(self._lines, whole)
+
+
+def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
+    """Make the folder of an evaluation or, with `resume`, take up the newest unfinished one of the same.
+
+    `about` is what results.json says of it from the start. Raises ConfigError where there can be no folder.
+    """
+    about = json.loads(json.dumps({"format": FORMAT, **about}))
+    try:
+        for path, found in _unfinished(root) if resume else ():
+            if all(found.get(name) == about.get(name) for name in IDENTITY):
+                lines = _take(path)
+                if lines is not None:
+                    about = {**about, "started": found["started"]}
+                    folder = EvalFolder(path, about, lines, spent_s=found["seconds"])
+                    folder._read()
+                    logger.info("going on in %s, where %d problems are done", path, len(folder.samples))
+                    return folder
+        return _make(root, about)
+    except OSError as error:
+        raise ConfigError(
+            f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one"
+        ) from error
+
+
+def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
+    root.mkdir(parents=True, exist_ok=True)
+    model = re.sub(r"[^\w.-]+", "_", str(about["model"]), flags=re.ASCII).strip("._-")[:NAME_CHARACTERS] or "model"
+    name = f"{model}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1, 1000):
+        path = root / (name if number == 1 else f"{name}-{number}")
+        with suppress(FileExistsError):
+            path.mkdir()
+            lines = _take(path)
+            assert lines is not None, "nobody else knows of it yet"
+            folder = EvalFolder(path, about, lines)
+            folder.write_results({"seconds": 0.0, "overall": None, "categories": {}, "tasks": {}}, finished=False)
+            return folder
+    raise FileExistsError(0, f"{name} is taken")
+
+
+def _take(path: Path) -> int | None:
+    """Open samples.jsonl for this process alone; None where another one has it."""
+    lines = os.open(path / SAMPLES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lines)
+        return None
+    except OSError:  # a file system without locks
+        pass
+    return lines
+
+
+def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the folders that an evaluation was begun in and not ended, the newest first, with their results.json."""
+    for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
+        with suppress(OSError, ValueError):
+            found = json.loads(path.read_bytes())
+            if isinstance(found, dict) and found.get("finished") is False:
+                yield path.parent, found

@@ -1,0 +1,126 @@
+"""Write an evaluation folder as an Inspect AI log, by Inspect's own API, for `inspect view` and Inspect's data frames.
+
+Needs the extra `inspect`. A log has one sample for each completion: the problem is the sample, its completions are the
+epochs. Scores are those of the folder; nothing is scored again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..dumps.reader import DumpedGroup, DumpedRollout, read_groups
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalResults, EvalSample
+
+LOG_NAME = "inspect.eval"
+TASK = "reasoning_gym"
+SCORER = "verifier"
+METRICS = ("mean_score", "accuracy")
+"""What is taken of the overall row of results.json."""
+
+
+def write_inspect_log(folder: Path) -> Path:
+    """Write the log of an evaluation into its folder, and return its path; an earlier one is replaced.
+
+    Everything is in memory while it is written, and that takes a second for thousands of completions: keep it off an
+    event loop. Raises ConfigError where Inspect is not installed, and where the folder holds no evaluation.
+    """
+    try:
+        from inspect_ai.log import write_eval_log
+    except ImportError as error:
+        raise ConfigError(
+            f"an Inspect log needs inspect_ai, which is not installed ({error}): pip install 'inspect_ai>=0.3.285'"
+        ) from error
+    try:
+        results = json.loads((folder / "results.json").read_text())
+        log = _make_log(results, list(read_groups(folder / "samples.jsonl", strict=False)))
+    except (OSError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
+    path = folder / LOG_NAME
+    write_eval_log(log, str(path))
+    return path
+
+
+def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
+
+    ids = [_sample_id(group) for group in groups if group.rollouts]
+    facts = {name: results.get(name) for name in ("fingerprint", "preset", "settings", "server", "step", "seconds")}
+    started = str(results.get("started") or datetime.now().isoformat(timespec="seconds"))
+    spec = EvalSpec(
+        created=started,
+        task=f"{TASK} {results['preset']}" if results.get("preset") else TASK,
+        model=str(results.get("model") or "unknown"),
+        dataset=EvalDataset(name=TASK, samples=len(ids), sample_ids=ids, shuffled=False),
+        config=EvalConfig(epochs=max((len(group.rollouts) for group in groups), default=1)),
+        packages={name: str(version) for name, version in (results.get("versions") or {}).items()},
+        metadata=facts,
+    )
+    return EvalLog(
+        status="success" if results.get("finished", True) else "started",
+        eval=spec,
+        stats=EvalStats(started_at=started),
+        results=_make_results(results, groups),
+        samples=[sample for group in groups for sample in _make_samples(group)],
+    )
+
+
+def _make_results(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalResults:
+    from inspect_ai.log import EvalMetric, EvalResults, EvalScore
+
+    overall = results.get("overall") or {}
+    metrics = {name: EvalMetric(name=name, value=overall[name]) for name in METRICS if overall.get(name) is not None}
+    completions = sum(len(group.rollouts) for group in groups)
+    return EvalResults(
+        total_samples=completions,
+        completed_samples=completions,
+        scores=[EvalScore(name=SCORER, scorer=SCORER, metrics=metrics)],
+    )
+
+
+def _make_samples(group: DumpedGroup) -> Iterator[EvalSample]:
+    from inspect_ai.log import EvalSample
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import Score
+
+    facts = {"task": group.item_id, "seed": group.seed, "level": group.level, "params": dict(group.params)}
+    for epoch, rollout in enumerate(group.rollouts, 1):
+        *prompt, _ = messages = _messages(rollout)
+        stop = "max_tokens" if rollout.finish_reason == "length" else "stop"
+        yield EvalSample(
+            id=_sample_id(group),
+            epoch=epoch,
+            input=prompt,
+            target=_sound(group.expected_answer or ""),
+            messages=messages,
+            output=ModelOutput.from_content("model", messages[-1].text, stop_reason=stop),
+            scores={
+                SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)
+            },
+            metadata=facts,
+        )
+
+
+def _messages(rollout: DumpedRollout) -> list[Any]:
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+
+    kinds = {"system": ChatMessageSystem, "assistant": ChatMessageAssistant}
+    return [
+        kinds.get(message["role"], ChatMessageUser)(content=_sound(message["content"]))
+        for message in rollout.conversation
+    ]
+
+
+def _sample_id(group: DumpedGroup) -> str:
+    return f"{group.item_id}-{group.index}"
+
+
+def _sound(text: str) -> str:
+    """Return a text of a model without lone surrogates, which a log cannot hold."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,106 @@
+"""Presets: protocols of published evaluations, with the published models' results.
+
+`rg-easy` and `rg-hard` are the zero-shot runs of the Reasoning Gym paper: 50 problems a task of the library's own seeds
+(45 and up), served as they come, the library's own system prompt, temperature 0.6, top_p 0.95 and 32,768 tokens a
+completion. A published score is the mean over a task's problems and completions of what the plain verifier gives to the
+last answer; the headline is the unweighted mean over tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import GenerationError
+from ..library_facts import Rebuild, facts
+from ..records import Problem, ProblemSpec, Split
+from .problem_set import EvaluationSet
+
+logger = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).with_name("published")
+SIZE, FIRST_SEED = 50, 45
+TEMPERATURE, TOP_P, MAX_COMPLETION_TOKENS = 0.6, 0.95, 32_768
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A protocol and what was published of it.
+
+    `params` are the library's, by task, where they are not its defaults. Of the tasks in `identical`, release `library`
+    of the library asks exactly what the published models were asked. `published` holds mean scores by model and task.
+    """
+
+    name: str
+    source: str
+    library: str
+    repeats: int
+    tasks: tuple[str, ...]
+    params: Mapping[str, Mapping[str, Any]]
+    identical: frozenset[str]
+    published: Mapping[str, Mapping[str, float]]
+
+
+def load_preset(name: str) -> Preset:
+    """Read a preset from the package's own files."""
+    found = json.loads((FOLDER / f"{name}.json").read_text())
+    tasks = tuple(found["tasks"])
+    published = {
+        model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
+        for model, scores in found["mean_score"].items()
+    }
+    identical = frozenset(tasks).difference(found["not_identical"])
+    fields = {field: found[field] for field in ("source", "library", "repeats", "params")}
+    return Preset(name=name, tasks=tasks, identical=identical, published=published, **fields)
+
+
+class PresetSet(EvaluationSet):
+    """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it."""
+
+    library_seeds = True
+
+    async def _sample(self, task: str, number: int) -> Problem | None:
+        try:
+            return await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
+        except GenerationError as error:
+            logger.warning("problem %d of %s is left out: %s", number, task, error)
+            return None
+
+    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
+        known, params = facts(task), self._params.get(task, {})
+        if known is not None and known.rebuild is Rebuild.FOR_EACH_SEED:
+            return ProblemSpec(task, FIRST_SEED, Split.EVAL, number, 0, params, item=number, dataset_size=SIZE)
+        # In all other tasks, item k of seed s is item 0 of seed s + k.
+        return ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, 0, params)
+
+
+def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return each published model's mean scores over the tasks that were evaluated, best first.
+
+    `tasks` are the rows of a summary. A model without a result for a task is averaged over the others.
+    """
+    scored = [task for task, row in tasks.items() if row["completions"]]
+    found: dict[str, Any] = {}
+    for model, scores in preset.published.items():
+        here = {task: scores[task] for task in scored if task in scores}
+        if not here:
+            continue
+        categories = {tasks[task]["category"] for task in here}
+        found[model] = {
+            "overall": _mean(here, here),
+            "identical": _mean(here, preset.identical.intersection(here)),
+            "categories": {
+                name: _mean(here, [task for task in here if tasks[task]["category"] == name])
+                for name in sorted(categories)
+            },
+            "tasks": here,
+        }
+    return dict(sorted(found.items(), key=lambda item: -item[1]["overall"]))
+
+
+def _mean(scores: Mapping[str, float], tasks: Collection[str]) -> float | None:
+    return sum(scores[task] for task in tasks) / len(tasks) if tasks else None

@@ -1,0 +1,147 @@
+"""The fixed set of evaluation problems: a function of tasks, numbers, level and seed alone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import GenerationError
+from ..library_facts import COMPOSITE, facts
+from ..problems import Generator
+from ..records import Problem, ProblemSpec
+from ..tasks.sampling import evaluation_spec
+
+logger = logging.getLogger(__name__)
+
+EVAL_FAILURES = 3
+"""Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
+EVAL_DRAWS = 300
+"""Draws of an evaluation sample after which it is left out; problems of some tasks are often flawed."""
+
+
+def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
+    """Return `limit` of the tasks, spread evenly over their order; all of them for -1, or where there are no more."""
+    if limit < 0 or limit >= len(tasks):
+        return tuple(tasks)
+    return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
+
+
+def question_key(question: str) -> str:
+    """Return what two problems share when they ask the same, apart from whitespace."""
+    text = " ".join(question.split())
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def fingerprint(problems: Iterable[Problem]) -> str:
+    """Return what two sets share when they have the same problems in the same order: questions, answers and all."""
+    digest = hashlib.blake2b(digest_size=16)
+    for problem in problems:
+        digest.update(json.dumps([problem.task, problem.spec.index, problem.question, problem.answer]).encode())
+    return digest.hexdigest()
+
+
+class EvaluationSet:
+    """The fixed set of problems of a seed, generated task by task when it is asked for.
+
+    `params` are those of the tasks that need some; `level` is the difficulty of tasks that have levels, None for the
+    library's defaults. Samples that cannot be generated are left out, with a warning.
+    """
+
+    library_seeds = False
+    """Whether the seeds are the library's own, so that training may draw them too."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        tasks: Sequence[str],
+        params: Mapping[str, Mapping[str, Any]],
+        *,
+        samples_per_task: int,
+        eval_seed: int,
+        deadline_s: float,
+        level: float | None = None,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        self.samples_per_task = samples_per_task
+        self._generator = generator
+        self._params = params
+        self._eval_seed = eval_seed
+        self._deadline_s = deadline_s
+        self._level = level
+        self._made: dict[str, asyncio.Task[list[Problem]]] = {}
+        self._keys: dict[str, frozenset[str]] = {}
+
+    async def problems(self, on_task: Callable[[], None] = lambda: None) -> list[Problem]:
+        """Return all of the set, in the tasks' order; `on_task` is called when a task has all of its problems."""
+
+        async def of_task(task: str) -> list[Problem]:
+            problems = await self._of_task(task)
+            on_task()
+            return problems
+
+        made = await asyncio.gather(*map(of_task, self.tasks))
+        return [problem for problems in made for problem in problems]
+
+    async def asks(self, problem: Problem) -> bool:
+        """Tell whether the set asks the same question, of the same task or through a composite.
+
+        Never true of tasks that have so many questions that they do not repeat, unless the set's seeds are the
+        library's own.
+        """
+        task = problem.task
+        if task == COMPOSITE:
+            task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
+        known = facts(task)
+        if known is not None and not known.few_questions and not self.library_seeds:
+            return False
+        key = question_key(problem.question)
+        return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
+
+    async def close(self) -> None:
+        """Stop what is being generated."""
+        for made in self._made.values():
+            made.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
+    async def _keys_of(self, task: str) -> frozenset[str]:
+        if task not in self.tasks:
+            return frozenset()
+        if task not in self._keys:
+            self._keys[task] = frozenset(question_key(made.question) for made in await self._of_task(task))
+        return self._keys[task]
+
+    async def _of_task(self, task: str) -> list[Problem]:
+        made = self._made.get(task)
+        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
+            made = self._made[task] = asyncio.create_task(self._generate(task))
+        # The cancellation of one caller must not end the work that the others wait for.
+        return await asyncio.shield(made)
+
+    async def _generate(self, task: str) -> list[Problem]:
+        drawn = await asyncio.gather(*(self._sample(task, number) for number in range(self.samples_per_task)))
+        return [problem for problem in drawn if problem is not None]
+
+    async def _sample(self, task: str, number: int) -> Problem | None:
+        failures = 0
+        for attempt in range(EVAL_DRAWS):
+            try:
+                problem = await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
+                if problem.flaw is None:
+                    return problem
+                logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
+            except GenerationError as error:
+                logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
+                failures += 1
+                if failures == EVAL_FAILURES:
+                    break
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
+        return None
+
+    def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
+        spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
+        return replace(spec, level=self._level)

@@ -1,0 +1,155 @@
+"""Compare evaluations of the same set, problem by problem: differences per task, with intervals and a sign test."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from ..dumps.reader import read_groups
+from ..errors import ConfigError
+from ..statistics import bootstrap_interval, sign_test
+
+RESULTS, SAMPLES = "results.json", "samples.jsonl"
+FORMAT = 1
+RIGHT = 0.99
+OVERALL = "mean over tasks"
+DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_", "preset", "level", "versions")
+"""How the names begin of what an evaluation set depends on."""
+
+
+class ProblemKey(NamedTuple):
+    """What tells the problems of a set apart."""
+
+    task: str
+    position: int | None
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation folder: the score of each problem, a mean over its completions, and what the set was made from."""
+
+    path: Path
+    fingerprint: str | None
+    settings: Mapping[str, Any]
+    scores: Mapping[ProblemKey, float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One task, or all of them, in two evaluations.
+
+    `low` and `high` are the ends of the 95 % interval of the change. Of the problems, so many are `better` and `worse`
+    in the second evaluation; `p` is how likely their numbers are at least as uneven by chance.
+    """
+
+    task: str
+    problems: int
+    first: float
+    second: float
+    low: float
+    high: float
+    better: int
+    worse: int
+    p: float
+
+    @property
+    def change(self) -> float:
+        return self.second - self.first
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations over the problems that both have; `tasks` are sorted by the size of their change."""
+
+    first: Evaluation
+    second: Evaluation
+    overall: Difference
+    tasks: Sequence[Difference]
+
+    @property
+    def unpaired(self) -> int:
+        """How many problems only one of the two has, the other having failed at them or been stopped before."""
+        return len(self.first.scores.keys() ^ self.second.scores.keys())
+
+
+def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
+    """Read a folder of an evaluation; `accuracy` takes the share of right answers in place of the mean score.
+
+    Raises ConfigError where there is none. Damaged lines are skipped with a warning.
+    """
+    try:
+        results = json.loads((path / RESULTS).read_text())
+        groups = read_groups(path / SAMPLES, strict=False)
+    except OSError as error:
+        raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path / RESULTS} is not JSON: {error}") from error
+    if not isinstance(results, dict) or results.get("format", FORMAT) != FORMAT:
+        raise ConfigError(f"{path / RESULTS} holds no results of an evaluation that this version can read")
+    scores: dict[ProblemKey, float] = {}
+    for group in groups:
+        marks = [float(rollout.score >= RIGHT) if accuracy else rollout.score for rollout in group.rollouts]
+        if marks:
+            scores[ProblemKey(group.item_id, group.index, group.seed)] = fmean(marks)
+    if not scores:
+        raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
+    fingerprint = results.get("fingerprint")
+    settings = {name: results[name] for name in ("settings", "versions") if isinstance(results.get(name), dict)}
+    return Evaluation(path, fingerprint and str(fingerprint), _flatten(settings), scores)
+
+
+def compare(first: Evaluation, second: Evaluation) -> Comparison:
+    """Compare two evaluations; raises ConfigError, which says what differs, where they are not of the same set."""
+    shared = sorted(first.scores.keys() & second.scores.keys(), key=str)
+    known = None not in (first.fingerprint, second.fingerprint)
+    if not shared or (known and first.fingerprint != second.fingerprint):
+        raise ConfigError(
+            f"{first.path} and {second.path} are not of the same evaluation set: {_explain(first, second, len(shared))}"
+        )
+    pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for key in shared:
+        pairs[key.task].append((first.scores[key], second.scores[key]))
+    tasks = [_difference(task, some) for task, some in pairs.items()]
+    means = [(task.first, task.second) for task in tasks]
+    low, high = bootstrap_interval([after - before for before, after in means], bounds=(-1.0, 1.0))
+    better, worse = sum(task.better for task in tasks), sum(task.worse for task in tasks)
+    overall = Difference(OVERALL, len(shared), *_means(means), low, high, better, worse, sign_test(better, worse))
+    return Comparison(first, second, overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task)))
+
+
+def _difference(task: str, pairs: Sequence[tuple[float, float]]) -> Difference:
+    changes = [after - before for before, after in pairs]
+    low, high = bootstrap_interval(changes, bounds=(-1.0, 1.0))
+    better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    return Difference(task, len(pairs), *_means(pairs), low, high, better, worse, sign_test(better, worse))
+
+
+def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return fmean(before for before, _ in pairs), fmean(after for _, after in pairs)
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings under dotted names, without the name of the section of settings."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        full = f"{prefix}{name}"
+        if isinstance(value, dict) and value:
+            flat |= _flatten(value, "" if full == "settings" else f"{full}.")
+        else:
+            flat[full] = value
+    return flat
+
+
+def _explain(first: Evaluation, second: Evaluation, shared: int) -> str:
+    names = sorted(first.settings.keys() | second.settings.keys())
+    differing = [name for name in names if first.settings.get(name) != second.settings.get(name)]
+    deciding = [name for name in differing if name.removeprefix("env.").startswith(DECIDING)] or differing
+    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding]
+    said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")
+    return "; ".join(said)

@@ -1,0 +1,598 @@
+"use strict";
+// Text of models, and names from files, reach the page as text nodes only: `h` and `put` are the only ways in.
+(async () => {
+const $ = (id) => document.getElementById(id);
+const root = document.documentElement;
+const MOST_LISTED = 200, MOST_PARTS = 300, MOST_CONTROLS = 500;
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\ud800-\udfff]/gu;
+
+function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, set] of Object.entries(value)) node.style.setProperty(key, set);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+async function unpack() {
+  const text = $("data").textContent;
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  $("data").remove();
+  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
+}
+
+const D = await unpack();
+const taskNumber = new Map(D.tasks.map(([name], number) => [name, number]));
+const taskName = (number) => D.tasks[number][0];
+const several = D.runs.length > 1;
+const FORM = new Set(["truncated", "no_answer", "unclosed_answer", "several_answers", "empty_answer"]);
+const state = { view: "overview", run: 0, scheme: "", found: [], at: -1, rollout: 0, shown: MOST_LISTED, unfolded: false, matching: () => true };
+
+// ------------------------------------------------------------------------------------------------ words and colours
+
+const f2 = (value) => (value === null || value === undefined ? "–" : value.toFixed(2));
+const f3 = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+const count = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en"));
+const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`);
+const signed = (value) => (value > 0 ? "+" : value < 0 ? "−" : "±") + Math.abs(value).toFixed(3);
+const words = (outcome) => outcome.replaceAll("_", " ");
+const between = (interval) => `${f3(interval[1])} – ${f3(interval[2])}`;
+
+function colour(outcome) {
+  if (["right", "partial", "wrong"].includes(outcome)) return `var(--${outcome})`;
+  const family = FORM.has(outcome) ? "form" : "fault";
+  const place = D.outcomes.filter((other) => !["right", "partial", "wrong"].includes(other) && FORM.has(other) === FORM.has(outcome)).indexOf(outcome);
+  return `color-mix(in oklab, var(--${family}) ${100 - 15 * place}%, var(--text))`;
+}
+
+function resolved(name) {
+  const probe = h("i", { style: { color: `var(--${name})`, transition: "none" } });
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+// ------------------------------------------------------------------------------------------------ charts
+
+const charts = [];
+const observer = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) if (target.chart && contentRect.width) target.chart.setSize({ width: contentRect.width, height: target.chart.height });
+});
+
+// `make(colours)` returns uPlot's `series`, `data` and further options; the chart is drawn again when the scheme changes.
+function chart(make, height = 230) {
+  const place = h("div", { class: "plot" });
+  const draw = () => {
+    place.chart?.destroy();
+    const colours = Object.fromEntries(["text", "muted", "line", "accent", "right", "partial", "wrong", "form", "fault", "card"].map((name) => [name, resolved(name)]));
+    const { data, series, axes = [{}, {}], legend = true, ...options } = make(colours);
+    const axis = (own) => ({ stroke: colours.muted, grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18, labelGap: 0, ...own });
+    place.chart = new uPlot({
+      width: Math.max(200, place.clientWidth), height, cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+      legend: { show: legend, markers: { fill: (_, number) => series[number].stroke } }, axes: [axis({ size: 26, ...axes[0] }), axis({ size: 42, ...axes[1] })], series, ...options,
+    }, data, place);
+  };
+  charts.push(draw);
+  place.draw = draw;
+  observer.observe(place);
+  return place;
+}
+
+function drawn(node) {
+  for (const place of node.querySelectorAll(".plot")) place.draw();
+}
+
+const unit = { range: [0, 1] };
+const share = (label, stroke, extra = {}) => ({ label, stroke, width: 2, points: { show: false }, value: (_, value) => f3(value), ...extra });
+
+function overTime(run) {
+  const { positions, all } = run.time;
+  return card("Over time", `Scores, by position in the stream of problems; each point stands for ${count(run.time.width)} ${run.time.width > 1 ? "problems" : "problem"}.`, chart((c) => ({
+    data: [positions, all.map((s) => s.score[0]), all.map((s) => s.accuracy[0]), all.map((s) => s.signal)],
+    scales: { x: { time: false }, y: unit },
+    series: [{ label: "problem" }, share("mean score", c.accent), share("accuracy", c.right), share("groups with a signal", c.form, { dash: [5, 4] })],
+  })));
+}
+
+function levelsOverTime(run) {
+  const { positions, all, levels } = run.time;
+  let chosen = -1;
+  const place = chart((c) => ({
+    legend: false, scales: { x: { time: false }, y: unit },
+    data: [positions, ...levels.map((level) => level.values), all.map((s) => s.level)],
+    series: [{}, ...levels.map((_, number) => share("", number === chosen ? c.wrong : c.muted, { width: number === chosen ? 2.5 : 0.6, alpha: number === chosen ? 1 : 0.5, spanGaps: true })), share("mean", c.accent, { width: 3 })],
+  }));
+  const pick = h("select", { "aria-label": "Task to show", onchange: (event) => { chosen = Number(event.target.value); place.draw(); } },
+    h("option", { value: -1 }, "highlight a task"), levels.map((level, number) => h("option", { value: number }, taskName(level.task))));
+  return card("Levels of difficulty over time", "The mean, and a thin line for each task.", place, pick);
+}
+
+function histogram(title, note, labels, stacks, names, label) {
+  const sums = stacks.map((_, upTo) => labels.map((_, at) => stacks.slice(0, upTo + 1).reduce((sum, stack) => sum + stack[at], 0)));
+  const bars = uPlot.paths.bars({ size: [0.86, 80], radius: 0.12 });
+  return card(title, note, chart((c) => ({
+    data: [labels.map((_, at) => at), ...sums.toReversed()],
+    axes: [{ label, grid: { show: false }, values: (_, splits) => splits.map((at) => labels[at] ?? "") }, { values: (_, splits) => splits.map((value) => (value >= 1e4 ? `${value / 1e3}k` : value)) }],
+    scales: { x: { time: false, range: [-0.7, labels.length - 0.3] }, y: { range: (_, __, high) => [0, high * 1.05 || 1] } },
+    series: [{ label: label, value: (_, at) => labels[at] ?? "–" }, ...names.toReversed().map(([name, shade], place) => ({ label: name, stroke: c[shade], fill: c[shade], width: 0, paths: bars, points: { show: false }, value: (_, __, ___, at) => (at === null || at === undefined ? "–" : count(stacks[names.length - 1 - place][at])) }))],
+  }), 210));
+}
+
+function lengths(run) {
+  const bins = run.lengths.bins;
+  return histogram("Lengths of completions", `In ${run.lengths.unit}; each bar is 1.4 times as long as the one before it.`, bins.map((bin) => count(bin[0])), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
+}
+
+function passes(runs) {
+  const ks = [...new Set(runs.flatMap((run) => run.pass_at_k.map((row) => row[0])))].sort((a, b) => a - b);
+  const shades = ["accent", "wrong", "right", "form", "fault", "muted"];
+  const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
+  const one = runs.length === 1;
+  return card("pass@k", "The chance that one of k completions is right: unbiased, mean over tasks" + (one ? ", with its 95 % interval." : "."), chart((c) => ({
+    data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at)))],
+    scales: { x: { time: false }, y: unit }, axes: [{ label: "k", incrs: [1, 2, 5, 10, 20, 50, 100] }, {}],
+    series: [{ label: "k" }, ...runs.flatMap((run, number) => {
+      const stroke = c[shades[number % shades.length]];
+      const line = share(one ? "pass@k" : run.name, stroke, { points: { show: true, size: 7, fill: stroke } });
+      return one ? [line, share("low", stroke, { width: 0.7, dash: [4, 4] }), share("high", stroke, { width: 0.7, dash: [4, 4] })] : [line];
+    })],
+  })));
+}
+
+// ------------------------------------------------------------------------------------------------ pieces
+
+function card(title, note, ...content) {
+  return h("div", { class: "card" }, h("h2", {}, title), note ? h("div", { class: "note" }, note) : null, content);
+}
+
+const tile = (value, label, note) => h("div", { class: "tile" }, h("span", {}, label), h("b", {}, value), h("span", {}, note ?? ""));
+
+function parts(outcomes, big = false) {
+  const all = outcomes.reduce((sum, value) => sum + value, 0);
+  return h("div", { class: big ? "big parts" : "parts", role: "img", "aria-label": "shares of outcomes" }, outcomes.map((value, at) => value ? h("i", {
+    title: `${words(D.outcomes[at])}: ${count(value)} (${percent(value / all)})`, style: { width: `${(100 * value) / all}%`, background: colour(D.outcomes[at]) },
+  }) : null));
+}
+
+function legend(outcomes) {
+  const all = outcomes.reduce((sum, value) => sum + value, 0);
+  return h("div", { class: "legend" }, outcomes.map((value, at) => value ? h("span", {}, h("i", { style: { background: colour(D.outcomes[at]) } }), words(D.outcomes[at]), " ", h("b", {}, percent(value / all))) : null));
+}
+
+function range(interval, ticks = []) {
+  const at = (value) => `${100 * Math.min(1, Math.max(0, value))}%`;
+  return h("span", { class: "range", title: `95 %: ${between(interval)}` }, h("i", { class: "bar", style: { width: at(interval[0]) } }),
+    h("i", { class: "span", style: { left: at(interval[1]), width: at(interval[2] - interval[1]) } }),
+    ticks.map((tick) => h("i", { class: "tick", title: `${tick.name}: ${f3(tick.value)}`, style: { left: at(tick.value) } })));
+}
+
+// Columns: [heading, value to sort by, what the cell holds (default: the value), whether it is text].
+function table(columns, rows, sortBy, go, descending = true) {
+  const body = h("tbody");
+  const heads = columns.map(([heading, , , text], number) => h("th", { class: text && "name", scope: "col" }, h("button", { onclick: () => {
+    descending = number === sortBy ? !descending : !columns[number][3];
+    sortBy = number;
+    fill();
+  } }, heading)));
+  const fill = () => {
+    const value = columns[sortBy][1];
+    const sorted = rows.toSorted((a, b) => {
+      const [x, y] = [value(a), value(b)];
+      if (x === null || y === null || x === undefined || y === undefined) return (x ?? null) === null ? ((y ?? null) === null ? 0 : 1) : -1;
+      return (x < y ? -1 : x > y ? 1 : 0) * (descending ? -1 : 1);
+    });
+    heads.forEach((head, number) => number === sortBy ? head.setAttribute("aria-sort", descending ? "descending" : "ascending") : head.removeAttribute("aria-sort"));
+    body.replaceChildren(...sorted.map((row) => h("tr", go ? { "data-go": true, tabindex: 0, onclick: () => go(row), onkeydown: (event) => event.key === "Enter" && go(row) } : {},
+      columns.map(([, of, cell, text]) => h("td", { class: text && "name" }, (cell ?? of)(row) ?? "–")))));
+  };
+  fill();
+  return h("div", { class: "scroll" }, h("table", { class: "data" }, h("thead", {}, h("tr", {}, heads)), body));
+}
+
+const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value < -0.0005 ? "down" : "" }, signed(value));
+
+// ------------------------------------------------------------------------------------------------ overview
+
+function overview() {
+  const run = D.runs[state.run], cards = [];
+  const score = run.evaluation ? run.of_tasks : run.score;
+  const facts = run.facts.map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value)));
+  const accuracy = run.evaluation ? run.pass_at_k[0].slice(1) : run.accuracy;
+  const last = run.pass_at_k.at(-1);
+  const tiles = [
+    tile(f3(score[0]), "mean score", `${between(score)}${run.evaluation ? ", over tasks" : ""}`),
+    tile(percent(accuracy[0]), "accuracy", `${percent(accuracy[1])} – ${percent(accuracy[2])}`),
+    run.signal !== null && !run.evaluation && tile(percent(run.signal), "groups with a signal", "scores differ"),
+    last && last[0] > 1 && tile(percent(last[1]), `pass@${last[0]}`, `${percent(last[2])} – ${percent(last[3])}`),
+    tile(percent(run.format), "format failures", "no answer that counts"),
+    tile(count(run.tokens ?? run.characters), "mean length", `${run.tokens === null ? "characters" : "tokens"} of a completion`),
+    tile(count(run.rollouts), "rollouts", `${count(run.groups)} groups, ${count(run.by_task.length)} tasks`),
+    run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
+  ];
+  cards.push(h("div", { class: "card wide" }, h("h2", {}, "What became of the rollouts"), parts(run.outcomes, true), legend(run.outcomes)));
+  if (!run.evaluation && run.time.positions.length > 1) cards.push(overTime(run));
+  if (run.time.levels.length && run.time.positions.length > 1 && !run.evaluation) cards.push(levelsOverTime(run));
+  if (run.published) cards.push(published(run));
+  if (run.pass_at_k.length > 1) cards.push(passes([run]));
+  cards.push(histogram("Scores", "Rewards of rollouts, to the nearest 0.05.", run.scores.map((_, at) => f2(at / (run.scores.length - 1))), [run.scores], [["rollouts", "accent"]], "score"));
+  cards.push(lengths(run));
+  $("overview").replaceChildren(facts.length ? h("div", { class: "facts" }, facts) : "", h("div", { class: "tiles" }, tiles.filter(Boolean)), h("div", { class: "cards" }, cards));
+}
+
+function published(run) {
+  const own = Object.entries(run.published.own).map(([kind, score]) => [`this run, ${kind}`, score, true]);
+  const rows = [...run.published.models.map(({ name, score }) => [name, score, false]), ...own].sort((a, b) => b[1] - a[1]);
+  return card("Beside published models", "Mean scores over the tasks of this run. \u201cAs published\u201d is the score by the rules of the published ones.", h("div", { class: "bars" }, rows.map(([name, score, ours]) => [
+    h("span", { class: ours && "ours" }, name), h("div", { class: "parts" }, h("i", { style: { width: `${100 * score}%`, background: ours ? "var(--accent)" : "var(--muted)" } })), h("span", { class: ours && "ours" }, f3(score)),
+  ])));
+}
+
+// ------------------------------------------------------------------------------------------------ tasks
+
+function tasks() {
+  const run = D.runs[state.run];
+  const models = run.published?.models ?? [];
+  const ticks = (row) => models.filter((model) => Object.hasOwn(model.tasks, taskName(row.task))).map((model) => ({ name: model.name, value: model.tasks[taskName(row.task)] }));
+  const go = (row) => browse({ task: row.task });
+  const name = ["task", (row) => taskName(row.task), null, true];
+  const columns = [
+    name, ["score", (row) => row.score[0], (row) => [range(row.score, ticks(row)), ` ${f3(row.score[0])}`]],
+    ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])],
+    ["signal", (row) => row.signal, (row) => percent(row.signal, 0)], ["format failures", (row) => row.format, (row) => percent(row.format)],
+    [run.tokens === null ? "characters" : "tokens", (row) => row.tokens ?? row.characters, (row) => count(run.tokens === null ? row.characters : row.tokens)],
+  ];
+  if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
+  columns.push(["groups", (row) => row.groups, (row) => count(row.groups)], ["category", (row) => D.tasks[row.task][1], null, true]);
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals.`, table(columns, run.by_task, 1, go, false))];
+  const byCategory = [...Map.groupBy(run.by_task, (row) => D.tasks[row.task][1])].map(([category, rows]) => {
+    const mean = (of) => rows.reduce((sum, row) => sum + of(row), 0) / rows.length;
+    return { category, rows, score: mean((row) => row.score[0]), accuracy: mean((row) => row.accuracy[0]), format: mean((row) => row.format) };
+  });
+  cards.push(card("Categories", "Means over their tasks.", table([
+    ["category", (row) => row.category, null, true], ["tasks", (row) => row.rows.length], ["score", (row) => row.score, (row) => [range([row.score, row.score, row.score]), ` ${f3(row.score)}`]],
+    ["accuracy", (row) => row.accuracy, (row) => percent(row.accuracy)], ["format failures", (row) => row.format, (row) => percent(row.format)],
+  ], byCategory, 2, (row) => browse({ category: row.category }), false)));
+  if (run.level !== null) cards.push(heat(run));
+  cards.push(card("Outcomes by task", null, legend(run.outcomes), table([
+    name, ["right", (row) => row.outcomes[0] / row.rollouts, (row) => percent(row.outcomes[0] / row.rollouts)],
+    ["outcomes", (row) => 1 - row.outcomes[0] / row.rollouts, (row) => parts(row.outcomes)], ["format failures", (row) => row.format, (row) => percent(row.format)],
+  ], run.by_task, 2, go)));
+  const corrected = run.by_task.filter((row) => row.plain);
+  if (corrected.length) cards.push(card("What the corrections changed", "Means of the library's plain score and of the strict score, over the same completions.", table([
+    name, ["plain", (row) => row.plain[0], (row) => f3(row.plain[0])], ["strict", (row) => row.plain[1], (row) => f3(row.plain[1])],
+    ["difference", (row) => Math.abs(row.plain[1] - row.plain[0]), (row) => difference(row.plain[1] - row.plain[0])],
+    ["changed", (row) => row.plain[2], (row) => `${count(row.plain[2])} of ${count(row.plain[3])}`],
+  ], corrected, 3, go)));
+  $("tasks").replaceChildren(h("div", { class: "stack" }, cards));
+}
+
+function heat(run) {
+  const bins = [...new Set(run.cells.map((cell) => cell.bin))].sort((a, b) => a - b);
+  const cells = new Map(run.cells.map((cell) => [`${cell.task} ${cell.bin}`, cell]));
+  const label = (bin) => (bin < 0 ? "default" : `${(bin / 10).toFixed(1)}–${((bin + 1) / 10).toFixed(1)}`);
+  return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
+    h("thead", {}, h("tr", {}, h("th"), bins.map((bin) => h("th", { scope: "col" }, label(bin))))),
+    h("tbody", {}, run.by_task.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
+      const cell = cells.get(`${row.task} ${bin}`);
+      if (!cell) return h("td");
+      return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
+        style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
+        onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
+      f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
+    })))))));
+}
+
+// ------------------------------------------------------------------------------------------------ run against run
+
+const evaluations = D.runs.map((_, number) => number).filter((number) => D.runs[number].problems.length);
+const pairChosen = evaluations.length > 1 ? evaluations.slice(0, 2) : [0, 1];
+
+function compare() {
+  const list = table([
+    ["run", (run) => run.name, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
+    ["mean over tasks", (run) => run.of_tasks[0], (run) => [range(run.of_tasks), ` ${f3(run.of_tasks[0])}`]], ["accuracy", (run) => run.accuracy[0], (run) => percent(run.accuracy[0])],
+    ["format failures", (run) => run.format, (run) => percent(run.format)], ["length", (run) => run.tokens ?? run.characters, (run) => `${count(run.tokens ?? run.characters)} ${run.tokens === null ? "ch." : "tok."}`],
+  ], D.runs, 3, (run) => { state.run = D.runs.indexOf(run); $("run").value = state.run; show("overview"); });
+  const pair = h("div", { class: "stack" });
+  const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); } },
+    D.runs.map((run, number) => h("option", { value: number, selected: number === pairChosen[side] }, run.name))));
+  const some = D.runs.filter((run) => run.pass_at_k.length > 1);
+  $("compare").replaceChildren(h("div", { class: "stack" }, card("Runs", null, list), some.length ? passes(some) : "",
+    h("div", { class: "card row" }, h("b", {}, "Problem by problem"), "A", pickers[0], "B", pickers[1]), pair));
+  against(pair);
+}
+
+function against(place) {
+  const [a, b] = pairChosen.map((number) => D.runs[number]);
+  const key = ([task, index, seed]) => `${task} ${index} ${seed}`;
+  const other = new Map(b.problems.map((problem) => [key(problem), problem]));
+  const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], a: problem[4], b: other.get(key(problem))[4] }));
+  if (!both.length) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
+  const moved = both.map((row) => row.b - row.a);
+  const mean = moved.reduce((sum, value) => sum + value, 0) / moved.length;
+  const spread = Math.sqrt(moved.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, moved.length - 1) / moved.length);
+  const byTask = [...Map.groupBy(both, (row) => row.task)].map(([task, rows]) => {
+    const of = (side) => rows.reduce((sum, row) => sum + row[side], 0) / rows.length;
+    return { task, n: rows.length, a: of("a"), b: of("b"), up: rows.filter((row) => row.b > row.a).length, down: rows.filter((row) => row.b < row.a).length };
+  }).sort((x, y) => x.a - y.a);
+  const name = ["task", (row) => taskName(row.task), null, true];
+  const sides = [["A", (row) => row.a, (row) => f3(row.a)], ["B", (row) => row.b, (row) => f3(row.b)], ["B − A", (row) => Math.abs(row.b - row.a), (row) => difference(row.b - row.a)]];
+  place.replaceChildren(
+    h("div", { class: "tiles" }, tile(signed(mean), "B − A, mean over problems", `± ${f3(1.96 * spread)} (95 %, paired)`), tile(count(both.length), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`),
+      tile(count(moved.filter((value) => value > 0).length), "B is better", "problems"), tile(count(moved.filter((value) => value < 0).length), "A is better", "problems")),
+    h("div", { class: "cards" },
+      card("Mean scores of tasks", "A point is a task: above the line, B is better.", chart((c) => ({
+        legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
+        data: [byTask.map((row) => row.a), byTask.map((row) => row.b), byTask.map((row) => row.a)],
+        series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
+      }), 330)),
+      card("By task", null, table([name, ["n", (row) => row.n], ...sides, ["B better", (row) => row.up], ["A better", (row) => row.down]], byTask, 4, (row) => browse({ task: row.task, run: "" }))),
+      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
+        both.toSorted((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a)).slice(0, 300), 5, (row) => browse({ task: row.task, run: "", text: String(row.seed) })))));
+}
+
+// ------------------------------------------------------------------------------------------------ rollouts: filters
+
+const filterIds = ["f-text", "f-category", "f-task", "f-outcome", "f-signal", "f-low", "f-high", "l-low", "l-high"];
+
+function fillFilters() {
+  const options = (id, first, values) => $(id).replaceChildren(h("option", { value: "" }, first), ...values.map(([value, text]) => h("option", { value }, text)));
+  options("f-category", "all categories", [...new Set(D.tasks.map(([, category]) => category))].sort().map((name) => [name, name]));
+  options("f-task", "all tasks", D.tasks.map(([name], number) => [number, name]));
+  options("f-outcome", "any outcome", D.outcomes.map((name, at) => [at, words(name)]).filter(([at]) => D.runs.some((run) => run.outcomes[at])));
+}
+
+function haystack(group) {
+  return group.haystack ??= [group.task, group.seed, group.expected, ...group.messages.map(([, text]) => text)].join("\n").toLowerCase();
+}
+
+function filter() {
+  const [text, category, task, outcome, signal, low, high, levelLow, levelHigh] = filterIds.map((id) => $(id).value);
+  const needle = text.toLowerCase();
+  const matching = (rollout, group) => (outcome === "" || rollout.outcome === Number(outcome)) && (low === "" || rollout.score >= Number(low)) && (high === "" || rollout.score <= Number(high)) &&
+    (needle === "" || haystack(group).includes(needle) || (rollout.haystack ??= `${rollout.text}\n${rollout.answer ?? ""}`.toLowerCase()).includes(needle));
+  const scores = (group) => group.rollouts.map((rollout) => rollout.score);
+  const signals = { "": () => true, mixed: (all) => new Set(all).size > 1, right: (all) => Math.min(...all) >= 1, wrong: (all) => Math.max(...all) <= 0 };
+  const before = state.found[state.at];
+  state.found = D.groups.filter((group) => (state.anyRun || group.run === state.run) && (task === "" || group.task === taskName(task)) &&
+    (category === "" || D.tasks[taskNumber.get(group.task)][1] === category) && (levelLow === "" || (group.level !== null && group.level >= Number(levelLow))) &&
+    (levelHigh === "" || (group.level !== null && group.level <= Number(levelHigh))) && signals[signal](scores(group)) && group.rollouts.some((rollout) => matching(rollout, group)));
+  state.matching = matching;
+  state.shown = MOST_LISTED;
+  $("found").value = `${count(state.found.length)} of ${count(D.groups.length)} sampled groups`;
+  select(Math.max(0, state.found.indexOf(before)), { keep: state.found.includes(before) });
+}
+
+function browse({ task = "", category = "", low = "", high = "", text = "", run }) {
+  for (const id of filterIds) $(id).value = "";
+  $("f-task").value = task;
+  $("f-category").value = category;
+  $("l-low").value = low;
+  $("l-high").value = high;
+  $("f-text").value = text;
+  state.anyRun = run === "";
+  state.at = -1;
+  show("rollouts");
+}
+
+// ------------------------------------------------------------------------------------------------ rollouts: list and group
+
+function list() {
+  const items = state.found.slice(0, state.shown).map((group, at) => h("li", { "aria-current": at === state.at && "true", onclick: () => { select(at); open(); } },
+    h("b", {}, group.task), h("span", { class: "muted" }, [group.level !== null && ` level ${f2(group.level)}`, several && state.anyRun && ` ${D.runs[group.run].name}`]),
+    h("div", { class: "squares" }, group.rollouts.slice(0, 64).map((rollout) => h("i", { class: state.matching(rollout, group) || "dim", title: `${words(D.outcomes[rollout.outcome])}, ${f2(rollout.score)}`, style: { background: colour(D.outcomes[rollout.outcome]) } })))));
+  if (state.found.length > state.shown) items.push(h("li", { onclick: () => { state.shown += MOST_LISTED; list(); } }, h("b", {}, `${count(state.found.length - state.shown)} more …`)));
+  $("list").replaceChildren(...items);
+}
+
+function select(at, { keep = false } = {}) {
+  state.at = Math.min(at, state.found.length - 1);
+  const group = state.found[state.at];
+  if (!keep && group) state.rollout = Math.max(0, group.rollouts.findIndex((rollout) => state.matching(rollout, group)));
+  if (state.at >= state.shown) state.shown = state.at + MOST_LISTED;
+  list();
+  $("list").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  showGroup();
+}
+
+function open(opened = true) {
+  $("browser").classList.toggle("open", opened);
+}
+
+function box(title, kind, ...content) {
+  return h("div", { class: `box ${kind}` }, h("h3", {}, title), content);
+}
+
+function showGroup() {
+  const group = state.found[state.at], place = $("group");
+  if (!group) return place.replaceChildren(h("p", { class: "muted card" }, "No group matches."));
+  const rollout = group.rollouts[state.rollout];
+  const facts = [["seed", group.seed], ["level", group.level === null ? null : f3(group.level)], ["problem", group.index], ["split", group.split], ["run", several ? D.runs[group.run].name : null], ["parameters", group.params === "{}" ? null : group.params]];
+  const told = [["outcome", words(D.outcomes[rollout.outcome])], ["score", f3(rollout.score)], ["verifier", rollout.verifier === rollout.score ? null : f3(rollout.verifier)], ["library", rollout.library === undefined ? null : f3(rollout.library)],
+    ["finish", rollout.finish], ["tokens", rollout.tokens], ["characters", rollout.characters], ["seconds", rollout.seconds === undefined ? null : f2(rollout.seconds)]];
+  const row = (pairs) => h("div", { class: "row muted" }, pairs.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => h("span", {}, `${name} `, h("b", {}, shorten(String(value), 300)))));
+  const expected = group.expected ?? "(no single answer: the verifier accepts many)";
+  place.replaceChildren(h("div", { class: "card" },
+    h("div", { class: "row" }, h("button", { id: "back", onclick: () => open(false) }, "← list"), h("span", { class: "title" }, group.task), h("span", { class: "muted" }, D.tasks[taskNumber.get(group.task)][1])),
+    row(facts),
+    group.command ? h("div", { class: "command" }, h("code", { title: "makes this problem again" }, group.command), h("button", { id: "copy", onclick: copy }, "Copy")) : null,
+    (rollout.messages ?? group.messages).map(([role, text]) => message(role, text)),
+    h("div", { class: "chips", role: "group", "aria-label": "Rollouts of the group" }, group.rollouts.map((other, at) => h("button", {
+      "aria-pressed": String(at === state.rollout), class: state.matching(other, group) || "dim", title: words(D.outcomes[other.outcome]),
+      style: { "border-left-color": colour(D.outcomes[other.outcome]) }, onclick: () => { state.rollout = at; showGroup(); } }, `${at + 1} · ${f2(other.score)}`))),
+    row(told),
+    h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), box("expected answer", "", put(h("pre"), expected))),
+    completion(rollout, group.expected)));
+}
+
+const shorten = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
+
+function message(role, text) {
+  const folded = role === "system" || text.length > 4000;
+  return h("details", { class: "box", open: !folded }, h("summary", {}, role), put(h("pre"), text));
+}
+
+function completion(rollout, expected) {
+  let gap = rollout.cut;
+  const pre = () => h("pre"), pieces = [];
+  let start = 0;
+  for (const [thought, text] of split(rollout.text)) {
+    const body = pre(), at = gap && gap[0] - start;
+    const fill = (piece) => (thought ? mention(body, piece, expected) : answers(body, piece, expected, rollout.right));
+    if (gap && at <= text.length) {
+      fill(text.slice(0, at));
+      body.append(h("span", { class: "gap" }, `${count(gap[1])} characters are left out here`));
+      fill(text.slice(at));
+      gap = null;
+    } else fill(text.replace(/^\n+|\s+$/g, ""));
+    start += text.length;
+    if (thought) pieces.push(h("details", { class: "box thought", open: state.unfolded }, h("summary", {}, `thinking, ${count(text.length)} characters`), body));
+    else if (text.trim()) pieces.push(body);
+  }
+  return box("completion", "", pieces);
+}
+
+// As the scoring rule removes thinking: closed blocks, all before a stray closing tag, all after an open one.
+function split(text) {
+  let found = [], from = 0, thinking = false;
+  for (const tag of text.matchAll(/<(\/?)think>/gi)) {
+    const end = tag.index + tag[0].length;
+    if (found.length > MOST_PARTS) break;
+    if (!tag[1]) {
+      if (!thinking) { found.push([false, text.slice(from, tag.index)]); from = tag.index; }
+      thinking = true;
+    } else {
+      found = thinking ? [...found, [true, text.slice(from, end)]] : [[true, text.slice(0, end)]];
+      [from, thinking] = [end, false];
+    }
+  }
+  return [...found, [thinking, text.slice(from)]];
+}
+
+function answers(node, text, expected, right) {
+  let from = 0, opened = -1, marked = 0;
+  for (const tag of text.matchAll(/<(\/?)answer>/gi)) {
+    if (!tag[1] && opened < 0) opened = tag.index + tag[0].length;
+    else if (tag[1] && opened >= 0 && marked++ < MOST_PARTS) {
+      mention(node, text.slice(from, opened), expected);
+      node.append(put(h("mark", { class: right ? "given right" : "given" }), text.slice(opened, tag.index)));
+      [from, opened] = [tag.index, -1];
+    }
+  }
+  mention(node, text.slice(from), expected);
+}
+
+function mention(node, text, expected) {
+  const wanted = (expected ?? "").trim(), letter = /[\p{L}\p{N}]/u;
+  let from = 0, marked = 0;
+  for (let at = wanted.length > 1 ? text.indexOf(wanted) : -1; at >= 0 && marked < 50; at = text.indexOf(wanted, at + wanted.length)) {
+    if (letter.test(text[at - 1] ?? "") || letter.test(text[at + wanted.length] ?? "")) continue;
+    put(node, text.slice(from, at));
+    node.append(put(h("mark", { class: "expected", title: "the expected answer" }), wanted));
+    from = at + wanted.length;
+    marked += 1;
+  }
+  return put(node, text.slice(from));
+}
+
+// Characters that are invisible or turn text around are shown by their numbers.
+function put(node, text) {
+  let from = 0, shown = 0;
+  for (const control of text.matchAll(CONTROL)) {
+    if (shown++ === MOST_CONTROLS) break;
+    node.append(text.slice(from, control.index), h("span", { class: "control" }, `U+${control[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`));
+    from = control.index + control[0].length;
+  }
+  node.append(text.slice(from));
+  return node;
+}
+
+async function copy() {
+  const code = document.querySelector(".command code");
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    $("copy").textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(code);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ views and keys
+
+const VIEWS = { overview, tasks, ...(several ? { compare } : {}), rollouts: filter };
+const TITLES = { overview: "Overview", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
+
+function show(view) {
+  state.view = view;
+  charts.length = 0;
+  for (const tab of document.querySelectorAll("nav button")) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+  for (const name of Object.keys(TITLES)) $(name).hidden = name !== view;
+  VIEWS[view]();
+  drawn($(view));
+  open(false);
+  history.replaceState(null, "", `#${view}`);
+  scrollTo(0, 0);
+}
+
+function scheme(chosen) {
+  state.scheme = chosen;
+  root.toggleAttribute("data-scheme", Boolean(chosen));
+  if (chosen) root.setAttribute("data-scheme", chosen);
+  charts.forEach((draw) => draw());
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const toggleScheme = () => scheme((state.scheme || (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark");
+const turn = (by) => { if (state.at + by >= 0 && state.at + by < state.found.length) select(state.at + by); };
+const step = (by) => {
+  const next = state.rollout + by;
+  if (state.found[state.at]?.rollouts[next]) { state.rollout = next; showGroup(); }
+};
+const KEYS = {
+  j: ["next group", () => turn(1)], k: ["group before", () => turn(-1)], l: ["next rollout of the group", () => step(1)], h: ["rollout before", () => step(-1)],
+  t: ["unfold or fold the thinking", () => { state.unfolded = !state.unfolded; showGroup(); }], c: ["copy the command", () => $("copy")?.click()],
+  "/": ["search", () => { show("rollouts"); $("f-text").focus(); }], d: ["light or dark", toggleScheme], "?": ["these keys", () => $("help").showModal()],
+};
+const SAME = { ArrowDown: "j", ArrowUp: "k", ArrowRight: "l", ArrowLeft: "h" };
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  if (event.key === "Escape") { open(false); document.activeElement.blur(); }
+  if (/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
+  const key = SAME[event.key] ?? event.key, view = Object.keys(VIEWS)[Number(key) - 1];
+  if (view) show(view);
+  else if (KEYS[key] && ("jkhltc".includes(key) ? state.view === "rollouts" : true)) {
+    event.preventDefault();
+    KEYS[key][1]();
+  }
+});
+
+document.querySelector("nav").append(...Object.keys(VIEWS).map((view) => h("button", { role: "tab", "data-view": view, onclick: () => show(view) }, TITLES[view])));
+$("run").replaceChildren(...D.runs.map((run, number) => h("option", { value: number }, run.name)));
+$("run").addEventListener("change", (event) => { state.run = Number(event.target.value); state.anyRun = false; show(state.view); });
+$("scheme").addEventListener("click", toggleScheme);
+$("keys").addEventListener("click", () => $("help").showModal());
+$("help").querySelector("button").addEventListener("click", () => $("help").close());
+$("help").querySelector("dl").append(...Object.entries(KEYS).flatMap(([key, [meaning]]) => [h("dt", {}, key), h("dd", {}, meaning)]), h("dt", {}, `1 – ${Object.keys(VIEWS).length}`), h("dd", {}, "views"));
+let waiting = 0;
+$("filters").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 120); });
+$("filters").addEventListener("reset", () => { state.anyRun = false; setTimeout(filter); });
+$("filters").addEventListener("submit", (event) => event.preventDefault());
+dark.addEventListener("change", () => charts.forEach((draw) => draw()));
+
+const all = (name) => D.runs.reduce((sum, run) => sum + run[name], 0);
+const held = D.groups.reduce((sum, group) => sum + group.rollouts.length, 0);
+$("made").textContent = D.made;
+$("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${count(all("rollouts"))} rollouts. To read, this page holds a sample of ${count(held)} in ${count(D.groups.length)} groups: of every task, with rare outcomes beside frequent ones, so its shares are not those of the figures.` : `This page holds all ${count(held)} rollouts.`),
+  D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
+fillFilters();
+$("loading").remove();
+const wanted = location.hash.slice(1);
+show(Object.hasOwn(VIEWS, wanted) ? wanted : "overview");
+root.setAttribute("data-ready", "");
+})();

@@ -1,0 +1,151 @@
+"""The `report` command: reads what paths lead to and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...dumps.reader import DumpedGroup
+from ...errors import ConfigError
+from ...library_facts import category
+from ...terminal import progress_bar
+from .evaluations import beside_published, facts
+from .figures import OUTCOMES, Figures
+from .page import make_page, write_page
+from .sample import Sample, encode_messages, encode_rollout
+from .sources import Source, find_sources
+
+DEFAULT_OUTPUT = Path("report.html")
+SAMPLE_MB = 24
+
+
+def report_command(argv: Sequence[str], *, default_folder: Path, script: str) -> int:
+    """Write the report, and print where it is and what could not be read; returns the exit status.
+
+    `script` is the name of the environment's module. Raises ConfigError for paths without anything to report on, and
+    for an output that cannot be written.
+    """
+    options = _parse(argv, default_folder)
+    output: Path = options.output
+    if output.is_dir():
+        output = output / DEFAULT_OUTPUT
+    sources = find_sources(options.paths)
+    data = collect(sources, script, int(options.sample_mb * 1_000_000))
+    for line in data["notes"]:
+        print(f"report: {line}", file=sys.stderr)
+    if not data["groups"]:
+        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}")
+    write_page(output, make_page(encode(data)))
+    rollouts, groups = (sum(run[name] for run in data["runs"]) for name in ("rollouts", "groups"))
+    print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
+    return 0
+
+
+def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="report",
+        description="Write one HTML file that shows what dumps, files of `process` and evaluations hold: scores over "
+        "time, by task and level, reasons, and rollouts to read. It opens by a double click, without a network.",
+        epilog="examples: report data_dumps      report evals/model-a evals/model-b -o models.html",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[default_folder],
+        metavar="PATH",
+        help="folders of dumps or evaluations, files of groups; each is a run of its own (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, help="default: %(default)s")
+    parser.add_argument(
+        "--sample-mb",
+        type=float,
+        default=SAMPLE_MB,
+        help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
+    )
+    options = parser.parse_args(argv)
+    if not 0 < options.sample_mb <= 1000:
+        parser.error("--sample-mb must be above 0 and at most 1000")
+    return options
+
+
+def collect(sources: Sequence[Source], script: str, sample_characters: int) -> dict[str, Any]:
+    """Read all runs once and return the page's data; its `groups` are JSON texts already."""
+    sample = Sample(sample_characters)
+    read: list[tuple[Source, Figures]] = []
+    for source in sources:
+        number, figures = len(read), Figures(keep_problems=source.evaluation)
+        with progress_bar(source.name, None) as advance:
+            for group in source.groups():
+                figures.add(group)
+                if group.rollouts:
+                    sample.offer(number, group, functools.partial(_encode_group, number, script=script))
+                advance()
+        if figures.rollouts:
+            read.append((source, figures))
+    tasks = sorted({task for _, figures in read for task in figures.tasks})
+    return {
+        "made": time.strftime("%Y-%m-%d %H:%M"),
+        "notes": [line for source in sources for line in source.faults],
+        "tasks": [[task, category(task)] for task in tasks],
+        "outcomes": OUTCOMES,
+        "runs": [
+            {
+                "name": source.name,
+                "path": str(source.path),
+                "evaluation": source.evaluation,
+                "facts": facts(source.results),
+                "published": beside_published(source.results),
+                **figures.result(tasks),
+            }
+            for source, figures in read
+        ],
+        "groups": sample.groups(),
+    }
+
+
+def encode(data: dict[str, Any]) -> bytes:
+    """Return the page's data as JSON in ASCII."""
+    rest = json.dumps({key: value for key, value in data.items() if key != "groups"}, allow_nan=False)
+    return f'{rest[:-1]}, "groups": [{", ".join(data["groups"])}]}}'.encode("ascii")
+
+
+def _encode_group(run: int, group: DumpedGroup, script: str) -> dict[str, Any]:
+    prompt = tuple(group.rollouts[0].conversation[:-1])
+    return {
+        "run": run,
+        "task": group.item_id,
+        "seed": group.seed,
+        "index": group.index,
+        "split": group.split,
+        "level": group.level,
+        "expected": group.expected_answer,
+        "failed": group.failed,
+        "params": json.dumps(group.params),
+        "command": _command(group, script),
+        "messages": encode_messages(prompt),
+        "rollouts": [encode_rollout(rollout, prompt) for rollout in group.rollouts],
+    }
+
+
+def _command(group: DumpedGroup, script: str) -> str | None:
+    """The command that shows the problem again; None where the line does not say how it was made."""
+    if group.seed is None:
+        return None
+    if group.dataset_size:
+        dataset = f"create_dataset({group.item_id!r}, seed={group.seed}, size={group.dataset_size}, **{group.params!r})"
+        code = f"import reasoning_gym; print(reasoning_gym.{dataset}[{group.item or 0}]['question'])"
+        return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
+    words = ["python", script, "tasks", group.item_id, "--prompt", "--seed", str(group.seed)]
+    if group.params:  # what the level stands for is among them
+        words += ["--params", json.dumps(group.params)]
+    elif group.level is not None:
+        words += ["--level", str(group.level)]
+    return shlex.join(words)

@@ -1,0 +1,114 @@
+"""A sample of groups for the page: of every task, and of every kind of outcome, within a budget of characters."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from ...dumps.reader import DumpedGroup, DumpedRollout
+from .figures import OUTCOMES, PARTIAL, RIGHT, WRONG, is_right, outcome_of, score_of
+
+GROUPS_OF_A_KIND = 8
+LONGEST_TEXT = 40_000
+"""Characters of a completion that the page shows; of a longer one, it shows beginning and end."""
+MIXED = "mixed"
+
+Key = tuple[int, str]
+
+
+class Sample:
+    """Keeps groups at random, by run and task, until all of them together are over `budget` characters.
+
+    Each task has the same share of the budget. Kinds of outcome that are rare in a task (a time-out among right
+    answers) are kept beside the frequent ones, so the sample shows what there is, and not how often. The same files
+    give the same sample.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._random = random.Random(0)
+        self._seen: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+        self._kept: defaultdict[Key, dict[str, list[tuple[float, str]]]] = defaultdict(dict)
+        self._characters: Counter[Key] = Counter()
+
+    def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], dict[str, Any]]) -> None:
+        """Keep the group, as `encode` makes it, if it is drawn."""
+        key = run, group.item_id
+        outcomes = Counter(map(outcome_of, group.rollouts))
+        self._seen[key].update(outcomes)
+        kind = self._kind(key, outcomes)
+        drawn = self._random.random()
+        heap = self._kept[key].setdefault(kind, [])
+        if len(heap) == GROUPS_OF_A_KIND and drawn < heap[0][0]:
+            return
+        text = json.dumps(encode(group))
+        heapq.heappush(heap, (drawn, text))
+        self._characters[key] += len(text)
+        if len(heap) > GROUPS_OF_A_KIND:
+            self._characters[key] -= len(heapq.heappop(heap)[1])
+        self._shrink(key)
+
+    def groups(self) -> list[str]:
+        """Return the kept groups as JSON, those of a task together, its kinds in turn."""
+        for key in self._kept:
+            self._shrink(key)
+        return [text for key in sorted(self._kept) for text in self._in_turn(key)]
+
+    def _kind(self, key: Key, outcomes: Counter[str]) -> str:
+        special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
+        if special:
+            return min(special, key=lambda outcome: (self._seen[key][outcome], outcome))
+        return next(iter(outcomes)) if len(outcomes) == 1 else MIXED
+
+    def _shrink(self, key: Key) -> None:
+        kinds = self._kept[key]
+        while self._characters[key] > self._budget / len(self._kept) and sum(map(len, kinds.values())) > 1:
+            largest = max(kinds.values(), key=lambda heap: (len(heap), -max(drawn for drawn, _ in heap)))
+            self._characters[key] -= len(heapq.heappop(largest)[1])
+            for kind in [kind for kind, heap in kinds.items() if not heap]:
+                del kinds[kind]
+
+    def _in_turn(self, key: Key) -> list[str]:
+        heaps = [sorted(heap, reverse=True) for _, heap in sorted(self._kept[key].items())]
+        ordered = sorted((place, number) for number, heap in enumerate(heaps) for place in range(len(heap)))
+        return [heaps[number][place][1] for place, number in ordered]
+
+
+def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str, Any]:
+    """Return what the page shows of a rollout; its messages are only there where they are not the group's prompt."""
+    *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
+    text, cut = _shorten(completion["content"])
+    shown: dict[str, Any] = {
+        "text": text,
+        "score": rollout.score,
+        "outcome": OUTCOMES.index(outcome_of(rollout)),
+        "right": is_right(rollout),
+        "answer": None if rollout.answer is None else _shorten(rollout.answer)[0],
+        "finish": rollout.finish_reason,
+        "verifier": score_of(rollout),
+        "library": rollout.library_score,
+        "tokens": rollout.tokens,
+        "characters": len(completion["content"]),
+        "seconds": rollout.seconds,
+        "cut": cut,
+    }
+    if tuple(before) != prompt:
+        shown["messages"] = encode_messages(tuple(before))
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
+    return [[message["role"], _shorten(message["content"])[0]] for message in messages]
+
+
+def _shorten(text: str) -> tuple[str, list[int] | None]:
+    """The text, or its two ends; then with the place of the gap, and how many characters are missing there."""
+    missing = len(text) - LONGEST_TEXT
+    if missing <= 0:
+        return text, None
+    half = LONGEST_TEXT // 2
+    return text[:half] + text[-half:], [half, missing]

@@ -1,0 +1,110 @@
+"""What there is to report on: the runs that paths lead to, and what cannot be read of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...dumps.format import is_dump
+from ...dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
+from ...errors import ConfigError
+
+RESULTS = "results.json"
+SAMPLES = "samples.jsonl"
+
+
+@dataclass
+class Source:
+    """One run: its name, its files of groups and, of an evaluation, its `results`.
+
+    `faults` says what could not be read, a line for each file.
+    """
+
+    name: str
+    path: Path
+    files: list[Path]
+    results: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: bool = False
+    faults: list[str] = field(default_factory=list)
+
+    def groups(self) -> Iterator[DumpedGroup]:
+        """Yield what is readable; then `faults` is complete."""
+        for file in self.files:
+            damaged: Counter[str] = Counter()
+            first: list[DumpFormatError] = []
+
+            def note(error: DumpFormatError, damaged: Counter[str] = damaged, first: Any = first) -> None:
+                damaged["lines"] += 1
+                if not first:
+                    first.append(error)
+
+            read = 0
+            try:
+                for group in read_groups(file, strict=False, on_damage=note):
+                    read += 1
+                    yield group
+            except OSError as error:
+                self.faults.append(f"{file}: cannot be read ({error.strerror})")
+            if first:
+                lines = f"{damaged['lines']} of its lines {'is' if damaged['lines'] == 1 else 'are'} left out"
+                what = lines if read else "holds no groups of rollouts that this version can read"
+                self.faults.append(f"{file}: {what}; line {first[0].line}: {first[0].problem}")
+
+
+def find_sources(paths: Sequence[Path]) -> list[Source]:
+    """Return one run for each folder and file, but only one for dumps of the same folder that are named one by one.
+
+    A folder without files of groups stands for the folders in it. Raises ConfigError for a path that cannot be read,
+    and for one where there is nothing to report on.
+    """
+    sources: list[Source] = []
+    for path in paths:
+        try:
+            found = _sources_of(path)
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        if not found:
+            raise ConfigError(f"{path} holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz")
+        last = sources[-1] if sources else None
+        if last and is_dump(path) and is_dump(last.files[-1]) and path.parent == last.files[-1].parent:
+            last.name, last.path = path.parent.resolve().name, path.parent
+            last.files += found[0].files
+        else:
+            sources += found
+    return _with_distinct_names(sources)
+
+
+def _sources_of(path: Path) -> list[Source]:
+    if path.is_dir() and not list_files(path):
+        folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
+        return [_source(folder) for folder in folders if list_files(folder)]
+    if path.name in (RESULTS, SAMPLES) and (path.parent / SAMPLES).exists():
+        path = path.parent
+    return [_source(path)]
+
+
+def _source(path: Path) -> Source:
+    results = path / RESULTS
+    evaluation = (path / SAMPLES).exists()
+    source = Source(path.resolve().name, path, [path / SAMPLES] if evaluation else list_files(path), {}, evaluation)
+    if evaluation and results.exists():
+        try:
+            read = json.loads(results.read_bytes())
+            if not isinstance(read, dict):
+                raise ValueError("not a JSON object")
+            source.results = read
+        except (OSError, ValueError, RecursionError) as error:
+            source.faults.append(f"{results}: cannot be read ({error})")
+    return source
+
+
+def _with_distinct_names(sources: list[Source]) -> list[Source]:
+    times = Counter(source.name for source in sources)
+    for source in sources:
+        if times[source.name] > 1:
+            source.name = str(source.path)
+    return sources

@@ -1,0 +1,100 @@
+"""knight_swap: decide by bit masks whether the knights can be swapped, and walk the library's path only where they can.
+
+The library searches frozensets of names in some 380 calls an item, most of which find no solution. The same results:
+
+- A position is written as (squares of the colour to move, squares of the other); which colour that is follows. A move
+  changes the colour of one knight's square, so all squares together tell whether the number of moves is even, as it is
+  for a solution: 2m. Played backwards with the colours swapped it is a solution, too. So the positions m moves from the
+  start and the mirrored ones, m moves from the goal, have one in common, and no smaller m has that.
+- What a failed search has reached cannot be left by a move. So a later search on that board that starts in it fails,
+  too, if its goal is not in it.
+- Of the shortest paths, breadth-first search returns the one whose moves come first, and it has reached each position
+  on it by that very path first. So one walk, with frozensets made as the library makes them, sees squares in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+
+from .replacement import FindModule, Replacement
+
+BOARDS = 2
+"""Boards to remember; the library tries up to 50 placements on one before it goes on to the next."""
+Board = tuple[tuple[str, tuple[str, ...]], ...]
+Move = tuple[str, str, str]
+
+
+class Graph:
+    """The positions of one board as numbers: `mover << size | other`, bit masks of the squares of the two colours."""
+
+    def __init__(self, board: Board) -> None:
+        self.size = len(board)
+        self.bits = {name: 1 << number for number, (name, _) in enumerate(board)}
+        self._pairs = [(self.bits[name], self.bits[other]) for name, others in board for other in others]
+        self._moves = cache(self._find_moves)
+        self._closed: list[set[int]] = []
+
+    def position(self, mover: frozenset[str], other: frozenset[str]) -> int:
+        return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
+
+    def _mirror(self, position: int) -> int:
+        return position >> self.size | (position & (1 << self.size) - 1) << self.size
+
+    def _find_moves(self, position: int) -> list[int]:
+        mover, other = position >> self.size, position & (1 << self.size) - 1
+        free = ~(mover | other)
+        return [other << self.size | mover ^ square ^ to for square, to in self._pairs if mover & square and free & to]
+
+    def solve(self, start: int) -> list[set[int]] | None:
+        """Return, for each move of the shortest solutions, the positions that it may lead to; None without any."""
+        goal = self._mirror(start)
+        if any(start in closed and goal not in closed for closed in self._closed):
+            return None
+        seen = {start}
+        layers = [{start}]
+        while layers[-1]:
+            mirrored = set(map(self._mirror, layers[-1]))
+            if not mirrored.isdisjoint(layers[-1]):
+                return self._through_the_middle(layers, layers[-1] & mirrored)
+            layers.append({after for position in layers[-1] for after in self._moves(position)} - seen)
+            seen |= layers[-1]
+        self._closed.append(seen)
+        return None
+
+    def _through_the_middle(self, layers: list[set[int]], middle: set[int]) -> list[set[int]]:
+        before = [middle]
+        for layer in reversed(layers[1:-1]):
+            before.append({position for position in layer if not before[-1].isdisjoint(self._moves(position))})
+        return [*reversed(before), *(set(map(self._mirror, layer)) for layer in reversed(layers[:-1]))]
+
+
+graph_of = lru_cache(BOARDS)(Graph)
+
+
+def solve_swap(
+    board: Mapping[str, Sequence[str]], pieces: Mapping[str, str], start_turn: str = "w"
+) -> list[Move] | None:
+    graph = graph_of(tuple((name, tuple(others)) for name, others in board.items()))
+    turn, waiting = ("w", "B") if start_turn == "w" else ("B", "w")
+    mover = frozenset(square for square, piece in pieces.items() if piece == turn)
+    other = frozenset(square for square, piece in pieces.items() if piece == waiting)
+    solutions = graph.solve(graph.position(mover, other))
+    path = []
+    for allowed in solutions or ():
+        moves = ((square, to) for square in mover for to in board[square] if to not in mover and to not in other)
+        for square, to in moves:
+            moved = frozenset(name if name != square else to for name in mover)
+            if graph.position(other, moved) in allowed:
+                break
+        path.append((turn, square, to))
+        turn, waiting = waiting, turn
+        mover, other = other, moved
+    return None if solutions is None else path
+
+
+def install(find_module: FindModule) -> None:
+    find_module("games.knight_swap").KnightSwapLogic.solve_swap = staticmethod(solve_swap)
+
+
+REPLACEMENTS = (Replacement("knight_swap", "games/knight_swap.py", "a9de444d885125e0", install),)

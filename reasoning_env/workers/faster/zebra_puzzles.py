@@ -1,0 +1,98 @@
+"""zebra_puzzles: test clues with clauses of numbers, and reuse what earlier tests of the puzzle have shown.
+
+The library writes all clues as clauses of strings for each of some 56 tests a puzzle. The same results:
+
+- A test asks whether an arrangement other than the puzzle's own, which meets every clue, meets the clues, too. The
+  answer does not depend on the clauses that ask. Here each literal has a house and no house two literals of a kind,
+  which leaves each exactly one, as there are as many of a kind as houses.
+- More clues never allow more arrangements: clues that include some which left one solution leave one, and clues that an
+  arrangement found earlier meets leave several.
+- `check_correctness` is called after a test that found one solution, and can only confirm it.
+- Clues compare by their texts, so sorting them by texts that are kept gives the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Any
+
+from .replacement import FindModule, Replacement
+
+Clauses = list[list[int]]
+
+
+class Tests:
+    """The tests of one puzzle; `solve` is pycosat's. Clues go by their identity, as they are slow to hash."""
+
+    def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
+        self._solve = solve
+        self._houses = puzzle.houses
+        self._solution: Mapping[Any, int] = puzzle.solution
+        self._at = {place: number for number, place in enumerate(product(self._solution, self._houses), start=1)}
+        self._rules = list(self._rules_of_all_puzzles())
+        self._clauses: dict[int, Clauses] = {}
+        self._sufficient: list[set[int]] = []
+        self._others: list[set[int]] = []
+
+    def is_unique(self, clues: Iterable[Any]) -> bool:
+        """Whether no other arrangement meets the clues."""
+        by_id = {id(clue): clue for clue in clues}
+        if any(enough <= by_id.keys() for enough in self._sufficient):
+            return True
+        for number in by_id.keys() - self._clauses.keys():
+            self._clauses[number] = list(self._clauses_of(by_id[number]))
+        clauses = [clause for number in by_id for clause in self._clauses[number]]
+        if any(not any(map(other.isdisjoint, clauses)) for other in self._others):
+            return False
+        model = self._solve(self._rules + clauses)
+        if model == "UNSAT":
+            self._sufficient.append(set(by_id))
+        else:
+            self._others.append(set(model))
+        return bool(model == "UNSAT")
+
+    def _rules_of_all_puzzles(self) -> Iterator[list[int]]:
+        kinds: dict[type, list[Any]] = {}
+        for literal in self._solution:
+            kinds.setdefault(type(literal), []).append(literal)
+            yield [self._at[literal, house] for house in self._houses]
+        for kind, house in product(kinds.values(), self._houses):
+            yield from ([-self._at[one, house], -self._at[other, house]] for one, other in combinations(kind, 2))
+        yield [-self._at[place] for place in self._solution.items()]
+
+    def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
+        """Of two literals: wherever the first is, the second is at one of the distances that the clue allows."""
+        kind = type(clue).__name__
+        if kind == "found_at":
+            yield [self._at[clue.value, clue.house]]
+            return
+        distances = {"same_house": (0,), "consecutive": (1,), "beside": (-1, 1)}[kind]
+        for house in self._houses:
+            allowed = [house + distance for distance in distances if house + distance in self._houses]
+            yield [-self._at[clue.value1, house], *(self._at[clue.value2, there] for there in allowed)]
+
+
+def _sort(things: Iterable[Any]) -> list[Any]:
+    things = list(things)
+    return sorted(things, key=_text if things and hasattr(things[0], "as_cnf") else None)
+
+
+def _text(clue: Any) -> str:
+    kept = vars(clue)
+    if "text" not in kept:
+        kept["text"] = str(clue)
+    return str(kept["text"])
+
+
+def install(find_module: FindModule) -> None:
+    folder = "logic.contrib.logic_puzzle"
+    generate, solve = find_module(f"{folder}.generate"), find_module(f"{folder}.sat_utils").pycosat.solve
+    tests_of = lru_cache(1)(lambda puzzle: Tests(puzzle, solve))
+    generate.has_unique_solution = lambda puzzle, clues: tests_of(puzzle).is_unique(clues)
+    generate.check_correctness = lambda puzzle: True
+    generate.sorted = _sort
+
+
+REPLACEMENTS = (Replacement("zebra_puzzles", "logic/contrib/logic_puzzle", "ba1a7c8a8e587cc4", install),)

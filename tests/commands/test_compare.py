@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.commands.compare import compare_command
+from reasoning_env.errors import ConfigError
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes an evaluation folder: for each task the scores of its problems, or the lists of their completions'."""
+
+    def write(name: str, tasks: Mapping[str, Sequence[Any]], **results: Any) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "results.json").write_text(json.dumps(results))
+        lines = [
+            {
+                "item_id": task,
+                "rollouts": [
+                    {"conversation": [{"role": "assistant", "content": "x"}], "score": score}
+                    for score in (problem if isinstance(problem, list) else [problem])
+                ],
+                "seed": 100 + index,
+                "index": index,
+                "failed": 0,
+            }
+            for task, problems in tasks.items()
+            for index, problem in enumerate(problems)
+        ]
+        (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def compare(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[dict[str, Any]]]:
+    def compare(*argv: object) -> list[dict[str, Any]]:
+        assert compare_command([*map(str, argv), "--json"]) == 0
+        return list(json.loads(capsys.readouterr().out)["comparisons"])
+
+    return compare
+
+
+def test_problems_are_paired_and_tasks_sorted_by_their_change(
+    write: Write, compare: Callable[..., list[dict[str, Any]]]
+) -> None:
+    first = write("a", {"same": [1.0, 0.0], "worse": [1.0] * 8, "mixed": [0.0, 1.0, 0.5]}, fingerprint="f")
+    second = write("b", {"same": [1.0, 0.0], "worse": [0.0] * 8, "mixed": [[0.0, 1.0], 1.0, 0.25]}, fingerprint="f")
+    (one,) = compare(first, second)
+    assert [task["task"] for task in one["tasks"]] == ["worse", "mixed", "same"]
+    worse, mixed, same = one["tasks"]
+    assert (worse["change"], worse["better"], worse["worse"], worse["p"]) == (-1.0, 0, 8, 2 / 2**8)
+    assert (mixed["first"], mixed["second"]) == (0.5, pytest.approx(1.75 / 3))
+    assert (mixed["better"], mixed["worse"], mixed["p"]) == (1, 1, 1.0)
+    assert -0.25 <= mixed["low"] < mixed["change"] < mixed["high"] <= 0.5
+    assert same["low"] < 0.0 < same["high"]
+    overall = one["overall"]
+    assert overall["problems"] == 13
+    assert overall["change"] == pytest.approx((-1.0 + 0.25 / 3 + 0.0) / 3)
+    assert (overall["better"], overall["worse"]) == (1, 9)
+
+
+def test_accuracy_counts_right_answers_only(write: Write, compare: Callable[..., list[dict[str, Any]]]) -> None:
+    first, second = write("a", {"task": [0.5, 1.0]}), write("b", {"task": [0.9, [1.0, 0.98]]})
+    (one,) = compare("--accuracy", first, second)
+    assert (one["overall"]["first"], one["overall"]["second"]) == (0.5, 0.25)
+
+
+def test_every_further_folder_is_compared_with_the_first(
+    write: Write, compare: Callable[..., list[dict[str, Any]]]
+) -> None:
+    folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
+    assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
+
+
+def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
+    write: Write, compare: Callable[..., list[dict[str, Any]]], caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = write("a", {"task": [1.0, 1.0, []]}), write("b", {"task": [0.0, 0.5, 1.0]})
+    with open(first / "samples.jsonl", "a") as file:
+        file.write('not a line\n{"item_id": "ta')
+    with caplog.at_level(logging.WARNING):
+        (one,) = compare(first, second)
+    assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
+    assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"fingerprint": "g", "settings": {"eval_seed": 5, "model": "y"}}, "eval_seed: 4 and 5; 1 problems"),
+        ({"fingerprint": "g", "settings": {"env": {"eval_seed": 5}}}, "eval_seed: 4 and None"),
+        ({"fingerprint": "g", "settings": {"eval_seed": 4, "model": "y"}}, "model: 'x' and 'y'"),
+    ],
+)
+def test_different_sets_are_refused_with_what_differs(write: Write, fields: dict[str, Any], words: str) -> None:
+    first = write("a", {"task": [1.0]}, fingerprint="f", settings={"eval_seed": 4, "model": "x"})
+    with pytest.raises(ConfigError, match=words):
+        compare_command([str(first), str(write("b", {"task": [1.0]}, **fields))])
+
+
+def test_sets_without_a_fingerprint_need_problems_in_common(write: Write) -> None:
+    with pytest.raises(ConfigError, match="0 problems are in both"):
+        compare_command([str(write("a", {"one": [1.0]})), str(write("b", {"other": [1.0]}))])
+
+
+@pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "samples", "empty"])
+def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
+    first, second = write("a", {"task": [1.0]}), write("b", {"task": [1.0]})
+    if damage == "missing":
+        second = second / "nothing"
+    elif damage == "samples":
+        (second / "samples.jsonl").unlink()
+    elif damage == "empty":
+        (second / "samples.jsonl").write_text("")
+    else:
+        (second / "results.json").write_text({"results": "{", "list": "[]", "newer": '{"format": 2}'}[damage])
+    with pytest.raises(ConfigError, match=str(second)):
+        compare_command([str(first), str(second)])
+
+
+def test_table_names_both_folders_and_every_task(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    compare_command([str(write("a", {"gcd": [1.0], "lcm": [0.0]})), str(write("b", {"gcd": [0.0], "lcm": [0.0]}))])
+    lines = capsys.readouterr().out.splitlines()
+    assert [lines[0][-2:], lines[1][-2:]] == ["/a", "/b"]
+    assert [line.split()[0] for line in lines[4:7]] == ["mean", "gcd", "lcm"]
+    assert "-1.000" in lines[5].split()

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.commands.rescore import rescore_command
+from reasoning_env.errors import ConfigError
+from tests.small_library import write_small_library
+
+Rescore = Callable[..., dict[str, Any]]
+
+
+def question(seed: int) -> str:
+    """What the small library asks."""
+    return f"First line of {seed}.\n" + "More of it. " * 30
+
+
+def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str | None = None) -> dict[str, Any]:
+    """One line of a dump; each rollout tells its completion as `text`."""
+    prompt = [{"role": "user", "content": "Think. " + (question(seed or 0) if asked is None else asked)}]
+    return {
+        "item_id": task,
+        "rollouts": [
+            {"conversation": [*prompt, {"role": "assistant", "content": rollout.pop("text")}], **rollout}
+            for rollout in rollouts
+        ],
+        "seed": seed,
+    }
+
+
+RIGHT = {"text": "<answer>5</answer>", "score": 0.5, "verifier_score": 1.0, "reason": "scored"}
+WRONG = {"text": "<answer>6</answer>", "score": 0.0, "reason": "scored"}
+PAID_FOR_NOTHING = {"text": "five \x1b[31m", "score": 1.0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_small_library(tmp_path)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def write(*lines: dict[str, Any]) -> Path:
+        path = tmp_path / "dumps" / "samples.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
+    def rescore(*argv: object) -> dict[str, Any]:
+        assert rescore_command([*map(str, argv), "--json"], folder) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    return rescore
+
+
+def test_answers_that_are_judged_as_before_are_no_change(write: Callable[..., Path], rescore: Rescore) -> None:
+    path = write(line("exact", 5, [dict(RIGHT), dict(WRONG)]), line("generous", 5, [{**WRONG, "score": 1.0}]))
+    result = rescore(path.parent)
+    assert (result["problems"], result["rollouts"], result["changed"]) == (2, 3, 0)
+    assert [row["change"] for row in result["tasks"]] == [0.0, 0.0]
+
+
+def test_changes_are_told_by_task_and_reason_with_their_answers(write: Callable[..., Path], rescore: Rescore) -> None:
+    path = write(
+        line("exact", 5, [{**RIGHT, "verifier_score": 0.0, "reason": "timeout"}, dict(WRONG), dict(PAID_FOR_NOTHING)]),
+        line("generous", 5, [{**WRONG, "score": 1.0}]),
+    )
+    result = rescore(path)
+    first, second = result["tasks"]
+    assert first == {
+        "task": "exact", "rollouts": 3, "before": pytest.approx(1 / 3), "after": pytest.approx(1 / 3),
+        "change": pytest.approx(0.0), "higher": 1, "lower": 1,
+    }  # fmt: skip
+    assert second["task"] == "generous"
+    assert {(row["before"], row["after"], row["rollouts"]) for row in result["outcomes"]} == {
+        ("timeout", "right", 1),
+        ("right", "no_answer", 1),
+    }
+    assert [(one["answer"], one["expected"], one["after"]["score"]) for one in result["examples"]] == [
+        ("5", "5", 1.0),
+        (PAID_FOR_NOTHING["text"], "5", 0.0),
+    ]
+
+
+def test_problems_that_cannot_be_had_again_are_left_out_and_counted(
+    write: Callable[..., Path], rescore: Rescore
+) -> None:
+    lines = [
+        line("exact", 5, [dict(RIGHT)], asked="Another question?"),
+        line("exact", None, [dict(RIGHT)]),
+        line("broken", 5, [dict(RIGHT)]),
+    ]
+    result = rescore(write(*lines))
+    assert result["problems"] == result["rollouts"] == 0
+    assert sorted(result["left_out"].values()) == [1, 1, 1]
+
+
+def test_text_of_a_model_does_not_reach_the_terminal_raw(
+    write: Callable[..., Path], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rescore_command([str(write(line("exact", 5, [dict(PAID_FOR_NOTHING)])))], folder)
+    output = capsys.readouterr().out
+    assert r"five \x1b[31m" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize("name", ["missing", "dumps"])
+def test_path_with_nothing_to_judge_is_refused(write: Callable[..., Path], folder: Path, name: str) -> None:
+    path = write().parent.parent / name
+    with pytest.raises(ConfigError, match=name):
+        rescore_command([str(path)], folder)
+
+
+def test_another_release_is_used_where_it_is_named(
+    write: Callable[..., Path], rescore: Rescore, tmp_path: Path
+) -> None:
+    other = write_small_library(tmp_path / "other") / "reasoning-gym"
+    package = other / "reasoning_gym" / "__init__.py"
+    package.write_text(package.read_text().replace('"9.9"', '"10.0"').replace('== entry["answer"]', '== "6"'))
+    result = rescore(write(line("exact", 5, [dict(RIGHT), dict(WRONG)])), "--library", other)
+    assert result["library"]["version"] == "10.0"
+    assert (result["tasks"][0]["higher"], result["tasks"][0]["lower"]) == (1, 1)

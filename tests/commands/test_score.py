@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.commands.score import score_command
+from reasoning_env.errors import ConfigError, GenerationError
+from tests.small_library import write_small_library
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_small_library(tmp_path)
+
+
+def _score(folder: Path, capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    assert score_command([*argv, "--json"], folder) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize(
+    ("text", "score", "reason", "read"),
+    [
+        ("<think>?</think><answer> 7 </answer>", 1.0, "scored", "7"),
+        ("<answer>8</answer>", 0.0, "scored", "8"),
+        ("7", 0.0, "no_answer", None),
+    ],
+)
+def test_text_is_scored_as_a_completion_of_the_problem(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, score: float, reason: str, read: str | None
+) -> None:
+    result = _score(folder, capsys, "Exact", "--seed", "7", text)
+    assert (result["score"], result["reason"], result["read"]) == (score, reason, read)
+    assert (result["answer"], result["seed"]) == ("7", 7)
+    assert result["prompt"][-1]["content"].startswith("First line of 7.")
+
+
+def test_text_may_come_from_a_pipe_and_is_shown_escaped(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("<answer>\x1b[2J</answer>"))
+    assert score_command(["generous", "-"], folder) == 0
+    output = capsys.readouterr().out
+    assert "First line of 42." in output
+    assert r"\x1b[2J" in output
+    assert "\x1b" not in output
+
+
+@pytest.mark.parametrize(
+    ("task", "error"), [("games", ConfigError), ("exat", ConfigError), ("broken", GenerationError)]
+)
+def test_problem_that_is_not_there_is_refused(folder: Path, task: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match=task):
+        score_command([task, "<answer>1</answer>"], folder)

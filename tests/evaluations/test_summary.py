@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasoning_env.evaluations.samples import Sample, SampledRollout, outcome
+from reasoning_env.evaluations.summary import summarise
+
+from .support import make_sample
+
+CATEGORIES = {"gcd": "arithmetic", "lcm": "arithmetic", "maze": "games"}
+
+
+def summary_of(*samples: Sample) -> dict[str, Any]:
+    return summarise(samples, CATEGORIES)
+
+
+@pytest.mark.parametrize(
+    ("score", "reason", "finish_reason", "word"),
+    [
+        (0.99, "scored", "stop", "right"),
+        (0.98, "scored", "length", "wrong"),
+        (0.0, "no_answer", "stop", "no_answer"),
+        (0.0, "no_answer", "length", "truncated"),
+        (0.0, "unclosed_answer", "length", "truncated"),
+        (0.0, "several_answers", "length", "several_answers"),
+        (0.0, "blocked", "stop", "blocked"),
+        (1.0, None, None, "right"),
+    ],
+)
+def test_outcome_says_why_a_completion_is_not_right(
+    score: float, reason: str | None, finish_reason: str | None, word: str
+) -> None:
+    assert outcome(score, reason, finish_reason) == word
+
+
+def test_row_of_a_task_has_means_over_its_problems() -> None:
+    row = summary_of(make_sample("gcd", 1.0, 0.5, index=0), make_sample("gcd", 0.0, 0.0, index=1))["tasks"]["gcd"]
+    assert (row["category"], row["problems"], row["completions"], row["failed"]) == ("arithmetic", 2, 4, 0)
+    assert (row["mean_score"], row["accuracy"], row["tokens"], row["seconds"]) == (0.375, 0.25, 10.0, 1.5)
+    assert row["pass_at"] == {"1": 0.25, "2": 0.5}
+    assert row["reasons"] == {"wrong": 0.75, "right": 0.25}
+    low, high = row["mean_score_interval"]
+    assert 0.0 <= low < 0.375 < high <= 1.0
+    assert "library_score" not in row
+
+
+def test_categories_and_headline_are_unweighted_means_over_tasks() -> None:
+    many = [make_sample("gcd", 1.0, index=index) for index in range(8)]
+    found = summary_of(*many, make_sample("lcm", 0.0), make_sample("maze", 0.5))
+    assert found["overall"]["mean_score"] == pytest.approx(0.5)
+    assert found["categories"]["arithmetic"]["mean_score"] == 0.5
+    assert found["categories"]["games"]["mean_score_interval"] == found["tasks"]["maze"]["mean_score_interval"]
+    assert (found["overall"]["tasks"], found["overall"]["problems"]) == (3, 10)
+    assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "wrong": 2 / 3})
+
+
+def test_what_failed_is_counted_and_is_no_zero() -> None:
+    found = summary_of(
+        make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3)
+    )
+    assert (found["overall"]["mean_score"], found["overall"]["failed"]) == (1.0, 6)
+    assert (found["tasks"]["gcd"]["problems"], found["tasks"]["gcd"]["failed"]) == (1, 3)
+    assert found["tasks"]["maze"] == {"category": "games", "problems": 0, "completions": 0, "failed": 3}
+
+
+def test_nothing_evaluated_gives_rows_of_counts() -> None:
+    assert summary_of() == {
+        "overall": {"tasks": 0, "problems": 0, "completions": 0, "failed": 0},
+        "categories": {},
+        "tasks": {},
+    }
+
+
+def test_library_scores_have_a_mean_of_their_own() -> None:
+    found = summary_of(make_sample("gcd", 0.0, library_score=1.0), make_sample("lcm", 0.0, library_score=0.5))
+    assert (found["overall"]["library_score"], found["overall"]["mean_score"]) == (0.75, 0.0)
+
+
+def test_unknown_numbers_of_tokens_are_no_zeros() -> None:
+    rollouts = tuple(SampledRollout(1.0, "right", tokens, 1.0, None) for tokens in (None, 30))
+    assert summary_of(Sample("gcd", 0, 0, rollouts))["overall"]["tokens"] == 30
+    assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasoning_env.evaluations.presets import compare_published, load_preset
+from reasoning_env.evaluations.summary import combine, summarise
+from reasoning_env.evaluations.table import print_results
+
+from .support import make_sample
+
+CATEGORIES = {"chain_sum": "arithmetic", "gcd": "arithmetic", "shortest_path": "graphs"}
+
+
+def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
+    samples = [
+        make_sample("gcd", 1.0, 0.0, library_score=0.5),
+        make_sample("chain_sum", 1.0, 1.0, library_score=1.0),
+        make_sample("shortest_path", 0.0, 0.0, library_score=0.0),
+        make_sample("shortest_path", index=1, failed=2),
+    ]
+    found = summarise(samples, CATEGORIES)
+    if preset:
+        rg_easy = load_preset("rg-easy")
+        found["identical"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.identical])
+        found["published"] = compare_published(rg_easy, found["tasks"])
+    about = {"model": "m", "preset": "rg-easy" if preset else None, "fingerprint": "f" * 32, "remarks": []}
+    return {**about, **found, **fields}
+
+
+def printed(capsys: pytest.CaptureFixture[str], **fields: Any) -> list[list[str]]:
+    print_results(results(**fields))
+    return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_tasks_come_worst_first_then_categories_and_the_headline(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys)
+    first = lines.index(next(line for line in lines if line[:1] == ["TASK"]))
+    names = [line[0] for line in lines[first + 1 : first + 7]]
+    assert names == ["shortest_path", "gcd", "chain_sum", "category:arithmetic", "category:graphs", "ALL"]
+    assert lines[first + 2][:3] == ["gcd", "1", "0.500"]
+    assert lines[first + 6][:4] == ["ALL", "TASKS", "3", "0.500"]
+    assert lines[first + 1][-3:] == ["2", "completions", "failed"]
+
+
+def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, preset=True, remarks=["the moon is full"])
+    (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
+    (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]
+    assert (gcd[1], len(gcd)) == ("0.500", 12)
+    models = [float(line[-1]) for line in lines[first:] if line and len(line[0]) == 1 and "/" in line[1]]
+    assert models == sorted(models, reverse=True)
+    assert len(models) == 10
+    (everything,) = [line for line in lines[first:] if line[:2] == ["ALL", "TASKS"]]
+    (identical,) = [line for line in lines[first:] if line[:1] == ["IDENTICAL"]]
+    assert (everything[2], identical[2]) == ("0.500", "0.750")
+    assert lines[-1][-2:] == ["is", "full."]
+
+
+def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
+    rg_easy = load_preset("rg-easy")
+    found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
+    scores = rg_easy.published["openai/o3-mini"]
+    assert found["overall"] == pytest.approx(sum(scores[task] for task in CATEGORIES) / 3)
+    assert found["identical"] == pytest.approx((scores["gcd"] + scores["chain_sum"]) / 2)
+    assert found["categories"]["graphs"] == found["tasks"]["shortest_path"] == scores["shortest_path"]
+
+
+def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, **summarise([make_sample("gcd", failed=1)], CATEGORIES)) == []

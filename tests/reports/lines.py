@@ -1,0 +1,37 @@
+"""Lines of groups and folders of them, as dumps, `process` and evaluations write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS: dict[str, Any] = {
+    "format": 1,
+    "finished": True,
+    "model": "m",
+    "settings": {"temperature": 0.6},
+    "overall": {"mean_score": 0.5, "library_score": 0.75},
+    "published": {"a model": {"overall": 0.25, "tasks": {"gcd": 0.125}}},
+}
+
+
+def rollout(score: float = 1.0, text: str = "<think>hm</think><answer>1</answer>", **more: Any) -> dict[str, Any]:
+    conversation = [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": text}]
+    return {"conversation": conversation, "score": score, "reason": "scored", "verifier_score": score, **more}
+
+
+def group(*rollouts: dict[str, Any], task: str = "gcd", **more: Any) -> dict[str, Any]:
+    return {"item_id": task, "rollouts": list(rollouts), "seed": 7, "expected_answer": "11", **more}
+
+
+def write(path: Path, *groups: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in groups))
+    return path
+
+
+def write_evaluation(folder: Path, *groups: dict[str, Any], results: Any = RESULTS) -> Path:
+    write(folder / "samples.jsonl", *groups)
+    (folder / "results.json").write_text(json.dumps(results))
+    return folder

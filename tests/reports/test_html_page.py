@@ -1,0 +1,270 @@
+"""The report in a real browser: nothing is fetched, nothing of a model runs, and all of it can be used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.reports.html.command import report_command
+
+from .lines import group, rollout, write, write_evaluation
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="needs a Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
+RUN = "window.ran = true"
+HOSTILE = [
+    f"<script>{RUN}</script>",
+    f"</script><script>{RUN}</script>",
+    f"<img src=x onerror='{RUN}'>",
+    f"<svg onload='{RUN}'><a href='javascript:{RUN}'>x</a></svg>",
+    f"<iframe srcdoc='<script>parent.{RUN}</script>'></iframe>",
+    f"<details open ontoggle='{RUN}'>",
+    f"<style>* {{ display: none }}</style><body onload='{RUN}'>",
+    "<meta http-equiv=refresh content='0;url=http://127.0.0.1:9/'><base href='http://127.0.0.1:9/'>",
+    "<form action='http://127.0.0.1:9/'><input autofocus onfocus='window.ran = true'></form>",
+    "<link rel=stylesheet href='http://127.0.0.1:9/x.css'><img src='http://127.0.0.1:9/x.png'>",
+    f"<!-- --><template><script>{RUN}</script></template><noscript><p title='</noscript><img src=x onerror={RUN}>'>",
+    f"{{{{constructor.constructor('{RUN}')()}}}} ${{{RUN}}} `{RUN}`",
+    "]]>&lt;script&gt;&#60;script&#62;%3Cscript%3E\\u003cscript\\u003e",
+    f"%%DATA%%%%SCRIPT%%__proto__ constructor toString '\"`;{RUN}//",
+    "\u202egnp.exe\u202c \u2066x\u2069 \u200b\ufeff \x00\x1b[31m\x07 \ud800 \udfff \U000e0041",
+    "Z" + "\u0301" * 2000 + "\u0e47" * 500,
+    "x" * 30_000,
+    "<think>" * 5_000 + "</think>" * 5_000,
+    "<answer>" * 20_000,
+    "</think>" * 3_000 + "<answer>1</answer>" * 3_000,
+    "\n" * 5_000 + "end",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two reports: one of a training run and two evaluations, one of text that would like to do harm."""
+    folder = tmp_path_factory.mktemp("page")
+    train = [
+        group(
+            rollout(score=float(number % 3 == 0), text=f"<think>idea {number}, 11</think>so <answer>{number}</answer>"),
+            rollout(score=0.0, text="<think>lost", reason="no_answer", answer=None),
+            task=("gcd", "maze", "lcm")[number % 3],
+            seed=number,
+            index=number,
+            level=number / 100,
+        )
+        for number in range(90)
+    ]
+    evaluations = [
+        write_evaluation(
+            folder / "evals" / name,
+            *(group(rollout(float(number % step == 0), tokens=5), seed=number, index=number) for number in range(12)),
+        )
+        for name, step in (("first", 2), ("second", 3))
+    ]
+    hostile = [
+        group(
+            rollout(text=text, answer=text, reason="scored"),
+            task=text[:200] or "empty",
+            expected_answer=text,
+            params={text[:50]: text},
+            split=text[:50],
+            index=index,
+        )
+        for index, text in enumerate(HOSTILE)
+    ]
+    found = {"usual": folder / "usual.html", "hostile": folder / "hostile.html"}
+    paths = [write(folder / "train.jsonl", *train), *evaluations]
+    report_command([*map(str, paths), "-o", str(found["usual"])], default_folder=folder, script="env.py")
+    bad = write(folder / "<img src=x onerror='window.ran = true'>.jsonl", *hostile)
+    report_command([str(bad), str(paths[0]), "-o", str(found["hostile"])], default_folder=folder, script="env.py")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        opened = driver.chromium.launch(executable_path=BROWSER, args=arguments)
+        yield opened
+        opened.close()
+
+
+class View:
+    """A page that is open, and all that went wrong on it."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1200, scheme: str = "light") -> None:
+        self.faults: list[str] = []
+        self.page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.page.set_default_timeout(30_000)
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
+        self.page.on("request", lambda request: self._note_request(request.url, path.as_uri()))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]")
+
+    def _note_request(self, url: str, own: str) -> None:
+        if url != own and not url.startswith("data:"):
+            self.faults.append(url)
+
+    def show(self, view: str) -> None:
+        self.page.click(f"nav button[data-view={view}]")
+
+    def texts(self, selector: str) -> list[str]:
+        found: list[str] = self.page.locator(selector).all_inner_texts()
+        return found
+
+    def choose(self, **filters: str) -> str:
+        """Set filters of the rollouts, and return what then is said to be found."""
+        self.page.evaluate("document.getElementById('filters').reset()")
+        self.page.wait_for_timeout(50)
+        for name, value in filters.items():
+            field = f"#{name.replace('_', '-')}"
+            if name in ("f_category", "f_task", "f_outcome", "f_signal"):
+                self.page.select_option(field, label=value)
+            else:
+                self.page.fill(field, value)
+        self.page.wait_for_timeout(300)  # what is typed is waited for a moment
+        return str(self.page.inner_text("#found")).split(" of ")[0]
+
+
+@pytest.fixture
+def view(browser: Any, pages: dict[str, Path]) -> Iterator[View]:
+    opened = View(browser, pages["usual"])
+    yield opened
+    assert opened.faults == []
+    opened.page.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"), [("usual", 1200, "light"), ("usual", 360, "dark"), ("hostile", 360, "light")]
+)
+def test_every_view_opens_without_errors_requests_or_sideways_scrolling(
+    browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
+    view = View(browser, pages[name], width, scheme)
+    for number in range(view.page.locator("#run option").count()):
+        view.page.select_option("#run", index=number)
+        for tab in view.page.locator("nav button").all():
+            tab.click()
+            assert view.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert view.faults == []
+    assert view.page.evaluate("window.ran") is None
+    view.page.close()
+
+
+def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, Path]) -> None:
+    view = View(browser, pages["hostile"])
+    view.show("rollouts")
+    shown = {}
+    for _ in HOSTILE:
+        shown[view.page.inner_text(".title")] = view.page.evaluate(
+            "document.querySelector('.pair .box:last-child pre').textContent"
+        )
+        view.page.keyboard.press("t")
+        view.page.keyboard.press("j")
+    plain = [text for text in HOSTILE if text.isprintable()]
+    assert set(plain) <= set(shown.values())
+    assert any("U+202E" in text and "U+001B" in text and "U+D800" in text for text in shown.values())
+    assert (
+        view.page.locator("main :is(script, img, svg, iframe, form form, style, link, meta, base, template)").count()
+        == 0
+    )
+    assert view.page.evaluate("window.ran") is None
+    assert view.choose(f_task="gcd") == "0"
+    view.page.select_option("#run", index=1)
+    assert view.choose(f_task="gcd") == "8"
+    assert view.faults == []
+    view.page.close()
+
+
+def test_filters_find_what_they_say(view: View) -> None:
+    view.show("rollouts")
+    found = {
+        "everything": view.choose(),
+        "task": view.choose(f_task="gcd"),
+        "category": view.choose(f_category="games"),
+        "outcome": view.choose(f_outcome="right"),
+        "signal": view.choose(f_signal="all at 0"),
+        "score": view.choose(f_low="0.5"),
+        "level": view.choose(l_low="0.80"),
+        "text": view.choose(f_text="IDEA 88,"),
+        "all": view.choose(f_task="maze", f_text="how many"),
+        "nothing": view.choose(f_text="not to be found"),
+    }
+    assert found == {
+        "everything": "24",
+        "task": "8",
+        "category": "8",
+        "outcome": "8",
+        "signal": "16",
+        "score": "8",
+        "level": found["level"],
+        "text": found["text"],
+        "all": "8",
+        "nothing": "0",
+    }
+    assert "No group matches." in view.page.inner_text("#group")
+
+
+def test_thinking_is_folded_and_answers_are_marked(view: View) -> None:
+    view.show("rollouts")
+    view.choose(f_outcome="right")
+    thought = view.page.locator(".thought pre")
+    assert not thought.is_visible()
+    view.page.keyboard.press("t")
+    assert thought.is_visible()
+    assert view.texts("mark.expected") == ["11"]
+    [marked] = view.texts("mark.given.right")
+    assert view.page.inner_text(".title") == "gcd"
+    assert int(marked) % 3 == 0
+    assert view.page.inner_text(".command code").startswith("python env.py tasks gcd --prompt --seed ")
+
+
+def test_keys_step_through_groups_and_rollouts(view: View) -> None:
+    view.page.keyboard.press("4")
+    view.choose(f_task="lcm")
+    view.page.keyboard.press("Escape")
+    seen = []
+    for key in ("j", "j", "k", "ArrowRight", "h"):
+        view.page.keyboard.press(key)
+        chosen = view.page.locator("#list li").evaluate_all("items => items.findIndex((item) => item.ariaCurrent)")
+        seen.append((chosen, view.page.inner_text(".chips [aria-pressed=true]")[0]))
+    assert seen == [(1, "1"), (2, "1"), (1, "1"), (1, "2"), (1, "1")]
+    view.page.keyboard.press("?")
+    assert view.page.locator("#help").is_visible()
+
+
+def test_tables_sort_by_any_column_and_lead_to_rollouts(view: View) -> None:
+    view.show("tasks")
+    table = "#tasks .card:first-child"
+    view.page.click(f"{table} th button >> text=task")
+    assert view.texts(f"{table} tbody td:first-child") == ["gcd", "lcm", "maze"]
+    view.page.click(f"{table} th button >> text=task")
+    assert view.texts(f"{table} tbody td:first-child") == ["maze", "lcm", "gcd"]
+    view.page.click(f"{table} th button >> text=accuracy")
+    assert view.texts(f"{table} tbody td:first-child")[0] == "gcd"
+    view.page.click(f"{table} tbody tr:first-child")
+    assert view.page.inner_text(".title") == "gcd"
+    view.show("tasks")
+    view.page.click(".heat tbody td[title]:nth-child(2)")
+    assert view.page.input_value("#l-high") == "0.1"
+
+
+def test_evaluations_are_compared_by_problem(view: View) -> None:
+    view.show("compare")
+    # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
+    tiles = [text.split("\n") for text in view.texts("#compare .tile")]
+    assert [tile[1] for tile in tiles] == ["−0.167", "12", "2", "4"]
+    view.page.select_option("#run", label="first")
+    view.show("overview")
+    assert "a model" in view.page.inner_text("#overview .bars")

@@ -1,0 +1,204 @@
+"""The report's data: figures over all rollouts, a sample of them, and what is said of what cannot be read."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.dumps.format import FAILED, PASSED
+from reasoning_env.errors import ConfigError
+from reasoning_env.reports.html.command import collect, encode, report_command
+from reasoning_env.reports.html.page import make_page, write_page
+from reasoning_env.reports.html.sources import find_sources
+
+from .lines import group, rollout, write, write_evaluation
+
+WRONG = rollout(0.0)
+
+
+def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(encode(collect(find_sources(paths), "env.py", characters)))
+    return data
+
+
+def run_of(folder: Path, *groups: dict[str, Any]) -> dict[str, Any]:
+    return report(write(folder / "a.jsonl", *groups))["runs"][0]
+
+
+# ---------------------------------------------------------------------------- figures
+
+
+def test_figures_are_over_all_rollouts(tmp_path: Path) -> None:
+    run = run_of(tmp_path, group(rollout(1.0), WRONG), group(WRONG, WRONG), group(rollout(0.5), task="maze"))
+    assert (run["groups"], run["rollouts"], run["signal"]) == (3, 5, 0.5)
+    low, high = run["score"][1:]
+    assert run["score"][0] == pytest.approx(0.3)
+    assert 0 < low < 0.3 < high < 1
+    assert [(row["task"], row["accuracy"][0]) for row in run["by_task"]] == [(0, 0.25), (1, 0.0)]
+    assert (sum(run["scores"]), run["scores"][0], run["scores"][10], run["scores"][20]) == (5, 3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome"),
+    [
+        ({"score": 1.0}, "right"),
+        ({"score": 0.4}, "partial"),
+        ({"score": 0.0}, "wrong"),
+        ({"score": 0.0, "verifier_score": 1.0}, "right"),
+        ({"score": 0.99, "correct": True}, "right"),
+        ({"score": 0.0, "reason": "no_answer"}, "no_answer"),
+        ({"score": 0.0, "reason": "no_answer", "finish_reason": "length"}, "truncated"),
+        ({"score": 0.0, "reason": "timeout", "finish_reason": "length"}, "timeout"),
+        ({"score": 0.0, "reason": "<b>of a later version"}, "other"),
+        ({"score": 1.0, "reason": None, "verifier_score": None}, "right"),
+    ],
+)
+def test_each_rollout_has_one_outcome(tmp_path: Path, facts: dict[str, Any], outcome: str) -> None:
+    data = report(write(tmp_path / "a.jsonl", group(rollout(**facts))))
+    assert data["outcomes"][data["groups"][0]["rollouts"][0]["outcome"]] == outcome
+    assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
+
+
+def test_tasks_have_a_cell_for_each_level(tmp_path: Path) -> None:
+    levels = [0.0, 0.09, 0.95, 1.0, None]
+    run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
+    assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
+
+
+def test_time_has_a_bounded_number_of_stretches_and_loses_no_group(tmp_path: Path) -> None:
+    lines = [group(rollout(), WRONG, index=index, level=0.5) for index in [*range(300), 10**12]]
+    time = run_of(tmp_path, *lines)["time"]
+    assert len(time["positions"]) <= 100
+    assert sum(stretch["groups"] for stretch in time["all"]) == 301
+    assert set(time["levels"][0]["values"]) == {0.5}
+
+
+def test_pass_at_k_is_the_mean_over_tasks(tmp_path: Path) -> None:
+    run = run_of(tmp_path, group(rollout(), WRONG), group(WRONG, WRONG, task="maze"))
+    assert [row[:2] for row in run["pass_at_k"]] == [[1, 0.25], [2, 0.5]]
+
+
+def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
+    masks = [[-100, -100, 5, 6, 7, 8]]
+    assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"
+    known = run_of(tmp_path, {**group(rollout()), "masks": masks})
+    assert (known["lengths"]["unit"], known["tokens"], known["lengths"]["bins"]) == ("tokens", 4, [[4, 1, 0, 0]])
+
+
+def test_evaluations_tell_of_corrections_failures_published_models_and_problems(tmp_path: Path) -> None:
+    changed = rollout(0.0, library_score=1.0, correct=False)
+    folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
+    [run] = report(folder)["runs"]
+    assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
+    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1]])
+    assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
+    assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
+    assert ["temperature", "0.6"] in run["facts"]
+
+
+# ---------------------------------------------------------------------------- the sample
+
+
+def test_sample_keeps_every_task_and_rare_outcomes_within_its_size(tmp_path: Path) -> None:
+    def line(number: int) -> dict[str, Any]:
+        rare = {"reason": "crash", "score": 0.0} if number == 250 else {}
+        return group(rollout(text="x" * 1000, **rare), task="gcd" if number % 2 else "maze", index=number)
+
+    path = write(tmp_path / "a.jsonl", *map(line, range(501)), group(rollout(), task="lcm"))
+    data = report(path, characters=20_000)
+    assert {held["task"] for held in data["groups"]} == {"gcd", "maze", "lcm"}
+    assert 250 in {held["index"] for held in data["groups"]}
+    assert 5_000 < len(json.dumps(data["groups"])) < 20_000
+    assert data["groups"] == report(path, characters=20_000)["groups"]
+
+
+def test_long_texts_are_shown_with_a_gap(tmp_path: Path) -> None:
+    data = report(write(tmp_path / "a.jsonl", group(rollout(text="a" * 30_000 + "b" * 30_000))))
+    [held] = data["groups"][0]["rollouts"]
+    assert (held["text"], held["cut"]) == ("a" * 20_000 + "b" * 20_000, [20_000, 20_000])
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, ["tasks", "gcd", "--prompt", "--seed", "7"]),
+        ({"level": 0.25}, ["tasks", "gcd", "--prompt", "--seed", "7", "--level", "0.25"]),
+        ({"level": 0.25, "params": {"a": [1]}}, ["tasks", "gcd", "--prompt", "--seed", "7", "--params", '{"a": [1]}']),
+        ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
+    ],
+)
+def test_command_makes_the_problem_again(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+    data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
+    assert shlex.split(data["groups"][0]["command"]) == ["python", "env.py", *words]
+
+
+# ---------------------------------------------------------------------------- what paths lead to
+
+
+def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> None:
+    dumps = [write(kind.path(tmp_path / "d", "u", 0), group(rollout())) for kind in (PASSED, FAILED)]
+    for name in ("a", "b"):
+        write_evaluation(tmp_path / "evals" / name, group(rollout()))
+    runs = report(*dumps, tmp_path / "evals")["runs"]
+    assert [(run["name"], run["groups"], run["evaluation"]) for run in runs] == [
+        ("d", 2, False),
+        ("a", 1, True),
+        ("b", 1, True),
+    ]
+
+
+def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path: Path) -> None:
+    good = json.dumps(group(rollout())) + "\n"
+    (tmp_path / "a.jsonl").write_text(good + "{\n[]\n" + good + good[:-9])
+    (tmp_path / "b.jsonl").write_text('{"task": "gcd", "completion": "of an earlier version"}\n' * 100)
+    data = report(tmp_path, write_evaluation(tmp_path / "e", group(rollout()), results=[]))
+    assert [run["groups"] for run in data["runs"]] == [2, 1]
+    first, second, third = data["notes"]
+    assert re.search(r"a\.jsonl: 3 of its lines are left out; line 2: ", first)
+    assert re.search(r"b\.jsonl: .*line 1: item_id: ", second)
+    assert "results.json" in third
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "notes.txt", "foreign.jsonl"])
+def test_nothing_to_report_on_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("dear diary\n")
+    (tmp_path / "foreign.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(ConfigError, match=name):
+        report_command([str(tmp_path / name), "-o", str(tmp_path / "r.html")], default_folder=tmp_path, script="env.py")
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_unwritable_output_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "r.html").mkdir()
+    (tmp_path / "r.html" / "x").touch()
+    for path in (tmp_path / "none" / "r.html", tmp_path / "r.html"):
+        with pytest.raises(ConfigError, match=re.escape(str(path))):
+            write_page(path, "page")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["r.html", "x"]
+
+
+# ---------------------------------------------------------------------------- the page
+
+
+def test_page_holds_its_data_and_a_policy_that_allows_only_its_own_script_and_style() -> None:
+    data = json.dumps({"text": "</script><script>alert(1)</script>"}).encode()
+    page = make_page(data)
+    held = re.search(r'id="data">([^<]*)<', page)
+    assert held is not None
+    assert gzip.decompress(base64.b64decode(held[1])) == data
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    for tag in ("script", "style"):
+        [text] = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert page.count("<script") == 2

@@ -1,0 +1,86 @@
+"""The faster generators make what the library makes, and stay out of a library that they were not made for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import reasoning_gym
+
+from reasoning_env.errors import GenerationError
+from reasoning_env.workers.faster import REPLACEMENTS
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+from .support import PATIENCE_S, make, running_pool
+
+DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
+LIBRARY = Path(str(reasoning_gym.__file__)).parent
+SEEDS = {replacement.task: list(range(20)) for replacement in REPLACEMENTS}
+# The library takes up to some seconds for the others.
+SEEDS["knight_swap"] = [1, 3, 8, 11, 14, 16, 17, 18, 21, 25, 27, 28, 31, 32, 39, 43, 49, 55, 56, 57]
+SEEDS["futoshiki"] = [1, 2, 3, 4, 8, 13, 14, 15, 16, 18, 21, 22, 23, 28, 31, 32, 36, 39, 43, 46]
+
+
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory: pytest.TempPathFactory) -> list[list[bytes]]:
+    """What the library makes as it is, in two fresh processes: the entries' bytes, by task and seed."""
+    folder = tmp_path_factory.mktemp("direct")
+    wanted = [(task, seed, {}, []) for task, seeds in SEEDS.items() for seed in seeds]
+    running = []
+    for number in range(2):
+        (folder / f"wanted{number}").write_bytes(pickle.dumps(wanted[number::2]))
+        command = [sys.executable, "-W", "ignore", str(DIRECT_CALLS), f"wanted{number}", f"results{number}"]
+        running.append(subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": "0"}, cwd=folder))
+    assert [process.wait(timeout=PATIENCE_S) for process in running] == [0, 0]
+    results = [pickle.loads((folder / f"results{number}").read_bytes()) for number in range(2)]
+    entries = [results[number % 2][number // 2][0] for number in range(len(wanted))]
+    return [[entries.pop(0) for _ in seeds] for seeds in SEEDS.values()]
+
+
+@pytest.fixture(scope="module")
+def made() -> list[list[bytes]]:
+    async def make_all() -> list[list[bytes]]:
+        async with running_pool(None, generators=2, verifiers=0) as pool:
+            tasks = [asyncio.gather(*(make(pool, task, seed) for seed in seeds)) for task, seeds in SEEDS.items()]
+            return [[problem.entry for problem in problems] for problems in await asyncio.gather(*tasks)]
+
+    return asyncio.run(make_all())
+
+
+@pytest.mark.parametrize("number", range(len(SEEDS)), ids=list(SEEDS))
+def test_entries_are_the_library_s_to_the_byte(direct: list[list[bytes]], made: list[list[bytes]], number: int) -> None:
+    assert made[number] == direct[number]
+
+
+@pytest.fixture
+def other_release(tmp_path: Path) -> Path:
+    """A folder with a library whose countdown is not the known one: it gives up at once."""
+    games = tmp_path / "reasoning_gym" / "games"
+    games.mkdir(parents=True)
+    for source in [*LIBRARY.iterdir(), *(LIBRARY / "games").iterdir()]:
+        if source.name not in ("games", "__pycache__", "countdown.py"):
+            (games.parent / source.relative_to(LIBRARY)).symlink_to(source)
+    known = (LIBRARY / "games" / "countdown.py").read_text()
+    (games / "countdown.py").write_text(known.replace("max_attempts = 100", "max_attempts = 0"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_unknown_source_keeps_its_own_generator_and_is_told_of(other_release: Path, fast: bool) -> None:
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=0, checkout=other_release, fast_generators=fast))
+    try:
+        warnings = (await pool.start()).warnings
+        assert [warning for warning in warnings if "countdown" in warning and "puzzle24" not in warning] == list(
+            warnings
+        )
+        assert len(warnings) == fast
+        with pytest.raises(GenerationError, match="after 0 attempts"):
+            await make(pool, "countdown")
+        assert (await make(pool, "puzzle24")).answer
+    finally:
+        await pool.close()
