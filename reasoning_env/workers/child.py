@@ -35,10 +35,11 @@ if not __package__:
         sys.modules[_name].__path__ = [_folder]
 
 from reasoning_env.workers.faster import FasterGenerators
-from reasoning_env.workers.library import Library, Scorer
+from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
+from reasoning_env.workers.scorer import Scorer
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 PRIORITY_PAUSE_S = 0.1
