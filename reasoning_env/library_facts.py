@@ -204,7 +204,12 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "maze": TaskFacts(),
-    "mini_sudoku": TaskFacts(few_questions=True),
+    "mini_sudoku": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("min_empty", "max_empty"), ((8, 9), (9, 10), (10, 11), (11, 12)), "fewer fill themselves"),
+        ),
+    ),
     "modulo_grid": TaskFacts(
         options=2,
         uneven=True,
@@ -266,7 +271,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "quantum_lock": TaskFacts(few_questions=True),
     "ransom_note": TaskFacts(options=2, pays_for=BOTH),
     "rearc": TaskFacts(),
-    "rectangle_count": TaskFacts(few_questions=True),
+    "rectangle_count": TaskFacts(
+        few_questions=True,
+        levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "of five, one count in four is 2"),),
+    ),
     "rotate_matrix": TaskFacts(few_questions=True),
     "rotten_oranges": TaskFacts(
         uneven=True,
