@@ -10,7 +10,8 @@ import re
 
 FENCE = re.compile(r"(`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(.*)\n[^\S\n]*\1", re.DOTALL)
 BOX = re.compile(r"\$?\\boxed\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}\$?", re.DOTALL)
-BOLD = re.compile(r"(\*\*|__)((?:(?!\1).)+)\1", re.DOTALL)
+BOLD = re.compile(r"(\*\*|__)((?:(?!\1\s|\s\1|\1\1).)+)\1", re.DOTALL)
+"""Powers are written with the same sign, though with no blank beside it."""
 BACKTICKS = re.compile(r"(`{1,2})([^`]+)\1")
 WRAPPERS = ((FENCE, 2), (BOX, 1), (BOLD, 2), (BACKTICKS, 2))
 """Patterns of what may stand around an answer, with the group that holds it."""

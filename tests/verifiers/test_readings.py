@@ -25,6 +25,7 @@ def test_what_stands_around_an_answer_is_taken_off(answer: str, form: str) -> No
         ("\N{MINUS SIGN}5", "-5"),
         ("1 2 \r\n3 4\t\r\n", "1 2\n3 4"),
         ("42.", "42"),
+        ("**2*x**3 + x**2**", "2*x**3 + x**2"),
         ("```\n 1 2\n 3 4\n```", " 1 2\n 3 4"),
         ("\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"),
     ],
@@ -37,7 +38,7 @@ def test_other_forms_are_read(answer: str, reading: str) -> None:
     "answer",
     [
         *("2**3**2", "**4** or **5**", "`4` `5`", "\\boxed{4} \\boxed{5}", "it is \\boxed{4}", "```\n4\n``` 5"),
-        *("4...", ".", "``", "****", "\\boxed{}", "```\n\n```", "4, `5`", "__init__ and __x__", "*4*"),
+        *("4...", ".", "``", "****", "\\boxed{}", "```\n\n```", "4, `5`", "__init__ and __x__", "**2** **3**", "*4*"),
     ],
 )
 def test_what_stands_beside_an_answer_stays(answer: str) -> None:
