@@ -47,6 +47,8 @@ class TaskFacts:
     some five million questions."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
+    unreasoned: str | None = None
+    """What a policy without reasoning is paid for in spite of strict rewards, with its figure."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
@@ -372,7 +374,6 @@ def category(task: str) -> str:
 
 
 def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
-    """The tasks that pay for nonsense, with the reasons: none under strict rewards."""
-    if strict_rewards:
-        return {}
-    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}
+    """The tasks that pay for nonsense or for policies without reasoning, with the reasons."""
+    reasons = {task: known.unreasoned or (None if strict_rewards else known.pays_for) for task, known in FACTS.items()}
+    return {task: reason for task, reason in reasons.items() if reason is not None}
