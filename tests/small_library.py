@@ -17,7 +17,7 @@ class Dataset:
         if self.name == "broken":
             raise ValueError("no such puzzle")
         number = self.config.seed + index
-        answer = None if self.name == "open_ended" else str(number)
+        answer = None if self.name == "open_ended" else str(3 * number)
         question = f"First line of {number}.\\n" + "More of it. " * 30
         return {"question": question, "answer": answer, "metadata": {}}
 

@@ -32,7 +32,7 @@ def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str
     }
 
 
-RIGHT = {"text": "<answer>5</answer>", "score": 0.5, "verifier_score": 1.0, "reason": "scored"}
+RIGHT = {"text": "<answer>15</answer>", "score": 0.5, "verifier_score": 1.0, "reason": "scored"}
 WRONG = {"text": "<answer>6</answer>", "score": 0.0, "reason": "scored"}
 PAID_FOR_NOTHING = {"text": "five \x1b[31m", "score": 1.0}
 
@@ -70,7 +70,7 @@ def test_answers_that_are_judged_as_before_are_no_change(write: Callable[..., Pa
 
 
 def test_item_of_a_whole_dataset_is_made_again_as_that_item(write: Callable[..., Path], rescore: Rescore) -> None:
-    item = line("exact", 5, [{"text": "<answer>8</answer>", "score": 1.0}], asked=question(8))
+    item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(write({**item, "item": 3, "dataset_size": 50}))
     assert (result["rollouts"], result["changed"]) == (1, 0)
 
@@ -92,8 +92,8 @@ def test_changes_are_told_by_task_and_reason_with_their_answers(write: Callable[
         ("right", "no_answer", 1),
     }
     assert [(one["answer"], one["expected"], one["after"]["score"]) for one in result["examples"]] == [
-        ("5", "5", 1.0),
-        (PAID_FOR_NOTHING["text"], "5", 0.0),
+        ("15", "15", 1.0),
+        (PAID_FOR_NOTHING["text"], "15", 0.0),
     ]
 
 
