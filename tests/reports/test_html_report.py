@@ -101,7 +101,7 @@ def test_evaluations_tell_of_corrections_failures_published_models_and_problems(
     assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1]])
     assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
-    assert ["temperature", "0.6"] in run["facts"]
+    assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
 
 
 # ---------------------------------------------------------------------------- the sample
