@@ -75,7 +75,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 def remove_thinking(text: str) -> str:
     """Drop closed think blocks, everything up to a stray closing tag, and everything after an unclosed opening tag.
 
-    Templates that open the block in the prompt produce completions with only the closing tag.
+    Templates that open the block in the prompt produce completions with only the closing tag. A blank stays in place of
+    what was between two kept parts, so that no tag comes together around it.
     """
     kept: list[str] = []
     kept_to = 0
@@ -92,7 +93,7 @@ def remove_thinking(text: str) -> str:
             kept_to = tag.end()
     if not thinking:
         kept.append(text[kept_to:])
-    return "".join(kept)
+    return " ".join(filter(None, kept))
 
 
 class AnswerScorer(Protocol):

@@ -116,6 +116,11 @@ class ReasoningSettings(BaseModel):
         default=True,
         description="Correct the verifiers that pay for nonsense; off, the library's plain scores count.",
     )
+    lenient_answers: bool = Field(
+        default=True,
+        description="Also score an answer without what stands around all of it: a code fence, `\\boxed{}`, bold, "
+        "backticks, a full stop.",
+    )
     exclude_gameable: bool = Field(
         default=True,
         description="Do not train on tasks that are known to pay for nonsense all the same, unless `tasks` names them.",

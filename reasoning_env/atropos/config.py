@@ -118,6 +118,7 @@ def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
         niceness=config.worker_niceness,
         start_timeout_s=config.worker_start_timeout_s,
         strict_rewards=config.strict_rewards,
+        lenient_answers=config.lenient_answers,
         sandbox_verifiers=config.sandbox_verifiers,
         fast_generators=config.fast_generators,
         checkout=checkout,

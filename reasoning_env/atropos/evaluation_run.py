@@ -56,7 +56,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
     logger.info(
-        "evaluation of %s on %d problems of %d tasks, %d completions each; set %s",
+        "evaluation of %s on %d problems of %d tasks; completions of each: %d; set %s",
         *(about["model"], len(problems), len(plan.tasks), plan.repeats, about["fingerprint"]),
     )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)

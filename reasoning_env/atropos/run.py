@@ -31,6 +31,7 @@ from .inference import InferenceClient
 from .problem_source import ProblemSource
 from .run_api import DeliveryQueue, RunApiSession
 from .server_checks import check_servers
+from .unmeasured_tasks import audit_unmeasured
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class Run:
         pool = WorkerPool(pool_settings(config, checkout))
         library = await pool.start()
         try:
-            plan = await plan_tasks(config, library, pool)
+            plan = await audit_unmeasured(await plan_tasks(config, library, pool), config, pool)
             eval_plan = plan_evaluation(config, library, plan.tasks)
             _log_library(library, checkout, plan)
             await self.start_dumps()

@@ -233,3 +233,14 @@ async def test_inspect_log_is_written_where_inspect_is_installed_and_costs_no_re
     await evaluated(env, tmp_path)
     assert [path.parent for path in written] == [tmp_path]
     assert env.reported[-1]["eval/problems"] == 1
+
+
+async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
+    make_env: MakeEnv, tmp_path: Path
+) -> None:
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
+    env._run.mode = RunMode.SERVE
+    for env.curr_step in (10, 20):
+        await env.evaluate()
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]
+    assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
