@@ -120,6 +120,7 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     assert "ERROR" in [record.levelname for record in caplog.records]
     (written,) = tmp_path.glob("evals/*/results.json")
     assert json.loads(written.read_text())["finished"] is False
+    assert written.with_name("samples.jsonl").read_text() == ""  # so that a later start tries again
     env._run.mode = RunMode.EVALUATE
     with pytest.raises(ServerError):
         await env.evaluate()
@@ -145,6 +146,7 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
     server.policy = stick_at_the_third
     interrupted = asyncio.create_task(env.evaluate())
     await asyncio.wait_for(stuck.wait(), 60)
+    assert "2 of 4 problems, mean score 0.000" in env._run.progress_line()
     interrupted.cancel()
     with pytest.raises(asyncio.CancelledError):
         await interrupted
