@@ -48,7 +48,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     if not result.problems and not result.left_out:
         raise ConfigError("; ".join(faults) or f"{', '.join(map(str, options.paths))}: no line holds a completion")
     for fault in faults:
-        print(f"left out: {visible(fault)}", file=sys.stderr)
+        print(visible(fault), file=sys.stderr)
     scores = "the library's own scores" if options.plain else "the scores of training"
     if options.json:
         print_json(_document(result, library, scores))

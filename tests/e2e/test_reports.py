@@ -19,7 +19,7 @@ def test_audit_fails_for_a_verifier_that_pays_for_anything(cli: Cli) -> None:
     result = cli("audit", "--plain", "--tasks", "chain_sum,game_of_life_halting", "--items", "3")
     assert result.status == 1
     report = json.loads(Path("audit.json").read_text())
-    assert report["failed"] == ["game_of_life_halting"]
+    assert {name.split()[0] for name in report["failed"]} == {"game_of_life_halting"}
     assert "0" in report["tasks"]["game_of_life_halting"]["exploits"]
     assert report["tasks"]["chain_sum"]["kinds"]["oracle"]["mean"] == 1.0
 
@@ -47,7 +47,7 @@ def test_difficulty_counts_levels_and_names_their_parameters(cli: Cli) -> None:
         "knights_knaves": ["4", "0", "0"],
         "rubiks_cube": ["17", "0", "0"],
     }
-    assert "min/max_numbers 2..2 -> 4..5; min/max_value 100..1000 -> 10000..100000" in result.stdout
+    assert "min/max_numbers* 2..2 -> 2..3; min/max_value 100..1000 -> 10000..100000" in result.stdout
     assert "cube_size* 3 -> 6" in result.stdout
     assert "no levels of their own: acre\n" in result.stdout
 
