@@ -20,8 +20,9 @@ def test_audit_fails_for_a_verifier_that_pays_for_anything(cli: Cli) -> None:
     assert result.status == 1
     report = json.loads(Path("audit.json").read_text())
     assert {name.split()[0] for name in report["failed"]} == {"game_of_life_halting"}
-    assert "0" in report["tasks"]["game_of_life_halting"]["exploits"]
-    assert report["tasks"]["chain_sum"]["kinds"]["oracle"]["mean"] == 1.0
+    means = {one["task"]: {kind: found["mean"] for kind, found in one["kinds"].items()} for one in report["audits"]}
+    assert means["game_of_life_halting"]["0"] == 1.0
+    assert means["chain_sum"]["oracle"] == 1.0
 
 
 def test_audit_of_the_scores_of_training_passes(cli: Cli) -> None:
