@@ -124,7 +124,7 @@ async def score_rollouts(
 ) -> tuple[Rollout, ...]:
     """Return the rollouts with verdict and reward, which falls to 0 as their tokens reach `max_tokens`."""
     verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
-    lengths = [len(rollout.tokens) for rollout in rollouts]
+    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in rollouts]
     rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
     return tuple(
         replace(rollout, verdict=verdict, score=reward)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +15,7 @@ from reasoning_env.rewards import (
     Extraction,
     apply_length_penalty,
     extract_answer,
+    extract_last_answer,
     remove_thinking,
     score_rollouts,
     score_texts,
@@ -325,3 +327,33 @@ def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: in
     lengths.sort()
     rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
     assert list(rewards) == sorted(rewards, reverse=True)
+
+
+# ---------------------------------------------------------------------------- the library's own answer rule
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>1</answer> no, <answer> 2 \n</answer>", "2"),
+        ("<answer>1</answer><think><answer>2</answer></think>", "2"),
+        ("<answer>1</answer> <answer>2", "1"),
+        ("<answer>1<answer>2</answer>", "1<answer>2"),
+        ("</answer><answer></answer>", ""),
+        ("<ANSWER>1</ANSWER>", None),
+        ("<answer>1", None),
+        ("", None),
+        (f"<answer>{'x' * 21_000}</answer>", None),
+        (f"<answer>{'é' * 11_000}</answer>", None),
+        ("<answer>" * 200_000, None),
+        ("<answer>1</answer>" * 100_000, "1"),
+    ],
+)
+def test_library_s_own_rule_takes_what_the_last_pair_of_tags_holds(text: str, answer: str | None) -> None:
+    assert extract_last_answer(text, LIMIT) == answer
+
+
+@given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
+def test_library_s_own_rule_is_the_regular_expression_that_it_uses(text: str) -> None:
+    found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
+    assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)

@@ -63,6 +63,7 @@ class DumpFiles:
         self._lines += len(lines)
         self.written += len(lines)
         if not self.room:
+            logger.info("%s is finished, with %d groups", self._path, self._lines)
             self.close()
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class DumpFiles:
         self._file, self._path, self.next_number = file, path, number + 1
         self._inode = os.fstat(file.fileno()).st_ino
         _sync_folder(self._folder)
-        logger.info("rollouts go to %s", path)
+        logger.debug("rollouts go to %s", path)
         return file
 
 

@@ -100,13 +100,18 @@ def metrics(results: Results) -> dict[str, float]:
         "eval/mean_score": overall.get("mean_score"),
         "eval/share_correct": overall.get("accuracy"),
         "eval/library_score": overall.get("library_score"),
-        "eval/completion_tokens_mean": overall.get("tokens"),
+        "eval/mean_completion_tokens": overall.get("tokens"),
         "eval/problems": results["problems"],
         "eval/failed": results["problems"] - overall["problems"],
     }
     found |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
-    found |= {f"eval/reason/{word}": share for word, share in overall.get("reasons", {}).items()}
-    found |= {f"eval/category/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()}
+    found |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
+    found |= {
+        f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
+    }
     for task, row in tasks.items():
-        found |= {f"eval/{task}/mean_score": row.get("mean_score"), f"eval/{task}/share_correct": row.get("accuracy")}
+        found |= {
+            f"eval_tasks/{task}/mean_score": row.get("mean_score"),
+            f"eval_tasks/{task}/share_correct": row.get("accuracy"),
+        }
     return {name: value for name, value in found.items() if value is not None}

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from ..dumps.reader import read_groups
 from ..errors import ConfigError
+from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
+from ..evaluations.samples import is_right
 from ..statistics import bootstrap_interval, sign_test
 
-RESULTS, SAMPLES = "results.json", "samples.jsonl"
-FORMAT = 1
-RIGHT = 0.99
 OVERALL = "mean over tasks"
 DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_", "preset", "level", "versions")
 """How the names begin of what an evaluation set depends on."""
@@ -94,7 +93,7 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
         raise ConfigError(f"{path / RESULTS} holds no results of an evaluation that this version can read")
     scores: dict[ProblemKey, float] = {}
     for group in groups:
-        marks = [float(rollout.score >= RIGHT) if accuracy else rollout.score for rollout in group.rollouts]
+        marks = [float(is_right(rollout.score)) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
             scores[ProblemKey(group.item_id, group.index, group.seed)] = fmean(marks)
     if not scores:

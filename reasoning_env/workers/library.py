@@ -153,7 +153,7 @@ class Library:
         if dataset_size == 1:
             dataset = self._datasets.get(task, params, resolved.params, seed)
         else:
-            dataset = self.module.create_dataset(task, seed=seed, size=dataset_size, **resolved.params)
+            dataset = self._datasets.get_whole(task, resolved.params, seed, dataset_size)
         entry = dataset[item]
         packed = pickle.dumps(entry)
         answer = entry.get("answer")
