@@ -99,7 +99,7 @@ class ReasoningGymEnv(BaseEnv):
         # One request for a whole group: the server shares the prompt's work among its completions.
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
         path = config.data_path_to_save_groups
-        self.jsonl_writer = atropos.BackgroundWriter(Path(path)) if path else None
+        self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
         self._testing = testing
         self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
         self._registration: atropos.Registration | None = None

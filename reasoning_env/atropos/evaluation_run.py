@@ -56,10 +56,11 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
     logger.info(
-        "evaluation of %s on %d problems of %d tasks, %d completions each; set %s",
+        "evaluation of %s on %d problems of %d tasks; completions of each: %d; set %s",
         *(about["model"], len(problems), len(plan.tasks), plan.repeats, about["fingerprint"]),
     )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
+    run.evaluation_progress = evaluation.progress
     try:
         await evaluation.run(problems)
     finally:
@@ -68,9 +69,9 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         if alone:
             await asyncio.to_thread(print_results, results)
             await asyncio.to_thread(_write_inspect_log, folder.path)
-            print(f"\n{evaluation.describe(len(problems))}", flush=True)
+            print(f"\n{evaluation.describe()}", flush=True)
         else:
-            logger.info("%s", evaluation.describe(len(problems)))
+            logger.info("%s", evaluation.describe())
     return metrics(results)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.writer import FREEZE_TIMEOUT_S
-from .group_file import numbered, write_all
+from .group_file import check_place, numbered, write_all
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +21,12 @@ logger = logging.getLogger(__name__)
 class BackgroundWriter:
     """Has one thread write each group as a line, in order, to a file that the first of them makes.
 
-    Where there is such a file already, the name gets a number, as with Atropos.
+    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a place where no
+    file can be made.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: str) -> None:
+        self._path = check_place(path)
         self._file: FileIO | None = None
         self._writing = threading.Lock()
         self._frozen = False

@@ -87,6 +87,7 @@ class Run:
         self._background: list[asyncio.Task[None]] = []
         self._dumping = False
         self._step: Callable[[], int] | None = None
+        self.evaluation_progress: Callable[[], str] = str
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
 
@@ -191,6 +192,9 @@ class Run:
         return self.metrics.report() | service | task_metrics(source.report())
 
     def progress_line(self) -> str:
+        """Return how far the run has come; in the command `evaluate`, how far the evaluation has."""
+        if self.mode is RunMode.EVALUATE:
+            return self.evaluation_progress()
         source = None if self._backend is None else self._backend.source
         return self.metrics.progress_line(
             source.stats if source else None,
@@ -257,7 +261,7 @@ class Run:
         while True:
             await asyncio.sleep(self.config.progress_interval_s)
             line = self.progress_line()
-            if line != last:
+            if line and line != last:
                 logger.info("%s", line)
             last = line
 

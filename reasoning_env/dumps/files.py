@@ -63,11 +63,12 @@ class DumpFiles:
         self._lines += len(lines)
         self.written += len(lines)
         if not self.room:
-            logger.info("%s is finished, with %d groups", self._path, self._lines)
             self.close()
 
     def close(self) -> None:
         """Close the open file, if any; the next line begins a new one."""
+        if self._lines:
+            logger.info("%s is finished, with %d groups", self._path, self._lines)
         if self._file is not None:
             with suppress(OSError):  # everything in it was synced
                 self._file.close()
@@ -86,6 +87,7 @@ class DumpFiles:
                 self._path,
                 self._lines,
             )
+            self._lines = 0
             self.close()
         return self._new_file()
 

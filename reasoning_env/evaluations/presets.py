@@ -64,7 +64,8 @@ def load_preset(name: str) -> Preset:
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it.
 
-    A task that fails EVAL_FAILURES times has only the problems that were made by then: some take minutes each.
+    A task that fails EVAL_FAILURES times in a row has only the problems that were made by then: such may take minutes
+    each.
     """
 
     library_seeds = True
@@ -77,15 +78,17 @@ class PresetSet(EvaluationSet):
             if failures >= EVAL_FAILURES:
                 return None
             try:
-                return await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
+                problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
                 failures += 1
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
                 return None
+            failures = 0 if failures < EVAL_FAILURES else failures
+            return problem
 
         made = await map_concurrently(make, range(self.samples_per_task), at_once=AT_ONCE)
         problems = [problem for problem in made if problem is not None]
-        if failures >= EVAL_FAILURES:
+        if len(problems) < self.samples_per_task:
             logger.warning("%s has %d of its %d problems", task, len(problems), self.samples_per_task)
         return problems
 

@@ -153,7 +153,13 @@ async def _make_again(group: DumpedGroup, generator: Generator, deadline_s: floa
         return None
     # The parameters that made the problem say everything but a composite's level, which its members follow.
     level = group.level if group.item_id == COMPOSITE else None
-    spec = ProblemSpec(group.item_id, group.seed, Split.TRAIN, group.index or 0, params=group.params, level=level)
+    spec = ProblemSpec(
+        *(group.item_id, group.seed, Split.TRAIN, group.index or 0),
+        params=group.params,
+        level=level,
+        item=group.item or 0,
+        dataset_size=group.dataset_size or 1,
+    )
     try:
         problem = await generator.generate(spec, deadline_s)
     except GenerationError as error:

@@ -18,7 +18,7 @@ def lines(path: Path) -> list[Any]:
 
 
 def test_file_holds_every_group_in_order_and_as_it_was_given(tmp_path: Path) -> None:
-    writer = BackgroundWriter(tmp_path / "below" / "groups.jsonl")
+    writer = BackgroundWriter(str(tmp_path / "below" / "groups.jsonl"))
     groups: list[dict[str, int]] = [{"number": number} for number in range(100)]
     for group in groups:
         writer.write(group)
@@ -29,10 +29,10 @@ def test_file_holds_every_group_in_order_and_as_it_was_given(tmp_path: Path) -> 
 
 
 def test_file_is_made_by_the_first_group_and_none_is_written_over(tmp_path: Path) -> None:
-    BackgroundWriter(tmp_path / "groups.jsonl").close()
+    BackgroundWriter(str(tmp_path / "groups.jsonl")).close()
     assert list(tmp_path.iterdir()) == []
     for number in range(3):
-        writer = BackgroundWriter(tmp_path / "groups.jsonl")
+        writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
         writer.write({"number": number})
         writer.close()
     assert lines(tmp_path / "groups_2.jsonl") == [{"number": 2}]
@@ -42,7 +42,7 @@ def test_file_is_made_by_the_first_group_and_none_is_written_over(tmp_path: Path
 def test_group_that_cannot_be_written_is_reported_and_the_next_one_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    writer = BackgroundWriter(tmp_path / "groups.jsonl")
+    writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
     writer.write({"broken": object()})
     writer.write({"number": 2})
     writer.close()
@@ -61,7 +61,7 @@ def test_freezing_lets_the_line_under_way_become_whole_and_no_other_begin(
         write_all(*arguments)
 
     monkeypatch.setattr(group_writer, "write_all", wait)
-    writer = BackgroundWriter(tmp_path / "groups.jsonl")
+    writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
     writer.write({"number": 1})
     writer.write({"number": 2})
     assert begun.wait(WAIT_S)

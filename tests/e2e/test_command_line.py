@@ -87,6 +87,15 @@ def test_a_place_that_cannot_be_written_to_is_named(cli: Cli, tmp_path: Path, co
     assert str(tmp_path / "a_file") in result.complaint
 
 
+@pytest.mark.parametrize("command", ["serve", "process"])
+def test_a_folder_in_place_of_a_file_is_named_and_nothing_is_written(cli: Cli, tmp_path: Path, command: str) -> None:
+    (tmp_path / "groups").mkdir()
+    result = cli(command, *server_flags(NOWHERE), "--env.data_path_to_save_groups", tmp_path / "groups")
+    assert result.status == 2
+    assert "env.data_path_to_save_groups" in result.complaint
+    assert [path.name for path in tmp_path.iterdir()] == ["groups"]
+
+
 def test_an_unknown_task_is_named_with_the_nearest(cli: Cli) -> None:
     result = cli("process", *server_flags(NOWHERE), "--env.tasks", "chain_sun")
     assert result.status == 2

@@ -196,13 +196,13 @@ def test_evaluate_ends_well(outcomes: dict[str, Outcome]) -> None:
 
 def test_evaluate_writes_results_and_every_sample(outcomes: dict[str, Outcome]) -> None:
     (path,) = (outcomes["evaluate"].folder / "evals").glob("policy-*/results.json")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     results = json.loads(path.read_text())
     assert (results["problems"], results["finished"], results["overall"]["failed"]) == (20, True, 0)
     samples = [json.loads(line) for line in path.with_name("samples.jsonl").read_text().splitlines()]
     assert sorted(sample["item_id"] for sample in samples) == ["chain_sum"] * 10 + ["gcd"] * 10
     scores = [rollout["score"] for sample in samples for rollout in sample["rollouts"]]
     assert 0.0 < sum(scores) / 20 == pytest.approx(results["overall"]["mean_score"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_evaluate_ends_with_a_table_and_the_folder(outcomes: dict[str, Outcome]) -> None:

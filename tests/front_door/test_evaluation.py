@@ -120,6 +120,7 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     assert "ERROR" in [record.levelname for record in caplog.records]
     (written,) = tmp_path.glob("evals/*/results.json")
     assert json.loads(written.read_text())["finished"] is False
+    assert written.with_name("samples.jsonl").read_text() == ""  # so that a later start tries again
     env._run.mode = RunMode.EVALUATE
     with pytest.raises(ServerError):
         await env.evaluate()
@@ -145,6 +146,7 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
     server.policy = stick_at_the_third
     interrupted = asyncio.create_task(env.evaluate())
     await asyncio.wait_for(stuck.wait(), 60)
+    assert "2 of 4 problems, mean score 0.000" in env._run.progress_line()
     interrupted.cancel()
     with pytest.raises(asyncio.CancelledError):
         await interrupted
@@ -233,3 +235,14 @@ async def test_inspect_log_is_written_where_inspect_is_installed_and_costs_no_re
     await evaluated(env, tmp_path)
     assert [path.parent for path in written] == [tmp_path]
     assert env.reported[-1]["eval/problems"] == 1
+
+
+async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
+    make_env: MakeEnv, tmp_path: Path
+) -> None:
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
+    env._run.mode = RunMode.SERVE
+    for env.curr_step in (10, 20):
+        await env.evaluate()
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]
+    assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
