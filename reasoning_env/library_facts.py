@@ -326,10 +326,11 @@ FACTS: Mapping[str, TaskFacts] = {
     "word_sequence_reversal": TaskFacts(),
     "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "zebra_puzzles": TaskFacts(
+        options=4,
         levels=(
-            FieldLevels(("num_people",), (2, 3, 4, 5), "6 people take 3 s and 7 over 10 s"),
+            FieldLevels(("num_people",), (4, 4, 4, 5), "fewer are guessed, 6 people take 3 s and 7 over 10 s"),
             FieldLevels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
-        )
+        ),
     ),
 }
 

@@ -41,13 +41,12 @@ def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
     """Refuse a prefix such as 0, whatever follows in the oracle's answer; right to three digits is right."""
-    try:
-        said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
-    except (ValueError, ZeroDivisionError):
-        return score
+    if score == 0.0:
+        return 0.0
+    said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
     if right > 0.0 and abs(said - right) <= 0.5 * 10.0 ** (math.floor(math.log10(right)) + 1 - RIGHT_DIGITS):
         return 1.0
-    if score == 0.0 or abs(said - right) <= min(1e-4, right / 4):
+    if abs(said - right) <= min(1e-4, right / 4):
         return score
     if not 0.0 < said <= 1.0:
         return 0.0

@@ -103,8 +103,8 @@ def _board(question: str) -> tuple[str, str]:
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Answers in the layout of another, with other numbers; nothing for what is mostly words."""
-    if len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
+    """Answers in the layout of another, with other numbers; nothing for what is mostly words, or named by letters."""
+    if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
         return {}
     return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
 

@@ -106,7 +106,7 @@ def test_premises_joined_conclude_nothing(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)
-    for text in (joined, f"{first} {IFF} {last}", f"{NOT}({first} {IMPLIES} {NOT}{last})", f"{joined} {OR} Q"):
+    for text in (joined, f"{first} {IFF} {last}", f"{NOT}({first} {IMPLIES} {NOT}{last})", f"{joined} {OR} T"):
         assert not concludes(text, premises)
 
 
