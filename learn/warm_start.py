@@ -1,0 +1,96 @@
+"""Supervised learning until the model knows the format and a good part of the answers, and no further."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from reasoning_env import Problem
+
+from .evaluation import accuracies
+from .model import prompt_tokens
+from .problems import Problems
+from .tasks import TASKS
+
+PROBLEMS_PER_TASK = 3000
+CHECKED = 40
+"""Problems a task, of the same stream, that tell when a task is known well enough."""
+BATCH = 64
+CHECK_INTERVAL = 25
+LEARNING_RATE = 3e-3
+RAMP_STEPS = 20
+WRONG = 0.2
+"""Share of examples whose answer is wrong by one character: RL has to find out which."""
+ENOUGH = 0.35
+REHEARSAL = 0.15
+"""How often a task that is known well enough is drawn, beside 1 for the others."""
+KINDS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+
+
+def warm_start(
+    model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
+) -> None:
+    """Train on right and some wrong answers until ENOUGH greedy answers to each task are right.
+
+    A task that has come so far is only rehearsed until the others have, too.
+    """
+    chance = random.Random(seed)
+    drawn = {task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK) for place, task in _tasks()}
+    checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
+    weights = dict.fromkeys(drawn, 1.0)
+    left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    for step in range(1, max_steps + 1):
+        chosen = [next(left[task]) for task in chance.choices(list(weights), list(weights.values()), k=BATCH)]
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min(1.0, step / RAMP_STEPS)
+        loss = imitation_loss(model, [example(tokenizer, problem, chance) for problem in chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % CHECK_INTERVAL == 0:
+            right = accuracies(model, tokenizer, problems, checked)
+            say(f"warm start, step {step}: loss {loss.item():.3f}, right {_shown(right)}")
+            weights = {task: 1.0 if share < ENOUGH else REHEARSAL for task, share in right.items()}
+            if min(right.values()) >= ENOUGH:
+                return
+
+
+def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[list[int], list[int]]:
+    """Return the tokens of a prompt, and those of a reply to it."""
+    answer = problem.answer or ""
+    if chance.random() < WRONG:
+        answer = spoil(answer, chance)
+    reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
+    return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
+
+
+def spoil(answer: str, chance: random.Random) -> str:
+    """Return the answer with one character replaced by another of its kind."""
+    place = chance.randrange(len(answer))
+    kind = next((kind for kind in KINDS if answer[place] in kind), string.digits)
+    return answer[:place] + chance.choice(kind.replace(answer[place], "")) + answer[place + 1 :]
+
+
+def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) -> Any:
+    """Return the mean cross-entropy of the replies' tokens."""
+    width = max(len(prompt) + len(reply) for prompt, reply in examples)
+    rows = [[*prompt, *reply] + [0] * (width - len(prompt) - len(reply)) for prompt, reply in examples]
+    marks = [[-100] * len(prompt) + reply + [-100] * (width - len(prompt) - len(reply)) for prompt, reply in examples]
+    tokens, labels = torch.tensor(rows, device=model.device), torch.tensor(marks, device=model.device)
+    logits = model(tokens[:, :-1]).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+
+
+def _tasks() -> list[tuple[int, str]]:
+    return list(enumerate(sorted(TASKS)))
+
+
+def _shown(right: Any) -> str:
+    return ", ".join(f"{task} {share:.2f}" for task, share in right.items())
