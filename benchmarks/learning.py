@@ -9,9 +9,9 @@ Every arm has the same budget of steps, the same test set, and for each seed the
 - shuffled: as `easy`, with each group's rewards given to its rollouts at random; must stay flat
 - easy: the parameters of `make learn`, which the test set has
 
-Prints one line of JSON: for each arm the test set's greedy accuracy before and after (mean over tasks, of each seed, and
-their mean with the range), and after how many completions it first reached the final accuracy of `uniform` (null where it
-never did). It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. A run that was interrupted goes on.
+Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
+seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where it
+did not. It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. A run that was interrupted goes on.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_model, save_model
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 from .errors import LearnError
 from .tasks import SYSTEM_PROMPT, TASKS
@@ -71,6 +72,7 @@ def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
 
 def load(folder: Path) -> tuple[Any, Any]:
     """Read model and tokenizer from a folder. Raises LearnError for one that nothing can be learnt with."""
+    disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         model = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
@@ -88,6 +90,7 @@ def load(folder: Path) -> tuple[Any, Any]:
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
     """Write a folder that `load` and `from_pretrained` read."""
+    disable_progress_bar()
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
 

@@ -17,20 +17,16 @@ from reasoning_env.records import Split
 from reasoning_env.rewards import score_texts
 from reasoning_env.tasks.seeds import INSTANCES, train_seed
 
-from .tasks import TASKS
+from .tasks import TASKS, TEST_SEED
 
 WARM_INSTANCE = INSTANCES - 1
-TEST_SEED = 123
-TESTS_PER_TASK = 100
 DEADLINE_S = 60.0
 
 
 class Problems:
     """The library's workers, from `with` to its end; its methods block."""
 
-    test_seed = TEST_SEED
-
-    def __init__(self, seed: int, tests_per_task: int = TESTS_PER_TASK) -> None:
+    def __init__(self, seed: int, tests_per_task: int) -> None:
         self._seed = seed
         self._runner = asyncio.Runner()
         self._pool = WorkerPool(PoolSettings(generators=1, verifiers=1))

@@ -1,8 +1,8 @@
 """The model as an inference server: vLLM's /generate, with the log-probabilities that it sampled with.
 
 A process of its own: `python -m learn.server FOLDER --port PORT`. Beside what the rig's server answers, it takes new
-weights (POST /update_weights `{"weights": PATH, "version": N}`) and tells which version answered a prompt last (POST
-/versions `{"prompts": [[TOKEN, ...], ...]}`), and how many completions it gave in all.
+weights (POST /update_weights `{"weights": PATH, "version": N}`) and tells which version answered prompts last (POST
+/versions `{"prompts": [[TOKEN, ...], ...]}`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from aiohttp import web
@@ -22,12 +20,10 @@ import testing as rig
 from testing.inference_server import serve
 
 from .model import load, load_weights
-from .sampling import sample, text_of
+from .sampling import Sample, sample, text_of
 
 GATHER_S = 0.01
 """How long the first request waits for others, which are then answered in the same batch."""
-MAX_ROWS = 128
-REMEMBERED = 20_000
 
 _Waiting = tuple[rig.GenerationRequest, "asyncio.Future[list[rig.Completion]]"]
 
@@ -37,11 +33,10 @@ class ModelServer(rig.InferenceServer):
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         super().__init__(self.sample, tokenizer=str(folder), port=port)
-        self._model, self._chars = load(folder)
+        self._model, self._tokenizer_of_model = load(folder)
         self._model.eval()
         self._version = 0
-        self._completions = 0
-        self._versions: OrderedDict[tuple[int, ...], int] = OrderedDict()
+        self._versions: dict[tuple[int, ...], int] = {}
         self._waiting: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
         # A batch is sampled with one version of the weights from its first token to its last.
@@ -66,45 +61,36 @@ class ModelServer(rig.InferenceServer):
     async def _work(self) -> None:
         await asyncio.sleep(GATHER_S)
         while self._waiting:
-            batch = [self._waiting.pop(0)]
-            temperature = batch[0][0].temperature
-            rows = batch[0][0].n
-            while self._waiting and self._waiting[0][0].temperature == temperature:
-                rows += self._waiting[0][0].n
-                if rows > MAX_ROWS:
-                    break
-                batch.append(self._waiting.pop(0))
-            batch = [(asked, answer) for asked, answer in batch if not answer.done()]  # callers that are still there
-            if batch:
-                await self._answer(batch, temperature)
+            waiting, self._waiting = self._waiting, []
+            batch = [(asked, answer) for asked, answer in waiting if not answer.done()]  # the others' callers are gone
+            for temperature in {asked.temperature for asked, _ in batch}:
+                await self._answer([one for one in batch if one[0].temperature == temperature], temperature)
 
     async def _answer(self, batch: Sequence[_Waiting], temperature: float) -> None:
         try:
-            completions = await asyncio.to_thread(self._sample, [asked for asked, _ in batch], temperature)
-        except Exception as error:  # the caller's request fails, the server goes on
-            completions = [error] * len(batch)
-        for (_, answer), given in zip(batch, completions, strict=True):
+            sampled = await asyncio.to_thread(self._sample, [asked for asked, _ in batch], temperature)
+        except Exception as error:  # these requests fail, the server goes on
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        for (_, answer), completions in zip(batch, sampled, strict=True):
             if not answer.done():
-                answer.set_exception(given) if isinstance(given, Exception) else answer.set_result(given)
+                answer.set_result(completions)
 
-    def _sample(self, batch: Sequence[rig.GenerationRequest], temperature: float) -> list[Any]:
-        prompts = [self._chars.encode(asked.prompt, add_special_tokens=False) for asked in batch]
+    def _sample(self, batch: Sequence[rig.GenerationRequest], temperature: float) -> list[list[rig.Completion]]:
+        prompts = [self._tokenizer_of_model.encode(asked.prompt, add_special_tokens=False) for asked in batch]
         rows = [prompt for prompt, asked in zip(prompts, batch, strict=True) for _ in range(asked.n)]
         limits = [asked.max_tokens for asked in batch for _ in range(asked.n)]
         with self._weights:
-            samples = iter(sample(self._model, self._chars, rows, limits, temperature=temperature))
-            version = self._version
-        self._completions += len(rows)
-        for prompt in prompts:
-            self._versions[tuple(prompt)] = version
-            self._versions.move_to_end(tuple(prompt))
-        while len(self._versions) > REMEMBERED:
-            self._versions.popitem(last=False)
-        return [[self._completion(next(samples)) for _ in range(asked.n)] for asked in batch]
+            sampled = sample(self._model, self._tokenizer_of_model, rows, limits, temperature=temperature)
+            self._versions |= {tuple(prompt): self._version for prompt in prompts}
+        completions = iter(map(self._completion, sampled))
+        return [[next(completions) for _ in range(asked.n)] for asked in batch]
 
-    def _completion(self, one: Any) -> rig.Completion:
+    def _completion(self, one: Sample) -> rig.Completion:
         reason = "stop" if one.finished else "length"
-        return rig.Completion(text_of(self._chars, one), reason, tuple(one.tokens), tuple(one.logprobs))
+        return rig.Completion(text_of(self._tokenizer_of_model, one), reason, tuple(one.tokens), tuple(one.logprobs))
 
     async def _update(self, request: web.Request) -> web.Response:
         order = await request.json()
@@ -118,8 +104,7 @@ class ModelServer(rig.InferenceServer):
 
     async def _tell_versions(self, request: web.Request) -> web.Response:
         prompts = (await request.json())["prompts"]
-        versions = [self._versions.get(tuple(prompt)) for prompt in prompts]
-        return web.json_response({"versions": versions, "completions": self._completions})
+        return web.json_response({"versions": [self._versions.get(tuple(prompt)) for prompt in prompts]})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

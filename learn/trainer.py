@@ -133,9 +133,7 @@ class Trainer:
     and `history`, which the caller appends to. What came after the checkpoint is learnt again from other batches.
     """
 
-    def __init__(
-        self, model: Any, folder: Path, run_api_url: str, server_url: str, recipe: Recipe, seed: int = 0
-    ) -> None:
+    def __init__(self, model: Any, folder: Path, run_api_url: str, server_url: str, recipe: Recipe, seed: int = 0):
         self.step = 0
         self.history: list[dict[str, Any]] = []
         self.model = model
@@ -144,9 +142,7 @@ class Trainer:
         self._run_api = run_api_url
         self._server = server_url
         self._chance = random.Random(seed)
-        self._optimizer = torch.optim.AdamW(
-            model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.0
-        )
+        self._optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95))
         self._resume()
 
     def register(self, environment_folder: Path) -> None:
@@ -197,13 +193,14 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint, which then takes the place of the one before it."""
         part, whole = self._folder / "checkpoint.part", self._folder / f"checkpoint-{self.step:06d}"
+        if whole.exists():
+            return
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         save_weights(self.model, part / "model.safetensors")
         torch.save(self._optimizer.state_dict(), part / OPTIMIZER)
         (part / PROGRESS).write_text(json.dumps({"step": self.step, "history": self.history}))
-        if not whole.exists():
-            os.replace(part, whole)
+        os.replace(part, whole)
         for other in self._checkpoints():
             if other != whole:
                 shutil.rmtree(other, ignore_errors=True)

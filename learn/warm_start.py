@@ -17,16 +17,17 @@ from .model import prompt_tokens
 from .problems import Problems
 from .tasks import TASKS
 
-PROBLEMS_PER_TASK = 3000
+PROBLEMS_PER_TASK = 2000
 CHECKED = 40
 """Problems a task, of the same stream, that tell when a task is known well enough."""
 BATCH = 64
 CHECK_INTERVAL = 25
-LEARNING_RATE = 3e-3
+LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
 WRONG = 0.2
 """Share of examples whose answer is wrong by one character: RL has to find out which."""
-ENOUGH = 0.35
+ENOUGH = 0.4
+LEAST = 0.15
 REHEARSAL = 0.15
 """How often a task that is known well enough is drawn, beside 1 for the others."""
 KINDS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
@@ -35,30 +36,38 @@ KINDS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
 def warm_start(
     model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
 ) -> None:
-    """Train on right and some wrong answers until ENOUGH greedy answers to each task are right.
+    """Train on right and some wrong answers until ENOUGH greedy answers are right, and LEAST of each task.
 
-    A task that has come so far is only rehearsed until the others have, too.
+    A task of which ENOUGH are right is only rehearsed from then on.
     """
     chance = random.Random(seed)
-    drawn = {task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK) for place, task in _tasks()}
+    drawn = {
+        task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK)
+        for place, task in enumerate(sorted(TASKS))
+    }
     checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
     weights = dict.fromkeys(drawn, 1.0)
     left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(1, max_steps + 1):
-        chosen = [next(left[task]) for task in chance.choices(list(weights), list(weights.values()), k=BATCH)]
+        chosen = chance.choices(list(weights), list(weights.values()), k=BATCH)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min(1.0, step / RAMP_STEPS)
-        loss = imitation_loss(model, [example(tokenizer, problem, chance) for problem in chosen])
         optimizer.zero_grad()
-        loss.backward()
+        loss = 0.0
+        for task in sorted(set(chosen)):  # alike in length, so that there is little padding
+            asked = [next(left[task]) for _ in range(chosen.count(task))]
+            part = imitation_loss(model, [example(tokenizer, problem, chance) for problem in asked])
+            part = part * len(asked) / BATCH
+            part.backward()
+            loss += part.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % CHECK_INTERVAL == 0:
             right = accuracies(model, tokenizer, problems, checked)
-            say(f"warm start, step {step}: loss {loss.item():.3f}, right {_shown(right)}")
+            say(f"warm start, step {step}: loss {loss:.3f}, right {_shown(right)}")
             weights = {task: 1.0 if share < ENOUGH else REHEARSAL for task, share in right.items()}
-            if min(right.values()) >= ENOUGH:
+            if min(right.values()) >= LEAST and sum(right.values()) >= ENOUGH * len(right):
                 return
 
 
@@ -86,10 +95,6 @@ def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) 
     tokens, labels = torch.tensor(rows, device=model.device), torch.tensor(marks, device=model.device)
     logits = model(tokens[:, :-1]).logits
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
-
-
-def _tasks() -> list[tuple[int, str]]:
-    return list(enumerate(sorted(TASKS)))
 
 
 def _shown(right: Any) -> str:
