@@ -10,8 +10,8 @@ Every arm has the same budget of steps, the same test set, and for each seed the
 - easy: the parameters of `make learn`, which the test set has
 
 Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
-seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where it
-did not. It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. A run that was interrupted goes on.
+seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where
+it did not. It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. What was interrupted goes on.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Line:
     def __enter__(self) -> Self:
         self.dumps.mkdir(exist_ok=True)
         try:
-            command = [sys.executable, "-m", "learn.server", self._model, "--port", str(self._port)]
+            command: list[str | Path] = [sys.executable, "-m", "learn.server", self._model, "--port", str(self._port)]
             self._server = self._processes.start("server", command, cwd=Path(__file__).parents[1])
             self._environment = self._start_environment()
             self.run_api.start(wait=False)

@@ -67,7 +67,8 @@ def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    return LlamaForCausalLM(config).to(device()), tokenizer
+    model: Any = LlamaForCausalLM(config)
+    return model.to(device()), tokenizer
 
 
 def load(folder: Path) -> tuple[Any, Any]:
@@ -75,7 +76,7 @@ def load(folder: Path) -> tuple[Any, Any]:
     disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
+        model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
     except Exception as error:  # all sorts of things, for files that cannot be read
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LearnError(f"no model can be read from {folder} ({reason})") from error

@@ -83,7 +83,7 @@ def advantages(group: Mapping[str, Any]) -> list[float]:
 
 def collate(groups: Sequence[Mapping[str, Any]], device: Any = "cpu") -> Batch | None:
     """Return the rollouts that teach something as tensors; None where none does."""
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (tokens, [mask != MASKED for mask in masks], logprobs, advantage)
         for group in groups
         for tokens, masks, logprobs, advantage in zip(
@@ -244,5 +244,5 @@ def _prompt(tokens: Sequence[int], masks: Sequence[int]) -> list[int]:
 
 
 def _mean_length(groups: Sequence[Mapping[str, Any]]) -> float:
-    lengths = [sum(mask != MASKED for mask in masks) for group in groups for masks in group["masks"]]
-    return sum(lengths) / len(lengths)
+    lengths = [len(masks) - masks.count(MASKED) for group in groups for masks in group["masks"]]
+    return float(sum(lengths) / len(lengths))
