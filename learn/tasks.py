@@ -26,8 +26,9 @@ def _spell_backward(question: str) -> str:
 
 
 def _chain_sum(question: str) -> str:
-    terms = question.rpartition(": ")[2].removesuffix(" =").replace("+ ", "+").replace("- ", "-")
-    return str(sum(map(int, terms.split())))
+    found = re.search(r": (-?\d+) ([+-]) (-?\d+) =$", question)
+    assert found is not None
+    return str(int(found[1]) + int(found[3]) * (1 if found[2] == "+" else -1))
 
 
 def _letter_counting(question: str) -> str:
@@ -38,7 +39,7 @@ def _letter_counting(question: str) -> str:
 
 TASKS: Mapping[str, Task] = {
     "chain_sum": Task(
-        {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2},
+        {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1, "allow_negation": True},
         ("State the final answer to the following arithmetic problem: ",),
         _chain_sum,
     ),

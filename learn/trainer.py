@@ -44,8 +44,9 @@ class Recipe:
     `shuffle_rewards` gives each group's scores to its rollouts at random: nothing must be learnt from that.
     """
 
-    batch_size: int = 96
-    learning_rate: float = 1e-3
+    batch_size: int = 128
+    learning_rate: float = 4e-4
+    ramp_steps: int = 10
     clip_low: float = 0.2
     clip_high: float = 0.28
     length: int = 8
@@ -177,6 +178,8 @@ class Trainer:
             self._optimizer.zero_grad()
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+            for group in self._optimizer.param_groups:  # Adam's first steps are as long as its later ones
+                group["lr"] = self.recipe.learning_rate * min(1.0, (self.step + 1) / self.recipe.ramp_steps)
             self._optimizer.step()
             self.model.eval()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}
@@ -224,7 +227,7 @@ class Trainer:
 
     def _staleness(self, groups: Sequence[Mapping[str, Any]]) -> float | None:
         """Return how many steps ago, in the mean, the server had the weights that the rollouts were sampled with."""
-        prompts = [_prompt(group["tokens"][0], group["masks"][0]) for group in groups]
+        prompts = [group["tokens"][0][: group["masks"][0].count(MASKED)] for group in groups]
         versions = self._ask(self._server, "/versions", {"prompts": prompts})["versions"]
         known = [self.step - version for version in versions if version is not None]
         return sum(known) / len(known) if known else None
@@ -239,10 +242,6 @@ class Trainer:
             raise LearnError(f"{url}{path} does not answer as it should ({error})") from error
 
 
-def _prompt(tokens: Sequence[int], masks: Sequence[int]) -> list[int]:
-    return [token for token, mask in zip(tokens, masks, strict=True) if mask == MASKED]
-
-
 def _mean_length(groups: Sequence[Mapping[str, Any]]) -> float:
-    lengths = [len(masks) - masks.count(MASKED) for group in groups for masks in group["masks"]]
-    return float(sum(lengths) / len(lengths))
+    lengths: list[int] = [len(masks) - masks.count(MASKED) for group in groups for masks in group["masks"]]
+    return sum(lengths) / len(lengths)

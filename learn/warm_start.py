@@ -27,7 +27,7 @@ RAMP_STEPS = 20
 WRONG = 0.2
 """Share of examples whose answer is wrong by one character: RL has to find out which."""
 ENOUGH = 0.4
-LEAST = 0.15
+LEAST = 0.2
 REHEARSAL = 0.15
 """How often a task that is known well enough is drawn, beside 1 for the others."""
 KINDS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)

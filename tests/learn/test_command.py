@@ -27,7 +27,7 @@ def test_missing_pytorch_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "question", "answer"),
     [
-        ("chain_sum", "State the final answer to the following arithmetic problem: 5 - 17 =", "-12"),
+        ("chain_sum", "State the final answer to the following arithmetic problem: -5 - 7 =", "-12"),
         ("letter_counting", 'How many times does the letter "v" appear in the text: "Verne VI of"?', "2"),
         ("spell_backward", "Spell this word backward (example: sun -> nus): chess", "ssehc"),
     ],
