@@ -40,7 +40,7 @@ else:
 
 logger = logging.getLogger("reasoning_gym_environment")
 
-HERE = Path(__file__).resolve().parent
+FILE = Path(__file__).resolve()
 ENV_NAME = "reasoning_gym"
 DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 DEFAULT_SERVER_URL = "http://localhost:9001/v1"
@@ -76,7 +76,6 @@ class ReasoningGymEnv(BaseEnv):
     name = ENV_NAME
     env_config_cls = ReasoningGymEnvConfig
 
-    jsonl_writer: Any
     wandb_project: str | None
 
     def __init__(
@@ -89,17 +88,20 @@ class ReasoningGymEnv(BaseEnv):
         atropos.set_log_levels(config, logger)
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
+            # BaseEnv would make the file of groups at once, and leave it empty behind a start that fails.
+            base = config.model_copy(update={"data_path_to_save_groups": None})
             with atropos.tokenizer_if_needed(server_configs):
-                super().__init__(config, server_configs, slurm, testing)
+                super().__init__(base, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
             raise core.ConfigError(atropos.explain_construction(error, config, server_configs, slurm)) from error
         self.config: ReasoningGymEnvConfig = config
         self.env_id = 0
         # One request for a whole group: the server shares the prompt's work among its completions.
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
-        self.jsonl_writer = atropos.write_in_background(self.jsonl_writer, config.data_path_to_save_groups)
+        path = config.data_path_to_save_groups
+        self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
         self._testing = testing
-        self._run = atropos.Run(config, self.server, self.tokenizer, HERE)
+        self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
@@ -212,15 +214,13 @@ class ReasoningGymEnv(BaseEnv):
         return self._run.worker_pids
 
     async def setup_wandb(self) -> None:
-        """Start wandb as BaseEnv does it, but in a thread."""
+        """Start wandb as BaseEnv does it, but in a thread; run-api is asked for nothing where there is none."""
         if self.config.use_wandb:
-            self.wandb_group, self.wandb_project = await self._run.session.wandb_group_and_project()
-            await self._start_wandb()
-
-    async def _start_wandb(self) -> None:
-        atropos.go_offline_without_account()
-        config = self.config
-        await atropos.start_run(config.wandb_name, self._run.uuid, self.wandb_project, self.wandb_group, config)
+            if self._run.mode not in (atropos.RunMode.PROCESS, atropos.RunMode.EVALUATE):
+                self.wandb_group, self.wandb_project = await self._run.session.wandb_group_and_project()
+            atropos.go_offline_without_account()
+            config = self.config
+            await atropos.start_run(config.wandb_name, self._run.uuid, self.wandb_project, self.wandb_group, config)
 
     async def register_env(self) -> None:
         """Register at run-api, and go on from a saved state where the trainer is past its first step.
@@ -310,20 +310,14 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: atropos.serve(self, self._run), self.close, self._before_exit)
 
     async def process_manager(self) -> None:
-        """Write `total_steps` groups to a file, then end."""
-        self._run.mode = atropos.RunMode.PROCESS
-        if self.config.use_wandb:
-            atropos.go_offline_without_account()
-        # No trainer sets a limit here; BaseEnv would warn of that with every group.
-        self.max_token_len = self.config.max_token_length
-        await atropos.run_until_signal(super().process_manager, self.close, self._before_exit)
+        """Write `total_steps` groups to a file, then end; the same call goes on with a file that has fewer."""
+        await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close, self._before_exit)
 
     async def _run_evaluate(self) -> None:
         async def evaluate() -> None:
             self._run.mode = atropos.RunMode.EVALUATE
             await self.setup()
-            if self.config.use_wandb:
-                await self._start_wandb()
+            await self.setup_wandb()
             await self.evaluate()
 
         await atropos.run_until_signal(evaluate, self.close, self._before_exit)
@@ -336,15 +330,17 @@ class ReasoningGymEnv(BaseEnv):
         """
         await atropos.close(self, self._run)
 
+    def print_summary(self, keep: str | None = None) -> None:
+        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of."""
+        atropos.print_summary(self._run, keep)
+
     def _before_exit(self) -> None:
         self._run.freeze(self.jsonl_writer)
 
     @classmethod
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
-        raise SystemExit(
-            command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=Path(__file__).resolve())
-        )
+        raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
 
 
 if __name__ == "__main__":

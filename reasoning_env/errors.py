@@ -25,6 +25,10 @@ class ServerError(ReasoningEnvError):
     """An inference server that is not there, or that cannot do what its type promises."""
 
 
+class RefusedError(ServerError):
+    """An inference server that refuses requests as they are, and has never taken one: asking again is no use."""
+
+
 class GenerationError(ReasoningEnvError):
     """A problem could not be generated: the task raised, died or ran into its deadline."""
 

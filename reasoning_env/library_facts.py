@@ -47,17 +47,32 @@ class TaskFacts:
     some five million questions."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
+    unreasoned: str | None = None
+    """What a policy without reasoning is paid for in spite of strict rewards, with its figure."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
     """Its guard needs sympy."""
+    options: int = 0
+    """How many answers there are to choose from; 0 where answers are free."""
+    uneven: bool = False
+    """One right answer is far more frequent than others, at some level at least."""
+    ends_in_full_stop: bool = False
+    """Right answers may end in a full stop of their own."""
+
+    @property
+    def twins(self) -> int:
+        """How many problems are drawn beside each, none of which may have its answer: one evens out two options."""
+        return (1 if self.options else 2) if self.uneven else 0
 
 
+BOTH = "naming both options contains the right one"
+CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(few_questions=True),
     "arc_1d": TaskFacts(),
@@ -77,13 +92,23 @@ FACTS: Mapping[str, TaskFacts] = {
     "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
+        options=2,
+        uneven=True,
         levels=(
             FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
             FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
-        )
+        ),
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "coin_flip": TaskFacts(few_questions=True, pays_for="0 is a prefix of every probability"),
+    "coin_flip": TaskFacts(
+        few_questions=True,
+        pays_for="0 is a prefix of every probability",
+        levels=(
+            FieldLevels(
+                ("min_trials", "max_trials"), ((4, 8), (6, 12), (10, 15)), "three trials have few probabilities"
+            ),
+        ),
+    ),
     "color_cube_rotation": TaskFacts(),
     "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
     "composite": TaskFacts(),
@@ -102,7 +127,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "course_schedule": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -117,17 +142,23 @@ FACTS: Mapping[str, TaskFacts] = {
     "game_of_life": TaskFacts(
         pays_for="an empty board has most cells right",
         levels=(
-            FieldLevels(("grid_size_x",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
-            FieldLevels(("grid_size_y",), (10, 20, 30, 40), f"{TOO_LONG}, and 100 x 100 takes 0.5 s"),
+            FieldLevels(("grid_size_x",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+            FieldLevels(("grid_size_y",), (10, 15, 20, 25), "a board of 40 x 40 with enough cells takes 0.5 s"),
+            FieldLevels(("filled_cells",), (20, 50, 100, 150), "the library's ten cells die out on larger boards"),
+            FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
         ),
     ),
-    "game_of_life_halting": TaskFacts(few_questions=True, pays_for="any text counts as True"),
-    "gcd": TaskFacts(few_questions=True),
+    "game_of_life_halting": TaskFacts(options=2, uneven=True, few_questions=True, pays_for="any text counts as True"),
+    "gcd": TaskFacts(
+        uneven=True,
+        few_questions=True,
+        levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
+    ),
     "graph_color": TaskFacts(few_questions=True),
     "group_anagrams": TaskFacts(),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
-    "isomorphic_strings": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "isomorphic_strings": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
     "jugs": TaskFacts(
         few_questions=True,
         levels=(
@@ -146,10 +177,19 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "knights_knaves": TaskFacts(),
-    "largest_island": TaskFacts(few_questions=True),
+    "largest_island": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(
+                ("min_island_size", "max_island_size"),
+                ((1, 8), (1, 12), (1, 20), (1, 30)),
+                "one size is often the largest",
+            ),
+        ),
+    ),
     "lcm": TaskFacts(few_questions=True),
     "leg_counting": TaskFacts(),
-    "letter_counting": TaskFacts(few_questions=True),
+    "letter_counting": TaskFacts(uneven=True, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
@@ -162,29 +202,39 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
     "mahjong_puzzle": TaskFacts(
-        levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
+        options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "maze": TaskFacts(),
-    "mini_sudoku": TaskFacts(few_questions=True),
+    "mini_sudoku": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("min_empty", "max_empty"), ((8, 9), (9, 10), (10, 11), (11, 12)), "fewer fill themselves"),
+        ),
+    ),
     "modulo_grid": TaskFacts(
-        few_questions=True, levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),)
+        options=2,
+        uneven=True,
+        few_questions=True,
+        levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),),
     ),
     "n_queens": TaskFacts(
         few_questions=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
-                ("n",), (4, 6, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
+                ("n",), (6, 7, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
             ),
-            FieldLevels(("min_remove", "max_remove"), (2, 4, 6, 7, 8), "no more than the queens on the board"),
+            FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
     ),
     "needle_haystack": TaskFacts(
         levels=(FieldLevels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
     ),
     "number_filtering": TaskFacts(),
-    "number_format": TaskFacts(),
+    "number_format": TaskFacts(
+        levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers of three decimals differ by no less"),)
+    ),
     "number_sequence": TaskFacts(
         few_questions=True,
         levels=(
@@ -202,7 +252,15 @@ FACTS: Mapping[str, TaskFacts] = {
     "power_function": TaskFacts(),
     "prime_factorization": TaskFacts(few_questions=True),
     "products": TaskFacts(few_questions=True),
-    "propositional_logic": TaskFacts(few_questions=True, pays_for="a premise follows from itself"),
+    "propositional_logic": TaskFacts(
+        few_questions=True,
+        pays_for="a premise follows from itself",
+        levels=(
+            FieldLevels(("min_vars", "max_vars"), ((3, 4), (4, 5), (5, 6), (6, 7)), CONCLUDES),
+            FieldLevels(("min_statements", "max_statements"), ((3, 4), (3, 5), (5, 6), (6, 7)), CONCLUDES),
+            FieldLevels(("min_complexity", "max_complexity"), ((2, 2), (2, 3), (2, 3), (3, 3)), CONCLUDES),
+        ),
+    ),
     "puzzle24": TaskFacts(
         few_questions=True,
         pays_for="the numbers need not be those of the question",
@@ -213,18 +271,26 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
-    "ransom_note": TaskFacts(pays_for="naming both options contains the right one"),
+    "ransom_note": TaskFacts(options=2, pays_for=BOTH),
     "rearc": TaskFacts(),
-    "rectangle_count": TaskFacts(few_questions=True),
+    "rectangle_count": TaskFacts(
+        few_questions=True,
+        levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "of five, one count in four is 2"),),
+    ),
     "rotate_matrix": TaskFacts(few_questions=True),
-    "rotten_oranges": TaskFacts(),
+    "rotten_oranges": TaskFacts(
+        uneven=True,
+        levels=(
+            FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
+        ),
+    ),
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True),
     "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "shortest_path": TaskFacts(),
+    "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -252,7 +318,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(few_questions=True, pays_for="naming both options contains the right one"),
+    "syllogism": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "tsumego": TaskFacts(),
@@ -260,10 +326,11 @@ FACTS: Mapping[str, TaskFacts] = {
     "word_sequence_reversal": TaskFacts(),
     "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "zebra_puzzles": TaskFacts(
+        options=4,
         levels=(
-            FieldLevels(("num_people",), (2, 3, 4, 5), "6 people take 3 s and 7 over 10 s"),
+            FieldLevels(("num_people",), (4, 4, 4, 5), "fewer are guessed, 6 people take 3 s and 7 over 10 s"),
             FieldLevels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
-        )
+        ),
     ),
 }
 
@@ -308,7 +375,6 @@ def category(task: str) -> str:
 
 
 def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
-    """The tasks that pay for nonsense, with the reasons: none under strict rewards."""
-    if strict_rewards:
-        return {}
-    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}
+    """The tasks that pay for nonsense or for policies without reasoning, with the reasons."""
+    reasons = {task: known.unreasoned or (None if strict_rewards else known.pays_for) for task, known in FACTS.items()}
+    return {task: reason for task, reason in reasons.items() if reason is not None}

@@ -1,26 +1,76 @@
 """What the environment counts: per interval for a metrics backend, in total for the progress line.
 
-Every name has one meaning. Shares and scores are in [0, 1], times in seconds, lengths in tokens.
+Every name has one meaning, and METRICS has them all. What stands before the first slash is a section of a dashboard;
+what there is of each task, reason or outcome has a section of its own. Shares and scores are in [0, 1], times in
+seconds, lengths in tokens.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
+from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
-TASK_SCORE = "train/task_mean_score/"
+METRICS = {
+    "train/mean_score": "reward after the length penalty",
+    "train/share_correct": "share of rollouts that the verifier calls right",
+    "train/share_truncated": "share of rollouts that ran out of tokens",
+    "train/mean_level": "level of difficulty of the groups' problems, where they have one",
+    "train/mean_prompt_tokens": "length of prompts",
+    "train/mean_completion_tokens, train/max_completion_tokens": "length of completions",
+    "train/rollouts": "a table of rollouts: text, score, expected answer, task",
+    "train_groups/OUTCOME": "share of groups with a signal (`kept`), and of those without (`all_right`, `all_wrong`, "
+    "`all_equal`)",
+    "train_reasons/REASON": "share of rollouts by the reason of their verdict",
+    "train_tasks/TASK/mean_score": "reward, by task",
+    "sampler/mean_level": "level that the curriculum gives next, over all tasks",
+    "sampler_tasks/TASK/share, sampler_tasks/TASK/level": "how often a task is drawn, and the level that its next "
+    "problem gets",
+    "sampler_tasks/TASK/pass_rate, sampler_tasks/TASK/signal_chance": "what adaptive sampling and the curriculum "
+    "estimate of a task",
+    "problems/ready, problems/failures, problems/flawed": "problems made ahead; draws that failed, and that must not "
+    "be served, in all",
+    "problems/quarantined_tasks": "tasks that are not drawn any more",
+    "dropped/CAUSE": "problems that gave no group, and scored groups that were never delivered, in all",
+    "delivery/delivered, delivery/waiting, delivery/repeated": "groups on their way to the trainer; sent again because "
+    "nobody knew whether they had arrived",
+    "dumps/written, dumps/waiting, dumps/dropped": "groups on their way to disk",
+    "workers/queued_jobs": "jobs that wait for a worker process",
+    "workers/replaced, workers/timeouts, workers/crashes, workers/blocked, workers/protocol_faults": "what happened to "
+    "worker processes, in all",
+    "time/mean_generation_s, time/max_generation_s": "seconds to generate a problem",
+    "time/mean_scoring_s, time/max_scoring_s": "seconds to score an answer",
+    "eval/mean_score, eval/share_correct": "score, and share of completions with 0.99 or more: unweighted means over "
+    "tasks",
+    "eval/problems, eval/failed": "problems of the set, and those of them without a completion",
+    "eval/library_score": "with a preset: the library's own score, as published",
+    "eval/mean_completion_tokens": "length of completions",
+    "eval/pass_at/K": "pass@k",
+    "eval_reasons/REASON": "share of completions by what became of them",
+    "eval_categories/CATEGORY/mean_score": "the same by category",
+    "eval_tasks/TASK/mean_score, eval_tasks/TASK/share_correct": "the same by task",
+}
+"""Names, with words in capitals for what they are of, and their meaning."""
+TASKS = "train_tasks/"
 MAXIMA = {
-    "train/completion_tokens_mean": "train/completion_tokens_max",
-    "perf/generation_s_mean": "perf/generation_s_max",
-    "perf/scoring_s_mean": "perf/scoring_s_max",
+    "train/mean_completion_tokens": "train/max_completion_tokens",
+    "time/mean_generation_s": "time/max_generation_s",
+    "time/mean_scoring_s": "time/max_scoring_s",
 }
 """Means whose highest value is reported too, and under which name."""
+
+
+def metrics_table() -> str:
+    """Return the README's table of all metrics."""
+    rows = [f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {text} |" for names, text in METRICS.items()]
+    return "\n".join(["| name | meaning |", "| --- | --- |", *rows])
 
 
 class Outcome(StrEnum):
@@ -50,10 +100,10 @@ class _Tally:
     total: float = 0
     highest: float = 0
 
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.total += value
-        self.highest = max(self.highest, value)
+    def add(self, values: Sequence[float]) -> None:
+        self.count += len(values)
+        self.total += sum(values)
+        self.highest = max(self.highest, *values)
 
     @property
     def mean(self) -> float:
@@ -83,15 +133,39 @@ class _Sums:
         metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
         if self.tallies:
             groups, rollouts = self.outcomes.total(), self.reasons.total()
-            metrics |= {f"train/groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
-            metrics |= {f"train/reason/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
+            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
+            metrics |= {f"train_reasons/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
         return metrics
+
+
+@dataclass
+class TaskTotals:
+    """What this process has seen of a task; `right` and `unanswered` count rollouts, as `score` adds them up."""
+
+    groups: int = 0
+    rollouts: int = 0
+    score: float = 0.0
+    right: int = 0
+    unanswered: int = 0
+
+    def add(self, group: Group) -> None:
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self.groups += 1
+        self.rollouts += len(verdicts)
+        self.score += sum(group.scores)
+        self.right += sum(verdict.correct for verdict in verdicts)
+        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+
+    def __iadd__(self, other: TaskTotals) -> TaskTotals:
+        return TaskTotals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self._pace = Pace(clock)
         self.restore({})
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -99,10 +173,21 @@ class MetricsRecorder:
         self._interval = _Sums(state.get("interval", {}))
         self._total = _Sums(state.get("total", {}))
         self.dropped: Counter[str] = Counter(state.get("dropped", {}))
+        self._retried: int = state.get("retried", 0)
+
+    @property
+    def mean_score(self) -> float:
+        """The mean over all groups; not a number where there was none."""
+        return self._total.mean("train/mean_score")
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""
-        return {"interval": self._interval.state(), "total": self._total.state(), "dropped": dict(self.dropped)}
+        return {
+            "interval": self._interval.state(),
+            "total": self._total.state(),
+            "dropped": dict(self.dropped),
+            "retried": self._retried,
+        }
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
@@ -112,12 +197,18 @@ class MetricsRecorder:
         for sums in (self._interval, self._total):
             sums.outcomes[outcome.value] += 1
             sums.reasons.update(reasons)
-            for name, value in values:
-                sums.tallies[name].add(value)
+            for name, found in values:
+                sums.tallies[name].add(found)
+        self.tasks[group.problem.task].add(group)
+        self._pace.record(group)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
+
+    def record_retried(self) -> None:
+        """Count a group that failed and is tried again."""
+        self._retried += 1
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
@@ -125,9 +216,15 @@ class MetricsRecorder:
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
-        self, stream: StreamStats | None, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None
+        self,
+        stream: StreamStats | None,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+        *,
+        in_flight: int = 0,
+        step: int | None = None,
     ) -> str:
-        """Return the totals since the start as `key=value` words; groups that wait or are gone where there are some."""
+        """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
         total = self._total
         words: dict[str, object] = {
             "groups": total.outcomes.total(),
@@ -135,10 +232,16 @@ class MetricsRecorder:
             "failed": self.dropped.total(),
             "mean_score": f"{total.mean('train/mean_score'):.3f}",
             "share_correct": f"{total.mean('train/share_correct'):.3f}",
-            "tasks": sum(name.startswith(TASK_SCORE) for name in total.tallies),
+            "tasks": sum(name.startswith(TASKS) for name in total.tallies),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
+            "in_flight": in_flight,
+            **self._pace.words(),
         }
+        if step is not None:
+            words["step"] = step
+        if self._retried:
+            words["retried"] = self._retried
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:
@@ -146,23 +249,23 @@ class MetricsRecorder:
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
 
 
-def _values(group: Group) -> Iterator[tuple[str, float]]:
+def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     """Yield what a scored group adds to each mean."""
-    problem = group.problem
-    yield "perf/generation_s_mean", problem.generation_s
+    problem, rollouts = group.problem, group.rollouts
+    verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+    assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+    yield "time/mean_generation_s", (problem.generation_s,)
     if problem.level is not None:
-        yield "train/level_mean", problem.level
-    for rollout in group.rollouts:
-        verdict = rollout.verdict
-        assert verdict is not None, "only scored rollouts are recorded"
-        prompt_tokens = rollout.masks.count(-100)
-        yield "train/mean_score", rollout.score
-        yield f"{TASK_SCORE}{problem.task}", rollout.score
-        yield "train/share_correct", int(verdict.correct)
-        yield "train/truncated_share", int(rollout.truncated)
-        yield "train/prompt_tokens_mean", prompt_tokens
-        yield "train/completion_tokens_mean", len(rollout.masks) - prompt_tokens
-        yield "perf/scoring_s_mean", verdict.scoring_s
+        yield "train/mean_level", (problem.level,)
+    yield "train/mean_score", group.scores
+    yield f"{TASKS}{problem.task}/mean_score", group.scores
+    yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
+    yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
+    if rollouts[0].tokens:
+        yield "train/mean_prompt_tokens", [rollouts[0].masks.count(-100)] * len(rollouts)
+    if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
+        yield "train/mean_completion_tokens", lengths
+    yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]
 
 
 def service_metrics(
@@ -174,7 +277,7 @@ def service_metrics(
 ) -> dict[str, float]:
     """Return how the parts around the groups do; nothing of those that there are not."""
     metrics: dict[str, float] = {
-        "perf/queued_jobs": queued_jobs,
+        "workers/queued_jobs": queued_jobs,
         "workers/replaced": pool.workers_replaced,
         "workers/timeouts": pool.timeouts,
         "workers/crashes": pool.crashes,
@@ -182,10 +285,10 @@ def service_metrics(
         "workers/protocol_faults": pool.protocol_faults,
     }
     if stream is not None:
-        metrics["perf/ready_problems"] = stream.ready
-        metrics["tasks/generation_failures"] = stream.failures
-        metrics["tasks/flawed_problems"] = stream.flawed
-        metrics["tasks/quarantined"] = len(stream.quarantined)
+        metrics["problems/ready"] = stream.ready
+        metrics["problems/failures"] = stream.failures
+        metrics["problems/flawed"] = stream.flawed
+        metrics["problems/quarantined_tasks"] = len(stream.quarantined)
     if dumps is not None:
         metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
         metrics["dumps/waiting"] = dumps.waiting
@@ -201,12 +304,12 @@ def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
     """Return what a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
     metrics: dict[str, float] = {}
     for task, known in report.items():
-        metrics[f"sampling/share/{task}"] = known.share
-        metrics[f"sampling/pass_rate/{task}"] = known.pass_rate
-        metrics[f"sampling/signal_chance/{task}"] = known.signal_chance
+        metrics[f"sampler_tasks/{task}/share"] = known.share
+        metrics[f"sampler_tasks/{task}/pass_rate"] = known.pass_rate
+        metrics[f"sampler_tasks/{task}/signal_chance"] = known.signal_chance
         if known.level is not None:
-            metrics[f"curriculum/level/{task}"] = known.level
+            metrics[f"sampler_tasks/{task}/level"] = known.level
     levels = [known.level for known in report.values() if known.level is not None]
     if levels:
-        metrics["curriculum/level_mean"] = sum(levels) / len(levels)
+        metrics["sampler/mean_level"] = sum(levels) / len(levels)
     return metrics

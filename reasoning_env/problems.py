@@ -21,7 +21,7 @@ from .records import Problem, ProblemSpec, Split, StreamStats
 
 logger = logging.getLogger(__name__)
 
-MAX_FLAWED = 100
+MAX_FLAWED = 300
 """Flawed problems of one position after which its task counts as failing, and another is drawn."""
 
 

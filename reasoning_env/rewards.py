@@ -75,7 +75,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 def remove_thinking(text: str) -> str:
     """Drop closed think blocks, everything up to a stray closing tag, and everything after an unclosed opening tag.
 
-    Templates that open the block in the prompt produce completions with only the closing tag.
+    Templates that open the block in the prompt produce completions with only the closing tag. A blank stays in place of
+    what was between two kept parts, so that no tag comes together around it.
     """
     kept: list[str] = []
     kept_to = 0
@@ -92,7 +93,7 @@ def remove_thinking(text: str) -> str:
             kept_to = tag.end()
     if not thinking:
         kept.append(text[kept_to:])
-    return "".join(kept)
+    return " ".join(filter(None, kept))
 
 
 class AnswerScorer(Protocol):
@@ -123,7 +124,7 @@ async def score_rollouts(
 ) -> tuple[Rollout, ...]:
     """Return the rollouts with verdict and reward, which falls to 0 as their tokens reach `max_tokens`."""
     verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
-    lengths = [len(rollout.tokens) for rollout in rollouts]
+    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in rollouts]
     rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
     return tuple(
         replace(rollout, verdict=verdict, score=reward)

@@ -28,7 +28,7 @@ def _split_names(value: object) -> object:
 def _parse_mapping(value: object) -> object:
     """Accept YAML or JSON text, and `pattern=value, pattern=value` for a mapping of numbers."""
     if not isinstance(value, str):
-        return value
+        return _with_blanks(value)
     text = value.strip()
     if "=" in text and not text.startswith("{"):
         pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
@@ -39,7 +39,17 @@ def _parse_mapping(value: object) -> object:
         raise ValueError(f"this is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
         raise ValueError("this must be a mapping, as in {gcd: ...}")
-    return parsed
+    return _with_blanks(parsed)
+
+
+def _with_blanks(value: object) -> object:
+    """Return the value; raises ValueError for `{a:1}`, which YAML reads as the name `a:1` with nothing behind it."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if inner is None and ":" in str(name):
+                raise ValueError(f"write a blank after each colon, as in {{a: 1}}; this reads as the name {name!r}")
+            _with_blanks(inner)
+    return value
 
 
 # The plain `str` in the union makes the command line offer one text argument instead of a list of them.
@@ -105,6 +115,11 @@ class ReasoningSettings(BaseModel):
     strict_rewards: bool = Field(
         default=True,
         description="Correct the verifiers that pay for nonsense; off, the library's plain scores count.",
+    )
+    lenient_answers: bool = Field(
+        default=True,
+        description="Also score an answer without what stands around all of it: a code fence, `\\boxed{}`, bold, "
+        "backticks, a full stop.",
     )
     exclude_gameable: bool = Field(
         default=True,

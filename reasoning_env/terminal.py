@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -124,3 +125,18 @@ class _Rate(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.1f}/s" if task.speed else "")
+
+
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes log lines to what `sys.stderr` is at the time, so that a progress bar can keep below them."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        """Leave it as it is."""

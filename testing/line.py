@@ -26,7 +26,14 @@ from .trainer import Trainer
 
 SCRIPT = Path(__file__).parents[1] / "reasoning_gym_environment.py"
 RECORDED_SCRIPT = Path(recorded_environment.__file__)
-SMALL = {"group_size": 4, "max_token_length": 1024, "max_num_workers": 4, "use_wandb": False, "include_messages": True}
+SMALL = {
+    "group_size": 4,
+    "max_token_length": 1024,
+    "max_num_workers": 4,
+    "use_wandb": False,
+    "include_messages": True,
+    "worker_niceness": 0,  # so that a busy machine does not starve them
+}
 
 
 def start_environment(

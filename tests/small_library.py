@@ -16,8 +16,9 @@ class Dataset:
     def __getitem__(self, index):
         if self.name == "broken":
             raise ValueError("no such puzzle")
-        answer = None if self.name == "open_ended" else str(self.config.seed)
-        question = f"First line of {self.config.seed}.\\n" + "More of it. " * 30
+        number = self.config.seed + index
+        answer = None if self.name == "open_ended" else str(3 * number)
+        question = f"First line of {number}.\\n" + "More of it. " * 30
         return {"question": question, "answer": answer, "metadata": {}}
 
     def score_answer(self, answer, entry):

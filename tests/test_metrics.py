@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import MetricsRecorder, Outcome, classify, service_metrics, task_metrics
+from reasoning_env.metrics import MetricsRecorder, Outcome, TaskTotals, classify, service_metrics, task_metrics
 from reasoning_env.records import (
     DeliveryStats,
     DropReason,
@@ -71,21 +71,21 @@ def test_report_holds_means_maxima_and_shares_of_the_rollouts() -> None:
         {
             "train/mean_score": (0.5 + 0.0 + 1.0 + 1.0) / 4,
             "train/share_correct": 3 / 4,
-            "train/truncated_share": 1 / 4,
-            "train/prompt_tokens_mean": 2.0,
-            "train/completion_tokens_mean": (4 + 8 + 3 + 3) / 4,
-            "train/completion_tokens_max": 8,
-            "train/level_mean": 0.25,
-            "perf/generation_s_mean": 1.0,
-            "perf/generation_s_max": 1.5,
-            "perf/scoring_s_mean": 0.1 / 4,
-            "perf/scoring_s_max": 0.1,
-            "train/reason/scored": 3 / 4,
-            "train/reason/no_answer": 1 / 4,
-            "train/groups/kept": 1 / 2,
-            "train/groups/all_right": 1 / 2,
-            "train/task_mean_score/maze": 0.25,
-            "train/task_mean_score/sudoku": 1.0,
+            "train/share_truncated": 1 / 4,
+            "train/mean_prompt_tokens": 2.0,
+            "train/mean_completion_tokens": (4 + 8 + 3 + 3) / 4,
+            "train/max_completion_tokens": 8,
+            "train/mean_level": 0.25,
+            "time/mean_generation_s": 1.0,
+            "time/max_generation_s": 1.5,
+            "time/mean_scoring_s": 0.1 / 4,
+            "time/max_scoring_s": 0.1,
+            "train_reasons/scored": 3 / 4,
+            "train_reasons/no_answer": 1 / 4,
+            "train_groups/kept": 1 / 2,
+            "train_groups/all_right": 1 / 2,
+            "train_tasks/maze/mean_score": 0.25,
+            "train_tasks/sudoku/mean_score": 1.0,
         }
     )
 
@@ -101,7 +101,7 @@ GROUPS = st.lists(
 @given(GROUPS)
 def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> None:
     report = recorded(*groups).report()
-    for prefix, kind in (("train/reason/", Reason), ("train/groups/", Outcome)):
+    for prefix, kind in (("train_reasons/", Reason), ("train_groups/", Outcome)):
         shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
         assert set(shares) == set(kind)
         assert sum(shares.values()) == pytest.approx(1.0)
@@ -109,7 +109,7 @@ def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> N
 
 def test_report_ends_its_interval() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
-    assert "train/level_mean" in recorder.report()
+    assert "train/mean_level" in recorder.report()
     assert not [name for name in recorder.report() if not name.startswith("dropped/")]
 
 
@@ -128,7 +128,7 @@ def test_report_counts_what_was_dropped_since_the_start() -> None:
 
 
 WORKERS = {
-    "perf/queued_jobs": 11,
+    "workers/queued_jobs": 11,
     "workers/replaced": 3,
     "workers/timeouts": 2,
     "workers/crashes": 1,
@@ -136,10 +136,10 @@ WORKERS = {
     "workers/protocol_faults": 7,
 }
 OTHERS = {
-    "perf/ready_problems": 5,
-    "tasks/generation_failures": 4,
-    "tasks/flawed_problems": 3,
-    "tasks/quarantined": 2,
+    "problems/ready": 5,
+    "problems/failures": 4,
+    "problems/flawed": 3,
+    "problems/quarantined_tasks": 2,
     "dumps/written": 9,
     "dumps/waiting": 2,
     "dumps/dropped": 4,
@@ -157,19 +157,22 @@ def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
 def test_samplers_knowledge_becomes_metrics() -> None:
     report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
     assert task_metrics(report) == {
-        "sampling/share/gcd": 0.25,
-        "sampling/pass_rate/gcd": 0.5,
-        "sampling/signal_chance/gcd": 0.75,
-        "curriculum/level/gcd": 0.5,
-        "sampling/share/acre": 0.75,
-        "sampling/pass_rate/acre": 1.0,
-        "sampling/signal_chance/acre": 0.125,
-        "curriculum/level_mean": 0.5,
+        "sampler_tasks/gcd/share": 0.25,
+        "sampler_tasks/gcd/pass_rate": 0.5,
+        "sampler_tasks/gcd/signal_chance": 0.75,
+        "sampler_tasks/gcd/level": 0.5,
+        "sampler_tasks/acre/share": 0.75,
+        "sampler_tasks/acre/pass_rate": 1.0,
+        "sampler_tasks/acre/signal_chance": 0.125,
+        "sampler/mean_level": 0.5,
     }
     assert task_metrics({}) == {}
 
 
 # ---------------------------------------------------------------------------- the progress line
+
+
+PACE = ("groups_per_s", "tokens_per_s", "recent_score", "level")
 
 
 def words(line: str) -> dict[str, str]:
@@ -181,7 +184,8 @@ def test_progress_line_holds_totals_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.report()
-    assert words(recorder.progress_line(STREAM)) == {
+    line = words(recorder.progress_line(STREAM, in_flight=3, step=4))
+    assert {name: value for name, value in line.items() if name not in PACE} == {
         "groups": "2",
         "kept": "1",
         "all_right": "1",
@@ -193,13 +197,43 @@ def test_progress_line_holds_totals_since_the_start() -> None:
         "tasks": "2",
         "quarantined": "2",
         "ready": "5",
+        "in_flight": "3",
+        "step": "4",
     }
+
+
+def test_progress_line_tells_the_pace_of_the_last_minute() -> None:
+    now = [0.0]
+    recorder = MetricsRecorder(lambda: now[0])
+    recorder.record_group(make_group([WRONG, WRONG], level=1.0))
+    now[0] = 50.0
+    recorder.record_group(make_group([RIGHT, WRONG], level=0.25))
+    recorder.record_group(make_group([RIGHT, RIGHT]))
+    now[0] = 100.0
+    tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
+    line = words(recorder.progress_line(None))
+    pace = {name: float(line[name]) for name in ("groups_per_s", "tokens_per_s", "recent_score", "level")}
+    assert pace == {
+        "groups_per_s": pytest.approx(2 / 60, abs=0.01),
+        "tokens_per_s": pytest.approx(tokens / 60, abs=0.5),
+        "recent_score": 0.75,
+        "level": 0.25,
+    }
+
+
+def test_tasks_are_counted_each_and_together() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
+    assert recorder.tasks["maze"] == TaskTotals(groups=2, rollouts=3, score=RIGHT.score * 2 + WRONG.score, right=2)
+    total = TaskTotals()
+    for one in recorder.tasks.values():
+        total += one
+    assert (total.groups, total.rollouts, total.right) == (3, 4, 2)
 
 
 def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
     plain = words(MetricsRecorder().progress_line(None))
     assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
-    assert set(plain.values()) == {"0"}
+    assert {float(value) for value in plain.values()} == {0.0}
     line = MetricsRecorder().progress_line(None, DUMPS, DELIVERY)
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
@@ -237,8 +271,9 @@ def feed(recorder: MetricsRecorder, events: list[Any]) -> list[Any]:
             recorder.record_group(event)
         elif isinstance(event, DropReason):
             recorder.record_dropped(event)
+            recorder.record_retried()
         else:
-            told += [recorder.progress_line(STREAM), recorder.report()]
+            told += [recorder.progress_line(STREAM).partition(" groups_per_s")[0], recorder.report()]
     return told
 
 

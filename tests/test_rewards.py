@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -13,6 +15,7 @@ from reasoning_env.rewards import (
     Extraction,
     apply_length_penalty,
     extract_answer,
+    extract_last_answer,
     remove_thinking,
     score_rollouts,
     score_texts,
@@ -77,18 +80,18 @@ def test_anything_else_is_refused_with_its_reason(text: str, reason: Reason) -> 
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("a<think>b</think>c", "ac"),
+        ("a<think>b</think>c", "a c"),
         ("<THINK>b</Think>c", "c"),
-        ("a<think>b</think>c<think>d</think>e", "ace"),
+        ("a<think>b</think>c<think>d</think>e", "a c e"),
         ("b</think>c", "c"),
         ("a</think>b</think>c", "c"),
         ("a<think>b</think>c</think>d", "d"),
         ("a<think>b", "a"),
         ("a<think>b<think>c", "a"),
-        ("a<think>b<think>c</think>d", "ad"),
+        ("a<think>b<think>c</think>d", "a d"),
         ("a<think>b<think>c</think>d</think>e", "e"),
         ("a</think>b<think>c", "b"),
-        ("a<think>b</think>c<think>d", "ac"),
+        ("a<think>b</think>c<think>d", "a c"),
         ("</think>", ""),
         ("<think></think>", ""),
         ("no thought", "no thought"),
@@ -176,7 +179,8 @@ def _reference_thinking(text: str) -> str:
         remove(0, closing[1])
     for opening in left(False):
         remove(opening[0], len(text))
-    return "".join(character for character, gone in zip(text, removed, strict=True) if not gone)
+    parts = itertools.groupby(zip(text, removed, strict=True), key=lambda pair: pair[1])
+    return " ".join("".join(character for character, _ in part) for gone, part in parts if not gone)
 
 
 def _reference_extraction(text: str, max_bytes: int) -> Extraction:
@@ -201,6 +205,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @given(TEXTS, st.integers(1, 10))
 @example("<think>a</think>b</think><answer>5</answer>", 10)
 @example("<thi<think></think>nk><answer>5</answer>", 10)
+@example("<ans<think></think>wer>5</answer>", 10)
 def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_bytes: int) -> None:
     assert remove_thinking(text) == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
@@ -322,3 +327,33 @@ def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: in
     lengths.sort()
     rewards = apply_length_penalty([score] * len(lengths), lengths, max_tokens)
     assert list(rewards) == sorted(rewards, reverse=True)
+
+
+# ---------------------------------------------------------------------------- the library's own answer rule
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>1</answer> no, <answer> 2 \n</answer>", "2"),
+        ("<answer>1</answer><think><answer>2</answer></think>", "2"),
+        ("<answer>1</answer> <answer>2", "1"),
+        ("<answer>1<answer>2</answer>", "1<answer>2"),
+        ("</answer><answer></answer>", ""),
+        ("<ANSWER>1</ANSWER>", None),
+        ("<answer>1", None),
+        ("", None),
+        (f"<answer>{'x' * 21_000}</answer>", None),
+        (f"<answer>{'é' * 11_000}</answer>", None),
+        ("<answer>" * 200_000, None),
+        ("<answer>1</answer>" * 100_000, "1"),
+    ],
+)
+def test_library_s_own_rule_takes_what_the_last_pair_of_tags_holds(text: str, answer: str | None) -> None:
+    assert extract_last_answer(text, LIMIT) == answer
+
+
+@given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
+def test_library_s_own_rule_is_the_regular_expression_that_it_uses(text: str) -> None:
+    found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
+    assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)

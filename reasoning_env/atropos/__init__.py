@@ -8,16 +8,19 @@ from .chat import tokenizer_if_needed
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .evaluation_run import evaluate
-from .group_writer import write_in_background
+from .group_writer import BackgroundWriter
 from .packing import pack
 from .problem_source import RolloutItem
+from .process_loop import process
 from .run import Run
 from .run_api import Registration
 from .serve_loop import serve
 from .shutdown import close
+from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
+    "BackgroundWriter",
     "Registration",
     "RolloutItem",
     "Run",
@@ -30,6 +33,8 @@ __all__ = [
     "explain_construction",
     "go_offline_without_account",
     "pack",
+    "print_summary",
+    "process",
     "rollout_table",
     "run_until_signal",
     "serve",
@@ -38,5 +43,4 @@ __all__ = [
     "table_rows",
     "tokenizer_if_needed",
     "trim_timings",
-    "write_in_background",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ..dumps.writer import RolloutDumper
-from ..errors import ServerError, WorkerError
+from ..errors import RefusedError, ServerError, WorkerError
 from ..metrics import MetricsRecorder
 from ..records import DropReason, Group, Problem, Sampling, Timeouts
 from ..rewards import score_rollouts
@@ -42,14 +42,22 @@ class GroupCollector:
         self._metrics = metrics
         self._dumper = dumper
         self._failures_in_a_row = 0
-        self._fatal: WorkerError | None = None
+        self._last_failure = ""
+        self._fatal: WorkerError | RefusedError | None = None
+        self._tries = 1
+        self._keeping = False
+        self.kept: dict[int, Group] = {}
+
+    def keep(self, *, tries: int) -> None:
+        """Keep each scored group in `kept`, by its problem's index, until it is taken; try a group `tries` times."""
+        self._keeping, self._tries = True, tries
 
     def check(self, *, max_failures: int | None) -> None:
-        """Raise the WorkerError that ended the workers, or ServerError after `max_failures` failed groups in a row."""
+        """Raise what no other group can escape, or ServerError after `max_failures` failed groups in a row."""
         if self._fatal is not None:
             raise self._fatal
         if max_failures is not None and self._failures_in_a_row >= max_failures:
-            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the log above says why")
+            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
 
     async def collect(
         self,
@@ -62,21 +70,41 @@ class GroupCollector:
 
         Nothing waits after scoring, so that a cancellation cannot come between counting a group and ending its problem.
         """
-        problem, size, reason = item.problem, self._config.group_size, DropReason.INFERENCE
         scored = None
+        for tries_left in reversed(range(self._tries)):
+            try:
+                scored = await self._sample_and_score(item, sampling, timeouts, score)
+                self._failures_in_a_row = 0
+                break
+            except _Failed as failure:
+                if isinstance(failure.error, (WorkerError, RefusedError)):
+                    self._fatal = failure.error
+                elif tries_left and not self._inference.outage_s:
+                    self._metrics.record_retried()
+                    logger.debug("a group of %s is tried again: %s", item.problem.task, describe_failure(failure.error))
+                    continue
+                self.drop(failure.reason, item.problem, failure.error)
+                break
+        self._source.done(item.problem)
+        return scored
+
+    async def _sample_and_score(
+        self,
+        item: RolloutItem,
+        sampling: Sampling,
+        timeouts: Timeouts,
+        score: Callable[[Group], Awaitable[T]],
+    ) -> T:
+        """Try once; raises _Failed for whatever clients, we or a subclass raise: it never becomes a score of 0."""
+        reason = DropReason.INFERENCE
         try:
-            rollouts = await self._inference.complete(item.prompt, size, sampling, timeouts)
+            rollouts = await self._inference.complete(item.prompt, self._config.group_size, sampling, timeouts)
             reason = DropReason.SCORING
-            scored = await score(Group(problem, item.prompt.messages, tuple(rollouts)))
-            self._failures_in_a_row = 0
-        except Exception as error:  # of clients, of ours or of a subclass; it never becomes a score of 0
+            return await score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
+        except Exception as error:
             if reason is DropReason.INFERENCE and isinstance(error, TimeoutError):
                 reason = DropReason.TIMED_OUT
-            if isinstance(error, WorkerError):
-                self._fatal = error
-            self.drop(reason, problem, error)
-        self._source.done(problem)
-        return scored
+            raise _Failed(reason, error) from error
 
     async def score(self, group: Group) -> Group:
         """Return the group with verdicts and rewards, once it is counted, learnt from and taken for dumping.
@@ -96,10 +124,24 @@ class GroupCollector:
         logger.debug("%s at level %s: scores %s (%s)", group.problem.spec, group.problem.level, group.scores, outcome)
         if self._dumper is not None:
             self._dumper.offer(group)
+        if self._keeping:
+            self.kept[group.problem.spec.index] = group
         return group
 
     def drop(self, reason: DropReason, problem: Problem, error: Exception) -> None:
         """Count and log a problem that gives no group."""
         self._failures_in_a_row += 1
+        self._last_failure = describe_failure(error)
         self._metrics.record_dropped(reason)
-        logger.warning("a group of %s is dropped, %s: %s", problem.task, reason, describe_failure(error))
+        # What ends the run is told once, at its end.
+        level = logging.WARNING if self._fatal is None else logging.DEBUG
+        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+
+
+class _Failed(Exception):
+    """A group that could not be made, for a reason that an error gives."""
+
+    def __init__(self, reason: DropReason, error: Exception) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.error = error

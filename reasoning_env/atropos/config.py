@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
@@ -80,6 +81,25 @@ def check_base_settings(values: object) -> None:
             raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
 
 
+def check_url(setting: str, url: str | None) -> None:
+    """Raise ConfigError for a text that is no URL of one server; the setting is named as a user writes it."""
+    if not url:
+        return
+    problem = None
+    try:
+        parts = urlsplit(url)
+        if len(url.split()) != 1 or "," in url:
+            problem = "this must be one URL; several servers are a list in a file, under `openai`"
+        elif parts.scheme not in ("http", "https") or not parts.hostname:
+            problem = "a URL begins with http:// or https://, and the server's name"
+        else:
+            _ = parts.port
+    except ValueError as error:  # of a port that is none, or of brackets
+        problem = str(error)
+    if problem:
+        raise ConfigError(f"{setting}: {problem}; got {url!r}")
+
+
 def set_log_levels(config: Any, own: logging.Logger) -> None:
     """Set the levels of our loggers and of Atropos'; no other code touches another package's loggers."""
     for ours in (own, logging.getLogger(CORE_LOGGER)):
@@ -98,6 +118,7 @@ def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
         niceness=config.worker_niceness,
         start_timeout_s=config.worker_start_timeout_s,
         strict_rewards=config.strict_rewards,
+        lenient_answers=config.lenient_answers,
         sandbox_verifiers=config.sandbox_verifiers,
         fast_generators=config.fast_generators,
         checkout=checkout,

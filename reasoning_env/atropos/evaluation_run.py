@@ -7,19 +7,21 @@ import logging
 import platform
 import time
 from dataclasses import replace
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from .. import __version__
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
-from ..evaluations.folder import open_folder
+from ..evaluations.folder import check_root, open_folder
+from ..evaluations.inspect_log import write_inspect_log
 from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
 from ..evaluations.problem_set import fingerprint
 from ..evaluations.table import print_results
-from ..folders import DISTRIBUTION, EVALS
+from ..folders import EVALS
 from ..records import Problem, Sampling
 from ..terminal import progress_bar
 from .config import RunMode
@@ -45,13 +47,20 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
-    alone = run.mode is RunMode.EVALUATE
+    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
+    # Making the set may take minutes, after which it is late to learn that there is no place for the results.
+    await asyncio.to_thread(check_root, root)
     with progress_bar("evaluation set", len(plan.tasks)) as advance:
         problems = await source.evaluation_set.problems(advance)
     about = await _describe(run, plan, sampling, problems, step)
-    folder = await asyncio.to_thread(open_folder, _root(run), {**about, "remarks": remarks}, resume=alone)
+    folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
+    logger.info(
+        "evaluation of %s on %d problems of %d tasks; completions of each: %d; set %s",
+        *(about["model"], len(problems), len(plan.tasks), plan.repeats, about["fingerprint"]),
+    )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
+    run.evaluation_progress = evaluation.progress
     try:
         await evaluation.run(problems)
     finally:
@@ -59,10 +68,21 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         results = await evaluation.conclude()
         if alone:
             await asyncio.to_thread(print_results, results)
-            print(f"\n{evaluation.describe(len(problems))}", flush=True)
+            await asyncio.to_thread(_write_inspect_log, folder.path)
+            print(f"\n{evaluation.describe()}", flush=True)
         else:
-            logger.info("%s", evaluation.describe(len(problems)))
+            logger.info("%s", evaluation.describe())
     return metrics(results)
+
+
+def _write_inspect_log(folder: Path) -> None:
+    """Write the log that `inspect view` opens where the extra is installed; its faults cost no result."""
+    if find_spec("inspect_ai") is None:
+        return
+    try:
+        write_inspect_log(folder)
+    except Exception as error:  # a package that is not pinned may raise anything
+        logger.warning("no Inspect log can be written: %s: %s", type(error).__name__, error)
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
@@ -79,10 +99,6 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
         timeouts=run.timeouts(),
         note_dropped=backend.collector.drop,
     )
-
-
-def _root(run: Run) -> Path:
-    return Path(run.config.data_dir_to_save_evals or EVALS)
 
 
 async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) -> Sampling:
@@ -115,7 +131,7 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
-        "system_prompt": run.backend.source.messages(problems[0])[0]["content"] if problems else None,
+        "system_prompt": _system_prompt(run, problems),
         "strict_rewards": config.strict_rewards,
         "max_answer_bytes": config.max_answer_bytes,
         "scoring_deadline_s": config.scoring_deadline_s,
@@ -132,20 +148,18 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "problems": len(problems),
         "versions": {
             "reasoning_gym": run.backend.library.version,
-            "environment": _version(DISTRIBUTION),
+            "environment": __version__,
             "python": platform.python_version(),
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
 
+def _system_prompt(run: Run, problems: list[Problem]) -> str:
+    messages = run.backend.source.messages(problems[0]) if problems else ()
+    return next((message["content"] for message in messages if message["role"] == "system"), "")
+
+
 def _without_password(url: str) -> str:
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:  # a folder that was not installed
-        return None

@@ -1,41 +1,33 @@
-"""Write groups to the file that Atropos' `data_path_to_save_groups` names, in a thread."""
+"""Write the groups that `serve` sends to the file that Atropos' `data_path_to_save_groups` names, in a thread."""
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
-
-import jsonlines
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
 
 from ..dumps.writer import FREEZE_TIMEOUT_S
+from .group_file import check_place, numbered, write_all
 
 logger = logging.getLogger(__name__)
 
 
-class LineWriter(Protocol):
-    """Writes one object as one line; `close` is safe to call twice."""
-
-    def write(self, obj: Any) -> Any: ...
-
-    def close(self) -> Any: ...
-
-
-def write_in_background(writer: LineWriter | None, path: str | None) -> BackgroundWriter | None:
-    """Return a writer to `path` in place of Atropos' own, whose buffer would tear a line when the process is killed."""
-    if writer is None:
-        return None
-    writer.close()
-    return BackgroundWriter(jsonlines.open(str(path), "w", flush=True))
-
-
 class BackgroundWriter:
-    """Has one thread write to another writer, in order."""
+    """Has one thread write each group as a line, in order, to a file that the first of them makes.
 
-    def __init__(self, writer: LineWriter) -> None:
-        self._writer = writer
+    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a place where no
+    file can be made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = check_place(path)
+        self._file: FileIO | None = None
         self._writing = threading.Lock()
         self._frozen = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
@@ -47,7 +39,8 @@ class BackgroundWriter:
     def close(self) -> None:
         """Write what is left and close; safe to call twice."""
         self._thread.shutdown(wait=True)
-        self._writer.close()
+        if self._file is not None:
+            self._file.close()
 
     def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
         """Finish the line that is being written and write no other: the process ends at once."""
@@ -55,9 +48,21 @@ class BackgroundWriter:
         self._writing.acquire(timeout=timeout_s)
 
     def _write(self, obj: Mapping[str, Any]) -> None:
+        line = json.dumps(obj).encode() + b"\n"
         with self._writing:
             if not self._frozen:
-                self._writer.write(obj)
+                self._file = self._file or _make(self._path)
+                write_all(self._file, line)
+
+
+def _make(path: Path) -> FileIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered(path):
+        with suppress(FileExistsError):
+            file = open(candidate, "xb", buffering=0)  # noqa: SIM115
+            break
+    logger.info("groups that are sent go to %s", candidate)
+    return file
 
 
 def _log_error(written: Future[Any]) -> None:

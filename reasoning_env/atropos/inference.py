@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -21,11 +21,12 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ..errors import ServerError
+from ..errors import RefusedError, ServerError
 from ..outage_log import OutageLog
 from ..prompting import ChatFormat
 from ..records import Prompt, Rollout, Sampling, Timeouts
 from .chat import ChatRequests, PlainChat, is_chat
+from .decoding import fast_decode
 from .packing import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ MAX_FAILURES = 3
 """Failures of one group, while others succeed, after which it is given up."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 4.0
+RATE_LIMITED = 429
 REFUSALS = (400, 401, 403, 404, 413, 422)
 """Statuses of replies that the same request gets every time."""
 HEALTH_POLL_S = 1.0
@@ -69,6 +71,7 @@ class InferenceClient:
         self._chat_requests = ChatRequests()
         self._chat = chat
         self._tokenizer = tokenizer
+        self._decode = fast_decode(tokenizer) if self.mode is Mode.TOKENS else str
         self._successes = 0
         self._failed_at: dict[int, float] = {}
         self._under_way: Counter[int] = Counter()
@@ -101,7 +104,8 @@ class InferenceClient:
 
         Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError for
         a request that the server refuses, after several failures while others succeed, or when requests have failed,
-        or no server was healthy, for `timeouts.outage_s`.
+        or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses even the
+        first requests is a RefusedError.
         """
         failures, pause_s, successes = 0, FIRST_PAUSE_S, self._successes
         while True:
@@ -113,11 +117,13 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                failures += others_succeed
+                failures += others_succeed and not _is_rate_limit(error)
                 successes = self._successes
                 description = describe_failure(error)
-                if _is_refusal(error):
-                    raise ServerError(f"the server refuses the request: {description}") from error
+                if status_of(error) in REFUSALS:
+                    never = not successes and math.isfinite(timeouts.outage_s)
+                    kind = RefusedError if never else ServerError
+                    raise kind(f"the inference server refuses the request: {description}") from error
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({description})")
@@ -209,7 +215,7 @@ class InferenceClient:
             # Tokenizing long completions takes longer than the event loop may stand still.
             convert = partial(rollout_from_text, self._chat, prompt, sampling)
             return self._usable(await asyncio.to_thread(lambda: list(map(convert, reply.choices))))
-        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt)) as managed:
+        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt, self._decode)) as managed:
             reply = await managed.completion(**arguments)
             nodes = managed.get_state()["nodes"]
         paired = zip(reply.choices, nodes, strict=True)
@@ -231,12 +237,10 @@ class _PromptTokenizer:
     Atropos would tokenize the prompt again, and add special tokens to those that the chat template has written.
     """
 
-    def __init__(self, tokenizer: Any, prompt: Prompt) -> None:
+    def __init__(self, tokenizer: Any, prompt: Prompt, decode: Callable[..., str]) -> None:
         self._tokenizer = tokenizer
         self._prompt = prompt
-        # Half of decoding's time goes into what transformers does around the backend, here nothing.
-        plain = getattr(tokenizer, "is_fast", False) and not tokenizer.clean_up_tokenization_spaces
-        self.decode = tokenizer.backend_tokenizer.decode if plain else tokenizer.decode
+        self.decode = decode
 
     def encode(self, text: str, **options: Any) -> list[int]:
         if text == self._prompt.text:
@@ -247,15 +251,21 @@ class _PromptTokenizer:
         return getattr(self._tokenizer, name)
 
 
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that a client's error stands for, where it stands for one."""
+    cause = _cause(error)
+    return getattr(cause, "status_code", None) or getattr(cause, "status", None)
+
+
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
 
 
-def _is_refusal(error: BaseException) -> bool:
-    """Tell whether the server would say the same to the same request, whenever it is asked."""
-    return getattr(_cause(error), "status_code", None) in REFUSALS
+def _is_rate_limit(error: BaseException) -> bool:
+    """Tell whether the server only asks for patience; that is no failure of a group while others succeed."""
+    return status_of(error) == RATE_LIMITED
 
 
 def _cause(error: BaseException) -> BaseException:

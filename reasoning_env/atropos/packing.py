@@ -14,7 +14,7 @@ from ..records import Group, Prompt, Rollout, Sampling
 def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
     """Return a rollout of the server's own tokens, or what makes them unfit for training."""
     tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
-    prompt_length = masks.count(-100)
+    prompt_length = next((place for place, token in enumerate(masks) if token != -100), len(masks))
     problem = None
     if not len(tokens) == len(masks) == len(logprobs):
         problem = f"{len(tokens)} tokens, {len(masks)} masks and {len(logprobs)} log-probabilities"

@@ -26,10 +26,12 @@ from .checkpoint import Checkpointer
 from .collector import GroupCollector
 from .config import RunMode, pool_settings, run_api_entry
 from .dump_gate import DumpGate
+from .group_file import GroupFile
 from .inference import InferenceClient
 from .problem_source import ProblemSource
 from .run_api import DeliveryQueue, RunApiSession
 from .server_checks import check_servers
+from .unmeasured_tasks import audit_unmeasured
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +86,10 @@ class Run:
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
         self._dumping = False
+        self._step: Callable[[], int] | None = None
+        self.evaluation_progress: Callable[[], str] = str
+        self.group_file: GroupFile | None = None
+        """Where `process` writes, once it does."""
 
     @property
     def backend(self) -> Backend:
@@ -134,7 +140,7 @@ class Run:
         pool = WorkerPool(pool_settings(config, checkout))
         library = await pool.start()
         try:
-            plan = await plan_tasks(config, library, pool)
+            plan = await audit_unmeasured(await plan_tasks(config, library, pool), config, pool)
             eval_plan = plan_evaluation(config, library, plan.tasks)
             _log_library(library, checkout, plan)
             await self.start_dumps()
@@ -169,7 +175,7 @@ class Run:
 
     def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
         """Begin to draw problems, to deliver groups and to save the state; run-api must know the environment."""
-        backend = self.backend
+        backend, self._step = self.backend, step
         # Each environment at one run-api has a number of its own, and with it a stream of its own.
         backend.source.start(env_id if backend.keeper.number is None else backend.keeper.number)
         self.queue.start()
@@ -186,8 +192,16 @@ class Run:
         return self.metrics.report() | service | task_metrics(source.report())
 
     def progress_line(self) -> str:
-        stream = None if self._backend is None else self._backend.source.stats
-        return self.metrics.progress_line(stream, **self._stats())
+        """Return how far the run has come; in the command `evaluate`, how far the evaluation has."""
+        if self.mode is RunMode.EVALUATE:
+            return self.evaluation_progress()
+        source = None if self._backend is None else self._backend.source
+        return self.metrics.progress_line(
+            source.stats if source else None,
+            **self._stats(),
+            in_flight=source.in_flight if source else 0,
+            step=self._step() if self._step else None,
+        )
 
     async def stop_background(self) -> None:
         """Stop what runs beside the groups, and log how far the run has come."""
@@ -196,7 +210,8 @@ class Run:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
             self._background.clear()
-            logger.info("%s", self.progress_line())
+            if self.mode is not RunMode.EVALUATE:
+                logger.info("%s", self.progress_line())
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
@@ -225,7 +240,7 @@ class Run:
 
     def freeze(self, jsonl_writer: Any) -> None:
         """Finish the lines that are being written, because the process ends at once."""
-        for writer in filter(None, [self.dumper, jsonl_writer]):
+        for writer in filter(None, [self.dumper, self.group_file, jsonl_writer]):
             writer.freeze()
 
     def _state(self) -> dict[str, Any]:
@@ -246,7 +261,7 @@ class Run:
         while True:
             await asyncio.sleep(self.config.progress_interval_s)
             line = self.progress_line()
-            if line != last:
+            if line and line != last:
                 logger.info("%s", line)
             last = line
 

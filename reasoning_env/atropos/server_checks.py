@@ -7,13 +7,14 @@ import logging
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from openai import AsyncOpenAI
 
 from ..errors import ServerError
 from ..outage_log import OutageLog
 from .chat import CHAT, ChatRequests
-from .inference import Mode, address, describe_failure
+from .inference import Mode, address, describe_failure, status_of
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ async def _probe(server: Any, mode: Mode) -> str | None:
 
 
 def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
-    status = getattr(error, "status_code", None) or getattr(error, "status", None)
+    status = status_of(error)
     description = describe_failure(error)
     unreachable = isinstance(error, (OSError, TimeoutError)) or type(error).__name__ in (
         "APIConnectionError",
@@ -112,10 +113,21 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
         return None  # it thinks before it answers, for which a single token is too few
     raise ServerError(
         f"the inference server at {address(server)} cannot be used: it does not answer {WANTED[mode]} ({description}); "
-        f"check openai.server_type (now {_type_of(server, mode)!r}; 'openai' works "
-        "with any OpenAI-compatible server, and 'chat' where it has chat completions only), openai.model_name and "
-        "openai.api_key"
+        + _remedy(server, mode, error, status)
     ) from error
+
+
+def _remedy(server: Any, mode: Mode, error: Exception, status: int | None) -> str:
+    if status in (401, 403):
+        return "check openai.api_key"
+    if type(error).__name__ == "ContentTypeError" or (isinstance(error, AttributeError) and "'str'" in str(error)):
+        return "that is no JSON, but perhaps a web page: check openai.base_url"
+    if status == 404 and mode is not Mode.TOKENS and not urlsplit(address(server)).path.strip("/"):
+        return f"check openai.base_url: most servers want {address(server).rstrip('/')}/v1"
+    return (
+        f"check openai.server_type (now {_type_of(server, mode)!r}; 'openai' works with any OpenAI-compatible server, "
+        "and 'chat' where it has chat completions only), openai.model_name and openai.api_key"
+    )
 
 
 def _type_of(server: Any, mode: Mode) -> str:

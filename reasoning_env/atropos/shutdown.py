@@ -39,7 +39,8 @@ async def close(env: Any, run: Run) -> None:
 
     steps = [stop_working, close_clients, lambda: run.stop_sending(deadline), lambda: run.save_last(env.curr_step)]
     steps += [run.session.leave, run.stop_generating]
-    steps += [partial(asyncio.to_thread, writer.close) for writer in (run.dumper, env.jsonl_writer) if writer]
+    writers = filter(None, [run.dumper, run.group_file, env.jsonl_writer])
+    steps += [partial(asyncio.to_thread, writer.close) for writer in writers]
     if run.mode is RunMode.SERVE:
         steps.insert(0, finish)
     await _run_all(steps)

@@ -37,7 +37,8 @@ def go_offline_without_account() -> None:
     """Have wandb keep metrics in files where there is no account, unless WANDB_MODE is set; the log says so once."""
     if "WANDB_MODE" not in os.environ and not has_account():
         os.environ["WANDB_MODE"] = "offline"
-        logger.warning("no wandb account is configured; metrics are kept offline in ./wandb")
+        os.environ.setdefault("WANDB_SILENT", "true")
+        logger.warning("no wandb account is configured; metrics are kept offline in ./wandb (`wandb sync` sends them)")
 
 
 async def start_run(name: str | None, run_uuid: str, project: str | None, group: str | None, config: Any) -> None:

@@ -100,11 +100,11 @@ def find_checkpoint(folder: Path, step: int, *, prefer_latest: bool) -> Checkpoi
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a file beside its place, sync it and rename it; a failure leaves what was there.
 
-    Raises OSError, and what making the pieces raises.
+    Only its owner can read it: these files hold settings. Raises OSError, and what making the pieces raises.
     """
     part = path.with_name(PART)
     try:
-        with part.open("wb") as file:
+        with open(part, "wb", opener=_open_for_owner) as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
@@ -119,6 +119,10 @@ def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _open_for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _encode(step: int, state: Mapping[str, Any]) -> Iterator[bytes]:

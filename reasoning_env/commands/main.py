@@ -16,6 +16,7 @@ from pathlib import Path
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import default_dumps_folder
+from .help import ABOUT, short_help
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -38,11 +39,12 @@ HELP = {
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate")
 """Those that need the environment class, whose imports take seconds."""
+HELP_OPTIONS = frozenset(("-h", "--help"))
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
     """Tell whether a command line can only be run with the environment class."""
-    return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS
+    return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS and HELP_OPTIONS.isdisjoint(argv)
 
 
 def run_installed() -> None:
@@ -55,14 +57,17 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
 
     `environment_commands` are those that need the environment class, by name; `environment_file` is its module.
     """
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        print(_help(environment_file.name))
-        return 0
-    if argv[0] == "--version":
-        print(_versions())
-        return 0
-    name, *arguments = argv
+    name, *arguments = argv or ["help"]
     try:
+        if name in (*HELP_OPTIONS, "help"):
+            print(_help(environment_file.name))
+            return 0
+        if name == "--version":
+            print(_versions())
+            return 0
+        if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
+            print(short_help(environment_file.name, name))
+            return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
         return 130

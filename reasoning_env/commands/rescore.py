@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, read_groups
 from ..errors import ConfigError
 from ..folders import find_checkout
 from ..records import LibraryInfo
+from ..reports.html.sources import Source, find_sources
 from ..reports.measuring import open_library, run_measurement
 from ..reports.rescoring import EXAMPLES_KEPT, Change, Rescoring, rescore
 from ..settings import ReasoningSettings
@@ -41,10 +42,13 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     settings = PoolSettings(
         checkout=options.library or find_checkout(folder), strict_rewards=not options.plain, niceness=0
     )
-    groups = [_open(path) for path in options.paths]
-    library, result = run_measurement(lambda: _rescore(settings, groups))
+    sources = find_sources(options.paths)
+    library, result = run_measurement(lambda: _rescore(settings, sources))
+    faults = [fault for source in sources for fault in source.faults]
     if not result.problems and not result.left_out:
-        raise ConfigError(f"nothing to judge again in {', '.join(map(str, options.paths))}: no line holds rollouts")
+        raise ConfigError("; ".join(faults) or f"{', '.join(map(str, options.paths))}: no line holds a completion")
+    for fault in faults:
+        print(visible(fault), file=sys.stderr)
     scores = "the library's own scores" if options.plain else "the scores of training"
     if options.json:
         print_json(_document(result, library, scores))
@@ -75,20 +79,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _open(path: Path) -> Iterator[DumpedGroup]:
-    try:
-        return read_groups(path, strict=False)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-
-
-async def _rescore(settings: PoolSettings, groups: Sequence[Iterator[DumpedGroup]]) -> tuple[LibraryInfo, Rescoring]:
+async def _rescore(settings: PoolSettings, sources: Sequence[Source]) -> tuple[LibraryInfo, Rescoring]:
     defaults = ReasoningSettings()
     async with open_library(settings, []) as library:
         pool = library.pools[0]
         with progress_bar("rescore", None) as advance:
             result = await rescore(
-                (group for some in groups for group in some),
+                (group for source in sources for group in source.groups()),
                 pool,
                 pool,
                 max_answer_bytes=defaults.max_answer_bytes,

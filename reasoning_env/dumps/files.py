@@ -67,6 +67,8 @@ class DumpFiles:
 
     def close(self) -> None:
         """Close the open file, if any; the next line begins a new one."""
+        if self._lines:
+            logger.info("%s is finished, with %d groups", self._path, self._lines)
         if self._file is not None:
             with suppress(OSError):  # everything in it was synced
                 self._file.close()
@@ -85,6 +87,7 @@ class DumpFiles:
                 self._path,
                 self._lines,
             )
+            self._lines = 0
             self.close()
         return self._new_file()
 
@@ -110,7 +113,7 @@ class DumpFiles:
         self._file, self._path, self.next_number = file, path, number + 1
         self._inode = os.fstat(file.fileno()).st_ino
         _sync_folder(self._folder)
-        logger.info("rollouts go to %s", path)
+        logger.debug("rollouts go to %s", path)
         return file
 
 

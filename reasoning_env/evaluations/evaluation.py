@@ -33,13 +33,14 @@ class Evaluation:
         self._finished = False
         self._failed: list[EvalResult] = []
         self._total, self._count = 0.0, 0
+        self._wanted = 0
 
     async def run(self, problems: Sequence[Problem]) -> None:
         """Evaluate the problems that are not done; raises what the evaluator does, and ReasoningEnvError.
 
         A problem without a completion is written when all have been tried, so that a later start tries it again.
         """
-        done = self._folder.samples
+        done, self._wanted = self._folder.samples, len(problems)
         missing = [problem for problem in problems if (problem.task, problem.spec.index) not in done]
         for sample in done.values():
             self._add(sample)
@@ -53,11 +54,11 @@ class Evaluation:
                 advance(self._note())
 
             await self._evaluator.run(missing, take)
+        if not self._count:
+            raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._folder.append, result.line())
-        self._finished = self._count > 0
-        if not self._finished:
-            raise ServerError("not one evaluation problem could be evaluated; the log above says why")
+        self._finished = True
 
     async def conclude(self) -> Results:
         """Write results.json, let go of the folder, and return what the file says."""
@@ -66,9 +67,15 @@ class Evaluation:
         finally:
             await asyncio.to_thread(self._folder.close)
 
-    def describe(self, problems: int) -> str:
-        """Return a line on what there is and where; `problems` is how many there should be."""
-        folder, done = self._folder.path, sum(bool(sample.rollouts) for sample in self._folder.samples.values())
+    def progress(self) -> str:
+        """Return a line on how far it has come."""
+        tried = len(self._folder.samples) + len(self._failed)
+        return f"progress: {tried} of {self._wanted} problems, {self._note()}"
+
+    def describe(self) -> str:
+        """Return a line on what there is, and where."""
+        folder, problems = self._folder.path, self._wanted
+        done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
             return f"The results are in {folder}{failed}."
@@ -100,13 +107,18 @@ def metrics(results: Results) -> dict[str, float]:
         "eval/mean_score": overall.get("mean_score"),
         "eval/share_correct": overall.get("accuracy"),
         "eval/library_score": overall.get("library_score"),
-        "eval/completion_tokens_mean": overall.get("tokens"),
+        "eval/mean_completion_tokens": overall.get("tokens"),
         "eval/problems": results["problems"],
         "eval/failed": results["problems"] - overall["problems"],
     }
     found |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
-    found |= {f"eval/reason/{word}": share for word, share in overall.get("reasons", {}).items()}
-    found |= {f"eval/category/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()}
+    found |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
+    found |= {
+        f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
+    }
     for task, row in tasks.items():
-        found |= {f"eval/{task}/mean_score": row.get("mean_score"), f"eval/{task}/share_correct": row.get("accuracy")}
+        found |= {
+            f"eval_tasks/{task}/mean_score": row.get("mean_score"),
+            f"eval_tasks/{task}/share_correct": row.get("accuracy"),
+        }
     return {name: value for name, value in found.items() if value is not None}

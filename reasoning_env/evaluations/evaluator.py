@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ..concurrency import map_concurrently
 from ..dumps.format import encode_group
-from ..errors import ConfigError, ServerError
+from ..errors import ConfigError, RefusedError, ServerError, WorkerError
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
 from ..rewards import extract_last_answer, score_texts
 from ..settings import ReasoningSettings
@@ -80,7 +80,8 @@ class Evaluator:
     async def run(self, problems: Sequence[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
         """Evaluate all problems; `on_result` is awaited with each result, in the order in which they come.
 
-        Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row, and what `on_result` does.
+        Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row, RefusedError and
+        WorkerError at once, and what `on_result` does.
         """
         failures = 0
 
@@ -106,6 +107,8 @@ class Evaluator:
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
             seconds, reason = time.monotonic() - started, DropReason.SCORING
             return await self._score(Group(problem, prompt.messages, tuple(rollouts)), seconds)
+        except (RefusedError, WorkerError):  # no other problem would fare better
+            raise
         except Exception as error:  # of clients or of ours; it never becomes a score of 0
             self.note_dropped(reason, problem, error)
             return EvalResult(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)

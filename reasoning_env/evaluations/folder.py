@@ -23,6 +23,7 @@ same evaluation (IDENTITY), which does what is missing.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -110,6 +111,20 @@ class EvalFolder:
         os.ftruncate(self._lines, whole)
 
 
+def check_root(root: Path) -> None:
+    """Make the folder in which those of evaluations lie; raises ConfigError where it cannot be made or written."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _no_folder(root, error) from error
+
+
+def _no_folder(root: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one")
+
+
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
     """Make the folder of an evaluation or, with `resume`, take up the newest unfinished one of the same.
 
@@ -128,13 +143,11 @@ def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFo
                     return folder
         return _make(root, about)
     except OSError as error:
-        raise ConfigError(
-            f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one"
-        ) from error
+        raise _no_folder(root, error) from error
 
 
 def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
-    root.mkdir(parents=True, exist_ok=True)
+    check_root(root)
     model = re.sub(r"[^\w.-]+", "_", str(about["model"]), flags=re.ASCII).strip("._-")[:NAME_CHARACTERS] or "model"
     name = f"{model}-{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1, 1000):

@@ -6,6 +6,7 @@ epochs. Scores are those of the folder; nothing is scored again.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..dumps.reader import DumpedGroup, DumpedRollout, read_groups
 from ..errors import ConfigError
+from .folder import RESULTS, SAMPLES
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample
 
 LOG_NAME = "inspect.eval"
 TASK = "reasoning_gym"
-SCORER = "verifier"
+SCORER, LIBRARY_SCORER = "verifier", "library"
 METRICS = ("mean_score", "accuracy")
 """What is taken of the overall row of results.json."""
 
@@ -31,15 +33,13 @@ def write_inspect_log(folder: Path) -> Path:
     Everything is in memory while it is written, and that takes a second for thousands of completions: keep it off an
     event loop. Raises ConfigError where Inspect is not installed, and where the folder holds no evaluation.
     """
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise ConfigError("an Inspect log needs inspect_ai, which is not installed: pip install 'inspect_ai>=0.3.285'")
+    from inspect_ai.log import write_eval_log
+
     try:
-        from inspect_ai.log import write_eval_log
-    except ImportError as error:
-        raise ConfigError(
-            f"an Inspect log needs inspect_ai, which is not installed ({error}): pip install 'inspect_ai>=0.3.285'"
-        ) from error
-    try:
-        results = json.loads((folder / "results.json").read_text())
-        log = _make_log(results, list(read_groups(folder / "samples.jsonl", strict=False)))
+        results = json.loads((folder / RESULTS).read_text())
+        log = _make_log(results, list(read_groups(folder / SAMPLES, strict=False)))
     except (OSError, ValueError, AttributeError) as error:
         raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
     path = folder / LOG_NAME
@@ -59,7 +59,7 @@ def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
         model=str(results.get("model") or "unknown"),
         dataset=EvalDataset(name=TASK, samples=len(ids), sample_ids=ids, shuffled=False),
         config=EvalConfig(epochs=max((len(group.rollouts) for group in groups), default=1)),
-        packages={name: str(version) for name, version in (results.get("versions") or {}).items()},
+        packages={name: str(one) for name, one in (results.get("versions") or {}).items() if one},
         metadata=facts,
     )
     return EvalLog(
@@ -86,24 +86,29 @@ def _make_results(results: Mapping[str, Any], groups: list[DumpedGroup]) -> Eval
 
 def _make_samples(group: DumpedGroup) -> Iterator[EvalSample]:
     from inspect_ai.log import EvalSample
-    from inspect_ai.model import ModelOutput
+    from inspect_ai.model import ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
 
     facts = {"task": group.item_id, "seed": group.seed, "level": group.level, "params": dict(group.params)}
     for epoch, rollout in enumerate(group.rollouts, 1):
         *prompt, _ = messages = _messages(rollout)
         stop = "max_tokens" if rollout.finish_reason == "length" else "stop"
+        output = ModelOutput.from_content("model", messages[-1].text, stop_reason=stop)
+        if rollout.tokens is not None:
+            output.usage = ModelUsage(output_tokens=rollout.tokens, total_tokens=rollout.tokens)
+        scores = {SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)}
+        if rollout.library_score is not None:
+            scores[LIBRARY_SCORER] = Score(value=rollout.library_score)
         yield EvalSample(
             id=_sample_id(group),
             epoch=epoch,
             input=prompt,
             target=_sound(group.expected_answer or ""),
             messages=messages,
-            output=ModelOutput.from_content("model", messages[-1].text, stop_reason=stop),
-            scores={
-                SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)
-            },
+            output=output,
+            scores=scores,
             metadata=facts,
+            total_time=rollout.seconds,
         )
 
 

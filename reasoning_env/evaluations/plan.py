@@ -10,7 +10,7 @@ from ..problems import Generator
 from ..records import LibraryInfo
 from ..settings import ReasoningSettings
 from ..tasks.sampling import composite_params
-from ..tasks.selection import select_tasks
+from ..tasks.selection import ALL_TASKS, match_tasks
 from .presets import MAX_COMPLETION_TOKENS, SIZE, TEMPERATURE, TOP_P, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet, choose_eval_tasks
 
@@ -49,7 +49,9 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
 
     Raises ConfigError for tasks that there are not, and for such as a preset does not have.
     """
-    tasks = select_tasks(library.tasks, settings.eval_tasks) if settings.eval_tasks else tuple(selected)
+    patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
+    # In the order of their names, so that the same tasks are the same set.
+    tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
         return EvalPlan(chosen, settings.num_eval_samples_per_task, settings.eval_repeats or 1)
@@ -60,9 +62,11 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
         raise ConfigError(f"eval_preset: {preset.name} has none of the selected tasks; select others, or take it out")
     default = ReasoningSettings.model_fields["num_eval_samples_per_task"].default
     wanted = settings.num_eval_samples_per_task
+    if wanted > SIZE:
+        raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {wanted}")
     plan = EvalPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
-        samples_per_task=SIZE if wanted == default else min(wanted, SIZE),
+        samples_per_task=SIZE if wanted == default else wanted,
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,
         system_prompt=library.system_prompt,
@@ -75,7 +79,8 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
     """Refuse tasks that are named and that the preset does not have; those of a pattern are left out."""
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
-    unknown = [name for name in getattr(settings, field) if name in names and name not in preset.tasks]
+    named = [name.lower() for name in getattr(settings, field)]
+    unknown = [name for name in named if name in names and name not in preset.tasks]
     if unknown:
         raise ConfigError(
             f"{field}: the preset {preset.name} has no {', '.join(unknown)}; take it out, or evaluate without a preset"

@@ -15,15 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..concurrency import map_concurrently
 from ..errors import GenerationError
 from ..library_facts import Rebuild, facts
 from ..records import Problem, ProblemSpec, Split
-from .problem_set import EvaluationSet
+from .problem_set import EVAL_FAILURES, EvaluationSet
 
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).with_name("published")
 SIZE, FIRST_SEED = 50, 45
+AT_ONCE = 2
+"""Problems of a task that are made at a time, so that one that keeps failing is given up soon."""
 TEMPERATURE, TOP_P, MAX_COMPLETION_TOKENS = 0.6, 0.95, 32_768
 
 
@@ -59,16 +62,35 @@ def load_preset(name: str) -> Preset:
 
 
 class PresetSet(EvaluationSet):
-    """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it."""
+    """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it.
+
+    A task that fails EVAL_FAILURES times in a row has only the problems that were made by then: such may take minutes
+    each.
+    """
 
     library_seeds = True
 
-    async def _sample(self, task: str, number: int) -> Problem | None:
-        try:
-            return await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
-        except GenerationError as error:
-            logger.warning("problem %d of %s is left out: %s", number, task, error)
-            return None
+    async def _generate(self, task: str) -> list[Problem]:
+        failures = 0
+
+        async def make(number: int) -> Problem | None:
+            nonlocal failures
+            if failures >= EVAL_FAILURES:
+                return None
+            try:
+                problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
+            except GenerationError as error:
+                failures += 1
+                logger.warning("problem %d of %s is left out: %s", number, task, error)
+                return None
+            failures = 0 if failures < EVAL_FAILURES else failures
+            return problem
+
+        made = await map_concurrently(make, range(self.samples_per_task), at_once=AT_ONCE)
+        problems = [problem for problem in made if problem is not None]
+        if len(problems) < self.samples_per_task:
+            logger.warning("%s has %d of its %d problems", task, len(problems), self.samples_per_task)
+        return problems
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         known, params = facts(task), self._params.get(task, {})

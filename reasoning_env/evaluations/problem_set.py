@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 EVAL_FAILURES = 3
 """Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
-EVAL_DRAWS = 100
+EVAL_DRAWS = 300
 """Draws of an evaluation sample after which it is left out; problems of some tasks are often flawed."""
 
 

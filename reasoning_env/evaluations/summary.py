@@ -1,7 +1,8 @@
 """The statistics of an evaluation: per task, per category and overall.
 
 A task's figures are means over its problems, with intervals from a bootstrap over them; those of a category and the
-headline are unweighted means over tasks, with intervals from a bootstrap over tasks. Completions that the server never
+headline are unweighted means over tasks, with intervals from a bootstrap over tasks, which are never narrower than the
+tasks' own intervals allow: a few tasks may have nearly equal means by chance. Completions that the server never
 gave count nowhere but in `failed`. Scores and shares are in [0, 1]; a figure that cannot be told is None.
 
 Each row is a mapping as `results.json` holds it: `problems` and `completions` that were scored, `failed` completions,
@@ -13,6 +14,7 @@ and, with a preset, `library_score` with its interval.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -89,7 +91,14 @@ def _means(units: Sequence[Mapping[str, Any]]) -> Row:
     for name in MEANS:
         values = [unit[name] for unit in units if unit.get(name) is not None]
         if values:
-            row |= {name: sum(values) / len(values), f"{name}_interval": list(bootstrap_interval(values))}
+            mean = sum(values) / len(values)
+            low, high = bootstrap_interval(values)
+            within = [unit[f"{name}_interval"] for unit in units if f"{name}_interval" in unit]
+            if within:
+                below = math.hypot(*(value - ends[0] for value, ends in zip(values, within, strict=True)))
+                above = math.hypot(*(ends[1] - value for value, ends in zip(values, within, strict=True)))
+                low, high = min(low, mean - below / len(values)), max(high, mean + above / len(values))
+            row |= {name: mean, f"{name}_interval": [max(0.0, low), min(1.0, high)]}
     return row
 
 

@@ -10,8 +10,14 @@ from .samples import RIGHT
 
 ALL, IDENTICAL = "ALL TASKS", "IDENTICAL QUESTIONS"
 UNKNOWN = "-"
-NAME_COLUMNS, MODEL_COLUMNS = 40, 7
-"""What the columns before the published models take, and each of these."""
+TASK, OF_RIGHT, TOKENS, WHY = "TASK", "95 % OF IT", "TOKENS", "NOT RIGHT"
+SPARED = (OF_RIGHT, TOKENS)
+"""Columns that are left out, in this order, where the terminal is too narrow."""
+LEAST_ROOM = 20
+"""Characters that the last column should have."""
+GAP = 2
+MODEL_COLUMNS = 7
+"""What the column of a published model takes."""
 LEGEND = """
 SCORE, RIGHT: mean score, and share of completions that score 0.99 or more, with 95 % intervals (bootstrap over
 problems; in the last rows over tasks, whose unweighted mean is given); TOKENS: mean of a completion"""
@@ -24,10 +30,14 @@ def print_results(results: Mapping[str, Any]) -> None:
     if not any(row["completions"] for row in results["tasks"].values()):
         return
     print(f"\n{_title(results)}\n")
-    repeats = max(map(int, results["overall"].get("pass_at", {"1": 1})))
-    extra = [f"PASS@{repeats}"] if repeats > 1 else []
-    numbers = ["N", "SCORE", "95 %", "RIGHT", "95 % OF IT", *extra, "TOKENS"]
-    print_table(["TASK", *numbers, "NOT RIGHT"], [_row(*row, repeats) for row in _rows(results)], numbers=numbers)
+    rows = list(_rows(results))
+    columns = _columns(rows, str(max(map(int, results["overall"].get("pass_at", {"1": 1})))))
+    for spared in SPARED:
+        if _room(columns) < LEAST_ROOM:
+            columns.pop(spared, None)
+    columns[WHY] = [_why(row, _room(columns)) for _, row in rows]
+    numbers = [name for name in columns if name not in (TASK, WHY)]
+    print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
     print(LEGEND)
     if results.get("published"):
         _print_published(results)
@@ -54,32 +64,50 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
         yield IDENTICAL, results["identical"]
 
 
-def _row(name: str, row: Mapping[str, Any], repeats: int) -> list[str]:
-    passes = [_number(row.get("pass_at", {}).get(str(repeats)))] if repeats > 1 else []
-    tokens = row.get("tokens")
-    why = [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
+def _columns(rows: Sequence[tuple[str, Mapping[str, Any]]], repeats: str) -> dict[str, list[str]]:
+    """Return the cells of each column but the last, by its heading."""
+    figures = [row for _, row in rows]
+    columns = {
+        TASK: [name for name, _ in rows],
+        "N": [str(row["problems"]) for row in figures],
+        "SCORE": [_number(row.get("mean_score")) for row in figures],
+        "95 %": [_interval(row.get("mean_score_interval")) for row in figures],
+        "RIGHT": [_number(row.get("accuracy")) for row in figures],
+        OF_RIGHT: [_interval(row.get("accuracy_interval")) for row in figures],
+    }
+    if repeats != "1":
+        columns[f"PASS@{repeats}"] = [_number(row.get("pass_at", {}).get(repeats)) for row in figures]
+    columns[TOKENS] = [UNKNOWN if row.get("tokens") is None else f"{row['tokens']:.0f}" for row in figures]
+    return columns
+
+
+def _room(columns: Mapping[str, Sequence[str]]) -> int:
+    """Return how many characters are left for one more column."""
+    return width() - sum(GAP + max(map(len, [heading, *cells])) for heading, cells in columns.items())
+
+
+def _why(row: Mapping[str, Any], room: int) -> str:
+    """Return what became of completions that are not right, the most frequent first, as much as there is room for."""
+    words = [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
     if row["failed"]:
-        why.append(f"{row['failed']} completions failed")
-    return [
-        *(name, str(row["problems"])),
-        *(_number(row.get("mean_score")), _interval(row.get("mean_score_interval"))),
-        *(_number(row.get("accuracy")), _interval(row.get("accuracy_interval"))),
-        *passes,
-        UNKNOWN if tokens is None else f"{tokens:.0f}",
-        ", ".join(why),
-    ]
+        words.insert(0, f"{row['failed']} failed")
+    while words and len(", ".join(words)) > room:
+        words.pop()
+    return ", ".join(words)
 
 
 def _print_published(results: Mapping[str, Any]) -> None:
     published: Mapping[str, Any] = results["published"]
-    shown = list(published)[: max(1, (width() - NAME_COLUMNS) // MODEL_COLUMNS)]
+    names = [name for name, _ in _rows(results)]
+    room = width() - max(map(len, names)) - MODEL_COLUMNS
+    shown = list(published)[: max(1, room // MODEL_COLUMNS)]
     letters = [chr(ord("A") + place) for place in range(len(shown))]
     rows = [
         [name, _number(row.get("library_score")), *(_number(_published(published[model], name)) for model in shown)]
         for name, row in _rows(results)
     ]
     print()
-    print_table(["TASK", "YOURS", *letters], rows, numbers=["YOURS", *letters])
+    print_table([TASK, "YOURS", *letters], rows, numbers=["YOURS", *letters])
     print(PUBLISHED_LEGEND)
     for letter, model in zip(letters, shown, strict=True):
         print(f"  {letter} {model} {_number(published[model]['overall'])}")

@@ -1,7 +1,7 @@
-"""The `audit` command: a table of what every task's verifier pays for right, nearly right and meaningless answers.
+"""The `audit` command: what every task's rewards pay for right, nearly right and unreasoned answers, at every level.
 
-It fails when a task pays for one kind of meaningless answer on most problems, so that a new release of the library can
-be checked by a machine.
+It fails when a policy that does not reason earns more than a task's bound, or the oracle less than it should, so that
+a new release of the library can be checked by a machine.
 """
 
 from __future__ import annotations
@@ -18,32 +18,38 @@ from ..errors import ConfigError, WorkerError
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..records import LibraryInfo
-from ..tasks.sampling import evaluation_spec
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
-from .verifier_probes import HIGH_SCORE, MOST, MOST_FREQUENT, ORACLE, PERTURBED, ROLES, Tally, TaskAudit, audit_task
+from .verifier_probes import ORACLE, PERTURBED, Setting, TaskAudit, audit_task, role_of
 
 DEFAULT_OUTPUT = "audit.json"
+DEFAULTS = "defaults"
+LEVELS = "defaults,0,0.25,0.5,0.75,1"
 MAX_ITEMS = 10_000
-TASKS_AT_ONCE = 6
+MORE = 4
+"""How many times as many problems decide where the first ones show a fault."""
+SETTINGS_AT_ONCE = 6
 """Enough to keep all workers busy, few enough to bound what is kept in memory."""
 EXAMPLE_CHARACTERS = 200
-HEADINGS = ("TASK", "ITEMS", "ORACLE", "PERTURBED", "WORST ANSWER", "MEAN", "PAID", "MAX MS", "ESCAPED", "RESULT")
-NUMBERS = {"ITEMS", "ORACLE", "PERTURBED", "MEAN", "PAID", "MAX MS"}
-LEGEND = f"""
-WORST ANSWER: the kind of meaningless answer that earns most, with its mean score
-PAID: share of the items on which it earns {HIGH_SCORE:g} or more; ESCAPED: answers at which the verifier failed"""
+HEADINGS = (
+    *("TASK", "LEVEL", "ITEMS", "FLAWED", "ORACLE", "PERTURBED"),
+    *("LAZIEST POLICY", "MEAN", "BOUND", "MAX MS", "ESCAPED", "RESULT"),
+)
+NUMBERS = {"ITEMS", "FLAWED", "ORACLE", "PERTURBED", "MEAN", "BOUND", "MAX MS"}
+LEGEND = """
+FLAWED: problems that were drawn again, because they must not be served
+LAZIEST POLICY: the answers without reasoning that earn most, with their mean score and the most they may earn
+ESCAPED: answers at which the verifier failed"""
 
 
 class Result(StrEnum):
-    """What the audit says of a task."""
+    """What the audit says of a task at a level."""
 
     PASSES = "passes"
     FAILS = "FAILS"
     LISTED = "listed"
     """It fails, and is known to."""
-    LISTED_PASSES = "listed, passes"
     NOT_PROBED = "not probed"
 
 
@@ -56,35 +62,49 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     options = _parse(argv)
     output = _output_file(options.output)
     settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain)
-    library, audits = run_measurement(lambda: _audit(settings, options.tasks, options.items, options.seed))
+    library, audits = run_measurement(lambda: _audit(settings, options))
     if not any(audit.items for audit in audits):
-        raise WorkerError(f"no problem of {len(audits)} tasks could be probed; the first: {audits[0].failures[0]}")
+        cause = (*audits[0].failures, "all are flawed")[0]
+        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
     listed = gameable_tasks(strict_rewards=True)
-    results = {audit.task: result_of(audit, listed) for audit in audits}
+    results = {audit.name: result_of(audit, listed) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
-    print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-    print_table(HEADINGS, [_row(audit, results[audit.task]) for audit in audits], numbers=NUMBERS)
-    print(LEGEND, *_notes(audits, results), sep="\n")
-    _save(output, {"scores": scores, "seed": options.seed, **make_report(audits, results, library)})
-    print(f"\nall numbers are in {output}")
-    print(conclude(audits, results))
+    report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
+    _save(output, report)
+    if options.json:
+        print(json.dumps(report, indent=1))
+    else:
+        print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
+        print_table(HEADINGS, [_row(audit, results[audit.name]) for audit in audits], numbers=NUMBERS)
+        print(LEGEND, *_notes(audits), sep="\n")
+        print(f"\nall numbers are in {output}")
+        print(conclude(audits, results))
     return int(Result.FAILS in results.values())
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="audit", description="Probe every task's verifier with right, nearly right and meaningless answers."
+        prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
-    parser.add_argument("--items", type=int, default=20, metavar="N", help="problems a task (default: %(default)s)")
+    parser.add_argument("--levels", default=LEVELS, metavar="LEVEL,LEVEL", help="default: %(default)s")
+    help_text = f"problems a task and level, {MORE} times as many where they show a fault (default: %(default)s)"
+    parser.add_argument("--items", type=int, default=10, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")
     parser.add_argument(
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
     )
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     options = parser.parse_args(argv)
     if not 1 <= options.items <= MAX_ITEMS or options.seed < 0:
         parser.error(f"--items must be between 1 and {MAX_ITEMS} and --seed at least 0")
+    try:
+        options.levels = [None if level.strip() == DEFAULTS else float(level) for level in options.levels.split(",")]
+    except ValueError:
+        options.levels = [-1.0]
+    if not all(level is None or 0.0 <= level <= 1.0 for level in options.levels):
+        parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
     options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
     return options
 
@@ -100,101 +120,92 @@ def _output_file(text: str) -> Path:
     return path
 
 
-async def _audit(
-    settings: PoolSettings, names: Sequence[str], items: int, seed: int
-) -> tuple[LibraryInfo, list[TaskAudit]]:
-    async with open_library(settings, names) as library:
+async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[LibraryInfo, list[TaskAudit]]:
+    async with open_library(settings, options.tasks) as library:
 
-        async def audit(task: str) -> TaskAudit:
-            params = library.params.get(task)
-            specs = [evaluation_spec(task, number, 0, run_seed=seed, params=params) for number in range(items)]
-            return await audit_task(library.pools[0], task, specs)
+        async def audit(setting: Setting) -> TaskAudit:
+            return await audit_task(library.pools[0], setting, options.items, MORE * options.items)
 
-        tasks = [task for task in library.tasks if names or task != COMPOSITE]
-        return library.info, await measure_each("audit", tasks, audit, at_once=TASKS_AT_ONCE)
+        tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
+        wanted = [
+            Setting(task, level, library.params.get(task, {}), options.seed)
+            for task in tasks
+            for level in options.levels
+            if level is None or task in library.info.adjustable
+        ]
+        return library.info, await measure_each("audit", wanted, audit, at_once=SETTINGS_AT_ONCE)
 
 
 def result_of(audit: TaskAudit, listed: Collection[str]) -> Result:
-    """Return the result of a task; `listed` are those that are known to fail."""
+    """Return the result of a task at a level; `listed` are the tasks that are known to fail."""
     if not audit.items:
         return Result.NOT_PROBED
-    if audit.task in listed:
-        return Result.LISTED if audit.exploits else Result.LISTED_PASSES
-    return Result.FAILS if audit.exploits else Result.PASSES
+    if not audit.faults:
+        return Result.PASSES
+    return Result.LISTED if audit.task in listed else Result.FAILS
 
 
 def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:
     worst = audit.worst
     return (
         audit.task,
+        DEFAULTS if audit.level is None else f"{audit.level:g}",
         str(audit.items),
-        _mean(audit.tallies.get(ORACLE)),
-        _mean(audit.tallies.get(PERTURBED)),
+        str(audit.flawed or "-"),
+        *(f"{audit.mean(kind):.2f}" if kind in audit.tallies else "-" for kind in (ORACLE, PERTURBED)),
         worst or "-",
-        _mean(audit.tallies[worst]) if worst else "-",
-        f"{audit.share(worst):.0%}" if worst else "-",
+        f"{audit.mean(worst):.2f}" if worst else "-",
+        f"{audit.bound:.2f}",
         f"{1000 * audit.slowest_s:.1f}",
         ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
         result.value,
     )
 
 
-def _mean(tally: Tally | None) -> str:
-    return "-" if tally is None else f"{tally.mean:.2f}"
-
-
-def _notes(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> list[str]:
-    notes = [
-        f"{audit.task}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}"
+def _notes(audits: Sequence[TaskAudit]) -> list[str]:
+    return [
+        f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}"
         for audit in audits
         if audit.failures
     ]
-    guesses = [
-        f"{audit.task} ({audit.share(MOST_FREQUENT):.0%})"
-        for audit in audits
-        if audit.share(MOST_FREQUENT) > MOST and not audit.exploits
-    ]
-    if guesses:
-        notes.append(f"one and the same answer is good on most items of: {', '.join(guesses)}")
-    fixed = [task for task, result in results.items() if result is Result.LISTED_PASSES]
-    if fixed:
-        notes.append(f"no longer fails, and can be taken off the list: {', '.join(fixed)}")
-    return notes
 
 
 def conclude(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
-    """Say in one line that the audit passed, or which tasks fail it, with their worst kinds and numbers."""
-    failed = [audit for audit in audits if results[audit.task] is Result.FAILS]
+    """Say in one line that the audit passed, or which tasks fail it, with their worst faults."""
+    failed = [audit for audit in audits if results[audit.name] is Result.FAILS]
     if not failed:
-        passed = sum(result in (Result.PASSES, Result.LISTED_PASSES) for result in results.values())
-        return f"audit passed: {passed} of {len(audits)} tasks pay for no meaningless answer on most items"
+        passed = sum(result is Result.PASSES for result in results.values())
+        return f"audit passed: {passed} of {len(audits)} tasks and levels pay no policy without reasoning"
     return f"audit failed: {'; '.join(map(_describe_failure, failed))}"
 
 
 def _describe_failure(audit: TaskAudit) -> str:
-    kind, *others = audit.exploits
-    tally = audit.tallies[kind]
-    more = f" (and for {len(others)} more)" if others else ""
-    return f"{audit.task} pays {tally.mean:.2f} for {kind!r}, and well on {tally.paid} of {audit.items} items{more}"
+    kind = max(audit.faults, key=audit.mean)
+    more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
+    return f"{audit.name}: {audit.faults[kind]}{more}"
 
 
 def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo) -> dict[str, Any]:
     """Return every number, in a form that JSON can hold."""
     return {
         "library": {"version": library.version, "path": library.path},
-        "failed": [task for task, result in results.items() if result is Result.FAILS],
-        "tasks": {
-            audit.task: {
-                "result": results[audit.task].value,
+        "failed": [name for name, result in results.items() if result is Result.FAILS],
+        "audits": [
+            {
+                "task": audit.task,
+                "level": audit.level,
+                "result": results[audit.name].value,
                 "items": audit.items,
+                "flawed": audit.flawed,
                 "failures": list(audit.failures),
-                "exploits": audit.exploits,
+                "bound": audit.bound,
+                "faults": list(audit.faults.values()),
                 "slowest_ms": 1000 * audit.slowest_s,
                 "escaped": {reason.value: count for reason, count in audit.escaped.items()},
-                "kinds": {kind: _numbers(audit, kind) for kind in ROLES if kind in audit.tallies},
+                "kinds": {kind: _numbers(audit, kind) for kind in audit.tallies},
             }
             for audit in audits
-        },
+        ],
     }
 
 
@@ -202,10 +213,9 @@ def _numbers(audit: TaskAudit, kind: str) -> dict[str, Any]:
     tally = audit.tallies[kind]
     best = tally.best
     return {
-        "role": ROLES[kind].value,
+        "role": role_of(kind).value,
         "items": len(tally.scores),
-        "mean": tally.mean,
-        "share_paid": audit.share(kind),
+        "mean": audit.mean(kind),
         "slowest_ms": 1000 * tally.slowest_s,
         "reasons": {reason.value: count for reason, count in sorted(tally.reasons.items())},
         "best": best

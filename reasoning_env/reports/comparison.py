@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..dumps.reader import read_groups
 from ..errors import ConfigError
+from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
+from ..evaluations.samples import is_right
 from ..statistics import bootstrap_interval, sign_test
+from .html.sources import Source
 
-RESULTS, SAMPLES = "results.json", "samples.jsonl"
-FORMAT = 1
-RIGHT = 0.99
+logger = logging.getLogger(__name__)
+
 OVERALL = "mean over tasks"
 DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_", "preset", "level", "versions")
 """How the names begin of what an evaluation set depends on."""
@@ -85,7 +87,6 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
     """
     try:
         results = json.loads((path / RESULTS).read_text())
-        groups = read_groups(path / SAMPLES, strict=False)
     except OSError as error:
         raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
     except ValueError as error:
@@ -93,10 +94,13 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
     if not isinstance(results, dict) or results.get("format", FORMAT) != FORMAT:
         raise ConfigError(f"{path / RESULTS} holds no results of an evaluation that this version can read")
     scores: dict[ProblemKey, float] = {}
-    for group in groups:
-        marks = [float(rollout.score >= RIGHT) if accuracy else rollout.score for rollout in group.rollouts]
+    source = Source(path.name, path, [path / SAMPLES])
+    for group in source.groups():
+        marks = [float(is_right(rollout.score)) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
             scores[ProblemKey(group.item_id, group.index, group.seed)] = fmean(marks)
+    for fault in source.faults:
+        logger.warning("%s", fault)
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
     fingerprint = results.get("fingerprint")

@@ -19,6 +19,7 @@ from ..workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 R = TypeVar("R")
 
 
@@ -59,8 +60,8 @@ def run_measurement(measure: Callable[[], Awaitable[R]]) -> R:
 
 
 async def measure_each(
-    title: str, tasks: Sequence[str], measure: Callable[[str], Awaitable[R]], *, at_once: int
+    title: str, measured: Sequence[T], measure: Callable[[T], Awaitable[R]], *, at_once: int
 ) -> list[R]:
-    """Measure some tasks, with a progress bar; returns one result a task, in order."""
-    with progress_bar(title, len(tasks)) as advance:
-        return await map_concurrently(measure, tasks, at_once=at_once, on_done=advance)
+    """Measure some tasks, with a progress bar; returns one result for each, in order."""
+    with progress_bar(title, len(measured)) as advance:
+        return await map_concurrently(measure, measured, at_once=at_once, on_done=advance)

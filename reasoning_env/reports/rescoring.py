@@ -15,6 +15,7 @@ from itertools import islice
 from ..concurrency import map_concurrently
 from ..dumps.reader import DumpedGroup, DumpedRollout
 from ..errors import GenerationError, ScoringError
+from ..evaluations.samples import RIGHT, WRONG, is_right
 from ..library_facts import COMPOSITE
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Split, Verdict
@@ -24,7 +25,6 @@ GROUPS_AT_ONCE = 8
 GROUPS_IN_MEMORY = 256
 SAME = 1e-6
 """Scores that differ by less are equal: a release may add up in another order."""
-RIGHT = 0.99
 EXAMPLES_KEPT = 10
 
 
@@ -40,7 +40,7 @@ class Judged:
         """The reason in a word, which for a scored answer says how right it is."""
         if self.reason not in (None, Reason.SCORED.value):
             return str(self.reason)
-        return "right" if self.score >= RIGHT else "partly right" if self.score > 0.0 else "wrong"
+        return RIGHT if is_right(self.score) else "partly right" if self.score > 0.0 else WRONG
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,13 @@ async def _make_again(group: DumpedGroup, generator: Generator, deadline_s: floa
         return None
     # The parameters that made the problem say everything but a composite's level, which its members follow.
     level = group.level if group.item_id == COMPOSITE else None
-    spec = ProblemSpec(group.item_id, group.seed, Split.TRAIN, group.index or 0, params=group.params, level=level)
+    spec = ProblemSpec(
+        *(group.item_id, group.seed, Split.TRAIN, group.index or 0),
+        params=group.params,
+        level=level,
+        item=group.item or 0,
+        dataset_size=group.dataset_size or 1,
+    )
     try:
         problem = await generator.generate(spec, deadline_s)
     except GenerationError as error:

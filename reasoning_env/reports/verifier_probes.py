@@ -1,52 +1,56 @@
-"""Probe a verifier with right, nearly right and meaningless answers, and tally what each kind of them earns.
+"""Probe a verifier with right answers, nearly right ones and those of policies that do not reason, and tally the pay.
 
-The probes are a pure function of a task's problems, in order. Where a meaningless answer happens to be a problem's
-right one, that problem is not probed with it. Every verdict counts, also those of verifiers that failed, which score 0.
+The probes are a pure function of a task's problems, in order. Every verdict counts, also those of verifiers that
+failed, which score 0; a policy without an answer to a problem earns 0 on it.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from ..errors import GenerationError, ScoringError
+from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
+from ..tasks.sampling import evaluation_spec
+from ..verifiers.lazy import copies, filled_boards, fragments, layouts
 
-HIGH_SCORE = 0.5
-"""What a meaningless answer must earn on a problem to count as paid for."""
-MOST = 0.5
-"""More than this share of a task's problems is most of them."""
+FREE_BOUND = 0.35
+"""The most that a policy without reasoning may earn in the mean where answers are free."""
+GUESS_MARGIN = 0.15
+"""The most that it may earn above a fair guess, where there are few options."""
+ORACLE_BOUND = 0.95
+FEW_OPTIONS = 4
+"""Most different right answers of a task without facts that count as its options."""
 GENERATION_DEADLINE_S = 20.0
 GENERATION_FAILURES = 3
 """After so many a task is probed with what was generated until then."""
+MAX_DRAWS = 300
+"""Draws of one problem, most of which may be flawed."""
+MAX_CONSTANTS = 12
+"""Answers of other problems from which the best constant is chosen."""
 ESCAPED = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
 """The ways in which a verifier fails instead of giving a score."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
-FEW_OPTIONS = 8
-"""Tasks with at most this many different right answers can be answered by listing them all."""
 EXAMPLE_KEYS = ("example_answer", "example_correct_answer", "possible_answer")
 """Where tasks without a single right answer keep one of many in their metadata."""
 
 ORACLE = "oracle"
 PERTURBED = "perturbed oracle"
 TRAILED = "oracle and garbage"
-MOST_FREQUENT = "most frequent answer"
 BLANK = "blank"
 TAGGED = "junk in answer tags"
 QUESTION = "the question"
 NEIGHBOUR = "another problem's answer"
 ALL_OPTIONS = "every option"
-LISTED = "the question's first listed line"
-NANS = "nan for every number"
-ZEROS = "0 for every number"
+BEST_CONSTANT = "the best constant"
 JUNK = "qwxz"
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -56,31 +60,26 @@ CONSTANTS: Mapping[str, str] = {
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
 }
 
-NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-WORD = re.compile(r"[^\W\d_]{2,}")
-LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
-
 
 class Role(StrEnum):
     """What a high score for a kind of probe says about the verifier."""
 
     REFERENCE = "reference"
     """It pays for the right answer, or for one that is close to it."""
-    DEGENERATE = "degenerate"
-    """It pays for an answer that shows no knowledge of the problem: a fault."""
+    LAZY = "lazy"
+    """It pays for an answer that takes no reasoning: a fault."""
     UNREACHABLE = "unreachable"
     """The same, for text that the answer rule refuses, so that no completion can bring it to a verifier."""
-    GUESS = "guess"
-    """The task's answers are unevenly spread, and one of them is a good guess; the verifier may be right."""
 
 
-ROLES: Mapping[str, Role] = {
+NOT_LAZY: Mapping[str, Role] = {
     **dict.fromkeys((ORACLE, PERTURBED, TRAILED), Role.REFERENCE),
-    MOST_FREQUENT: Role.GUESS,
     **dict.fromkeys((BLANK, TAGGED), Role.UNREACHABLE),
-    **dict.fromkeys((*CONSTANTS, QUESTION, NEIGHBOUR, ALL_OPTIONS, LISTED, NANS, ZEROS), Role.DEGENERATE),
 }
-"""Every kind of probe, in the order in which reports list them."""
+
+
+def role_of(kind: str) -> Role:
+    return NOT_LAZY.get(kind, Role.LAZY)
 
 
 class Workers(Generator, Protocol):
@@ -106,34 +105,59 @@ class Tally:
         if self.best is None or verdict.score > self.best.score:
             self.best, self.best_seed = verdict, seed
 
-    @property
-    def mean(self) -> float:
-        return sum(self.scores) / len(self.scores)
-
-    @property
-    def paid(self) -> int:
-        """On how many problems it earned at least HIGH_SCORE."""
-        return sum(score >= HIGH_SCORE for score in self.scores)
-
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """One task's results over `items` problems: a tally of each kind of probe, and why further problems are missing."""
+    """The results of `items` problems of a task at a level, None for its defaults: a tally of each kind of probe.
+
+    `options` is the number of answers to choose from, 0 where answers are free; `flawed` counts the problems that were
+    drawn again, and `failures` says why further problems are missing.
+    """
 
     task: str
+    level: float | None
     items: int
     tallies: Mapping[str, Tally]
+    options: int = 0
+    flawed: int = 0
     failures: tuple[str, ...] = ()
 
     @property
-    def exploits(self) -> list[str]:
-        """Meaningless kinds that are paid for on most problems, the worst first."""
-        return [kind for kind in self._worst_first() if self.share(kind) > MOST]
+    def name(self) -> str:
+        return self.task if self.level is None else f"{self.task} at {self.level:g}"
+
+    @property
+    def bound(self) -> float:
+        """The most that a policy without reasoning may earn in the mean."""
+        return max(FREE_BOUND, 1 / self.options + GUESS_MARGIN) if self.options else FREE_BOUND
+
+    def mean(self, kind: str) -> float:
+        """What a kind earns in the mean; the best constant was only tried on the second half of the problems."""
+        if kind not in self.tallies or not self.items:
+            return 0.0
+        scores = self.tallies[kind].scores
+        return sum(scores) / (len(scores) if kind == BEST_CONSTANT or role_of(kind) is not Role.LAZY else self.items)
 
     @property
     def worst(self) -> str | None:
-        """The meaningless kind that is paid for on most problems and, among equals, best; None when all earn 0."""
-        return next((kind for kind in self._worst_first() if self.tallies[kind].mean > 0), None)
+        """The policy without reasoning that earns most; None when all earn nothing."""
+        kinds = [kind for kind in self.tallies if role_of(kind) is Role.LAZY and self.mean(kind) > 0]
+        return max(kinds, key=self.mean, default=None)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """What is wrong with the task's rewards, by kind of probe."""
+        found = {}
+        for kind in self.tallies:
+            if role_of(kind) is Role.LAZY and self.mean(kind) > self.bound:
+                found[kind] = f"{kind!r} earns {self.mean(kind):.2f}, over {self.bound:.2f}"
+        if ORACLE in self.tallies:
+            oracle = self.mean(ORACLE)
+            if oracle < ORACLE_BOUND:
+                found[ORACLE] = f"the oracle earns {oracle:.2f} only"
+            if oracle < self.mean(PERTURBED):
+                found[PERTURBED] = f"the perturbed oracle earns {self.mean(PERTURBED):.2f}, the oracle {oracle:.2f}"
+        return found
 
     @property
     def slowest_s(self) -> float:
@@ -144,32 +168,52 @@ class TaskAudit:
         """How many answers the verifier could not cope with, by the way in which it failed."""
         return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in ESCAPED}
 
-    def share(self, kind: str) -> float:
-        """The share of the problems on which a kind is paid for; where it is the right answer it counts as not paid."""
-        return self.tallies[kind].paid / self.items if kind in self.tallies else 0.0
 
-    def _worst_first(self) -> list[str]:
-        kinds = [kind for kind, role in ROLES.items() if role is Role.DEGENERATE and kind in self.tallies]
-        return sorted(kinds, key=lambda kind: (-self.tallies[kind].paid, -self.tallies[kind].mean))
+@dataclass(frozen=True)
+class Setting:
+    """What to audit: a task with the parameters that it needs, at a level, with problems drawn from a seed."""
+
+    task: str
+    level: float | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+    seed: int = 42
+
+    def spec(self, number: int, attempt: int) -> ProblemSpec:
+        spec = evaluation_spec(self.task, number, attempt, run_seed=self.seed, params=self.params)
+        return replace(spec, level=self.level)
 
 
-async def audit_task(workers: Workers, task: str, specs: Sequence[ProblemSpec]) -> TaskAudit:
-    """Probe one task with the problems of its specs; `failures` says what could not be generated or scored.
+async def audit_task(workers: Workers, setting: Setting, items: int, more: int = 0) -> TaskAudit:
+    """Probe a task with so many problems and, where that finds a fault, with `more` others, which decide.
 
-    Raises WorkerError when there are no workers any more.
+    Of the faults that the other problems show, those count that the first ones showed too. `failures` says what could
+    not be generated or scored. Raises WorkerError when there are no workers any more.
     """
+    first = await _probe(workers, setting, range(items))
+    if not first.faults or more == 0:
+        return first
+    second = await _probe(workers, setting, range(items, items + more))
+    confirmed = {kind: tally for kind, tally in second.tallies.items() if kind in first.faults or kind in NOT_LAZY}
+    return replace(second, tallies=confirmed, failures=first.failures + second.failures)
+
+
+async def _probe(workers: Workers, setting: Setting, numbers: range) -> TaskAudit:
     problems: list[Problem] = []
     failures: list[str] = []
-    for spec in specs:
-        try:
-            problem = await workers.generate(spec, GENERATION_DEADLINE_S)
-        except GenerationError as error:
-            failures.append(str(error))
-            if len(failures) == GENERATION_FAILURES:
+    flawed = 0
+    for number in numbers:
+        attempt = 0
+        while attempt < MAX_DRAWS and len(failures) < GENERATION_FAILURES:
+            try:
+                problem = await workers.generate(setting.spec(number, attempt), GENERATION_DEADLINE_S)
+            except GenerationError as error:
+                failures.append(str(error))
                 break
-        else:
             if problem.flaw is None:  # flawed problems are never served
                 problems.append(problem)
+                break
+            attempt += 1
+            flawed += 1
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
@@ -181,29 +225,51 @@ async def audit_task(workers: Workers, task: str, specs: Sequence[ProblemSpec]) 
         items += 1
         for kind, verdict in zip(probes, verdicts, strict=True):
             tallies[kind].add(verdict, problem.spec.seed)
-    return TaskAudit(task, items, dict(tallies), tuple(failures))
+    await _try_best_constant(workers, problems, tallies)
+    known = [reference.strip().casefold() for problem in problems if (reference := reference_answer(problem))]
+    few = 2 <= len(set(known)) <= min(FEW_OPTIONS, len(known) // 2)
+    options = facts(setting.task).options or (len(set(known)) if few and setting.task not in FACTS else 0)
+    return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
+
+
+async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, Tally]) -> None:
+    """Choose the right answer of one problem that earns most on the first half, and try it on the second."""
+    first, second = problems[: len(problems) // 2], problems[len(problems) // 2 :]
+    known = Counter(reference for problem in first if (reference := reference_answer(problem)))
+    constants = [text for text, _ in known.most_common(MAX_CONSTANTS)]
+    earned = [0.0] * len(constants)
+    try:
+        for problem in first if constants else ():
+            verdicts = await workers.score(problem, constants)
+            earned = [sum(pair) for pair in zip(earned, (verdict.score for verdict in verdicts), strict=True)]
+        if any(earned):
+            best = constants[earned.index(max(earned))]
+            for problem in second:
+                (verdict,) = await workers.score(problem, [best])
+                tallies.setdefault(BEST_CONSTANT, Tally()).add(verdict, problem.spec.seed)
+    except ScoringError:
+        pass  # told by the probes of the same problem
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
     """Return the answers to probe each of one task's problems with, by kind, in the order of the problems."""
     oracles = [reference_answer(problem) for problem in problems]
-    known = [oracle for oracle in oracles if oracle is not None]
+    known = sorted({oracle for oracle in oracles if oracle is not None})
     shared = {BLANK: " ", TAGGED: f"<answer>{JUNK}</answer>", **CONSTANTS}
-    options = sorted(set(known))
-    if 2 <= len(options) <= FEW_OPTIONS:
+    if 2 <= len(known) <= 2 * FEW_OPTIONS:
         # The shortest way to name them all: some verifiers pay by the share of the text that is right.
-        shared[ALL_OPTIONS] = " ".join(options)
+        shared[ALL_OPTIONS] = " ".join(known)
     made = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
-        meaningless = {**shared, **_from_question(problem.question)}
-        informed: dict[str, str] = {}
+        question = problem.question
+        probes = {**shared, QUESTION: question.strip()}
+        probes |= copies(question) | fragments(question) | filled_boards(question)
         if oracle is not None:
-            informed = _informed(oracle, known)
-            meaningless |= _from_layout(oracle)
-            others = [other for other in oracles[position:] + oracles[:position] if other not in (None, oracle)]
-            if others and others[0] is not None:
-                meaningless[NEIGHBOUR] = others[0]
-        made.append(informed | {kind: text for kind, text in meaningless.items() if not _equal(text, oracle)})
+            probes |= {ORACLE: oracle, PERTURBED: perturb(oracle), TRAILED: f"{oracle} {JUNK}"} | layouts(oracle)
+            others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
+            if others:
+                probes[NEIGHBOUR] = others[0]
+        made.append({kind: _cut(text) for kind, text in probes.items()})
     return made
 
 
@@ -214,8 +280,8 @@ def reference_answer(problem: Problem) -> str | None:
     metadata = json.loads(problem.metadata_json)
     if isinstance(metadata, dict):
         for key in EXAMPLE_KEYS:
-            if metadata.get(key) is not None:
-                example = metadata[key]
+            example = metadata.get(key)
+            if example:
                 return example if isinstance(example, str) else json.dumps(example)
     return None
 
@@ -229,30 +295,6 @@ def perturb(answer: str) -> str:
                 changed = alphabet[(place + 1) % len(alphabet)]
                 return answer[:position] + changed + answer[position + 1 :]
     return answer + "x"
-
-
-def _informed(oracle: str, known: Sequence[str]) -> dict[str, str]:
-    probes = {ORACLE: oracle, PERTURBED: perturb(oracle), TRAILED: f"{oracle} {JUNK}"}
-    frequent, count = Counter(known).most_common(1)[0]
-    return {**probes, MOST_FREQUENT: frequent} if count > 1 else probes
-
-
-def _from_question(question: str) -> dict[str, str]:
-    """What can be copied from a question without understanding it."""
-    copied = {QUESTION: _cut(question.strip())}
-    listed = next(filter(None, map(LISTED_LINE.fullmatch, question.splitlines())), None)
-    return copied if listed is None else {**copied, LISTED: _cut(listed[1].strip())}
-
-
-def _from_layout(oracle: str) -> dict[str, str]:
-    """Answers in the form that a question asks for, without content; nothing for answers that are mostly words."""
-    if len(NUMBER.findall(oracle)) <= len(WORD.findall(oracle)):
-        return {}
-    return {NANS: NUMBER.sub("nan", oracle), ZEROS: NUMBER.sub("0", oracle)}
-
-
-def _equal(answer: str, oracle: str | None) -> bool:
-    return oracle is not None and answer.strip().casefold() == oracle.strip().casefold()
 
 
 def _cut(text: str) -> str:

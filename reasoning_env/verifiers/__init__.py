@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..library_facts import facts
-from .corrections import CORRECTIONS
+from .corrections import CORRECTIONS, correct_parts_of_numbers
+from .floors import PartialCredit
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
+from .lazy import choice
+from .readings import plain_reading
 
-__all__ = ["CORRECTIONS", "GUARDS", "find_flaw", "preload", "verify"]
+__all__ = ["CORRECTIONS", "GUARDS", "PartialCredit", "choice", "find_flaw", "plain_reading", "preload", "verify"]
 
 
 def preload(tasks: Iterable[str]) -> None:
@@ -27,6 +30,8 @@ def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bo
     """The score of one answer, corrected where `strict`. Raises whatever the library's verifier raises."""
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
-    if strict and task in CORRECTIONS:
+    if not strict:
+        return score
+    if task in CORRECTIONS:
         return CORRECTIONS[task](answer, entry, dataset, score)
-    return score
+    return correct_parts_of_numbers(answer, entry, dataset, score)

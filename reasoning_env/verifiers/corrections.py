@@ -18,7 +18,11 @@ from .grammars import boxnet, logic
 from .grammars.expressions import ExpressionError, Kind, evaluate_exactly, is_integer
 from .guards import Dataset, Entry, parse_arithmetic
 
-TIMES = "\N{MULTIPLICATION SIGN}"
+NUMBER = re.compile(r"[-+]?[\d.,]*\d")
+RIGHT_DIGITS = 3
+"""Significant digits to which a probability must be right."""
+NEAR = 0.1
+"""The share of a right number by which another may differ and still earn something."""
 
 FILLERS = frozenset(
     {"the", "my", "final", "correct", "answer", "result", "is", "it", "boxed", "text", "so", "therefore"}
@@ -36,10 +40,12 @@ def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse a prefix such as 0, whatever follows in the oracle's answer."""
+    """Refuse a prefix such as 0, whatever follows in the oracle's answer; right to three digits is right."""
     if score == 0.0:
         return 0.0
     said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
+    if right > 0.0 and abs(said - right) <= 0.5 * 10.0 ** (math.floor(math.log10(right)) + 1 - RIGHT_DIGITS):
+        return 1.0
     if abs(said - right) <= min(1e-4, right / 4):
         return score
     if not 0.0 < said <= 1.0:
@@ -73,9 +79,9 @@ def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse values near the target, and numbers hidden in decimals."""
+    """Refuse values near the target, numbers hidden in decimals, and powers, which swallow numbers."""
     metadata = entry["metadata"]
-    if score < 1.0 or _solves(answer, metadata["numbers"], metadata["target"]):
+    if score < 1.0 or ("**" not in answer and _solves(answer, metadata["numbers"], metadata["target"])):
         return score
     return 0.05
 
@@ -100,13 +106,13 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 
 
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse a premise again."""
-    if score < 1.0:
-        return score
+    """Refuse what a single premise implies, and premises joined: only an inference from several of them counts."""
+    if score < 1.0 and not re.fullmatch(r"\(*[A-Z]\)*", answer.strip()):  # the library calls each variable trivial
+        return 0.0
     try:
-        return 0.05 if logic.restates(answer, entry["metadata"]["premises"]) else score
+        return float(logic.concludes(answer, entry["metadata"]["premises"]))
     except ValueError:
-        return 0.05
+        return 0.0
 
 
 def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -118,17 +124,8 @@ def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: flo
 
 
 def correct_prime_factorization(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse the number itself, or itself times 1."""
-    if score != 0.5:
-        return score
-    factors = [int(factor) for factor in answer.split(TIMES) if factor.strip()]
-    return score if len(factors) > 1 and min(factors) > 1 else 0.01
-
-
-def correct_game_of_life(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse boards no better than an empty one: most cells are dead, and each that is marked so pays."""
-    cells = [cell for row in json.loads(entry["answer"]) for cell in (row if isinstance(row, list) else [row])]
-    return score if score == 1.0 or score > cells.count(0) / len(cells) else 0.0
+    """Refuse factors that are no primes: any divisor gives two of them."""
+    return score if score == 1.0 else min(score, 0.01)
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -165,8 +162,38 @@ def correct_knights_knaves(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse no time at all, which is near most times."""
-    return score if score == 1.0 or re.search("[1-9]", answer) else 0.0
+    """Refuse any time at all, which is near most times: what is paid for is how near it is in proportion."""
+    if score in (0.0, 1.0):
+        return score
+    said, right = map(_seconds, (answer, entry["answer"]))
+    return min(score, nearness(said, right))
+
+
+def _seconds(text: str) -> float:
+    """A duration in the verifier's own form: days, then hours, minutes and seconds, as far as they are there."""
+    days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
+    parts = [float(part) for part in clock[0].split(":")] if clock else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    return (86_400 * int(days[1]) if days else 0) + seconds
+
+
+def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse any small number, which is near most counts."""
+    return score if score in (0.0, 1.0) else min(score, nearness(float(answer), float(entry["answer"])))
+
+
+def nearness(said: float, right: float) -> float:
+    """From 1 for the right number down to 0 for one that is off by NEAR of it."""
+    return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
+
+
+def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse candidates within the tolerance of the right one."""
+    if score == 0.0:
+        return 0.0
+    said, right = float(answer.strip().replace(",", "")), entry["metadata"]["solution"]
+    others = [one for one in entry["metadata"]["candidates"] if one != right]
+    return score if all(abs(said - right) < abs(said - other) for other in others) else 0.0
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
@@ -192,6 +219,17 @@ def correct_letter_jumble(answer: str, entry: Entry, dataset: Dataset, score: fl
     return right / said if math.isclose(score, 1.0) and said > right else score
 
 
+def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse a number that has the right one among its digits, which the library's default verifier pays for in part.
+
+    For every task without a correction of its own.
+    """
+    right = str(entry.get("answer"))
+    if score in (0.0, 1.0) or not NUMBER.fullmatch(right) or score != len(right) / len(answer):
+        return score
+    return score if right in NUMBER.findall(answer) else 0.0
+
+
 def correct_choice(*options: str) -> Correction:
     """Refuse every option, the right one among them: it must be the only one, and a word of its own."""
 
@@ -213,19 +251,20 @@ CORRECTIONS: Mapping[str, Correction] = {
     "countdown": correct_countdown,
     "course_schedule": correct_true_or_false,
     "figlet_font": correct_figlet_font,
-    "game_of_life": correct_game_of_life,
     "game_of_life_halting": correct_halting,
     "gsm_symbolic": correct_gsm_symbolic,
     "isomorphic_strings": correct_true_or_false,
     "knights_knaves": correct_knights_knaves,
     "letter_jumble": correct_letter_jumble,
     "mahjong_puzzle": correct_choice("chi", "peng", "pass"),
+    "number_format": correct_number_format,
     "number_sorting": correct_number_sorting,
     "prime_factorization": correct_prime_factorization,
     "propositional_logic": correct_propositional_logic,
     "puzzle24": correct_puzzle24,
     "quantum_lock": correct_quantum_lock,
     "ransom_note": correct_true_or_false,
+    "rectangle_count": correct_rectangle_count,
     "spell_backward": correct_spell_backward,
     "syllogism": correct_choice("yes", "no"),
     "time_intervals": correct_time_intervals,

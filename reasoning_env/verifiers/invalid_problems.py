@@ -1,21 +1,52 @@
-"""Find problems that must not be served, because an honest answer cannot be told from a dishonest one."""
+"""Find problems that must not be served, because an honest answer cannot be told from one that takes no reasoning."""
 
 from __future__ import annotations
 
-from .grammars.logic import are_contradictory
+import re
+
+from ..library_facts import facts
+from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
+from .lazy import copies, filled_boards, has_one_blank, same_content
+
+MANY_CELLS = 16
+MAX_GUESSES = 0.2
+"""The largest share of simple formulas that premises may conclude."""
 
 
 def find_flaw(task: str, entry: Entry) -> str | None:
     """Say why an entry must not be served; None if it may."""
     if task == "intermediate_integration" and "Integral(" in str(entry["answer"]):
         return "the library could not solve its own integral"
-    if task == "propositional_logic" and are_contradictory(entry["metadata"]["premises"]):
-        return "its premises contradict each other, so that every statement follows"
+    if task == "propositional_logic":
+        metadata = entry["metadata"]
+        if are_contradictory(metadata["premises"]):
+            return "its premises contradict each other, so that every statement follows"
+        if not concludes(metadata["example_answer"], metadata["premises"]):
+            return "its example follows from a single premise"
+        if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
+            return "it concludes too much, so that most guesses are right"
     if (
         task == "rubiks_cube"
         and entry["metadata"]["cube_size"] == 3
         and not entry["metadata"]["example_correct_answer"]
     ):
         return "its cube is solved already"
+    if entry.get("answer") is not None:
+        return _find_copy(task, str(entry["answer"]), str(entry["question"]))
     return None
+
+
+def _find_copy(task: str, answer: str, question: str) -> str | None:
+    """Say which part of the question, or of its board filled without thought, is the right answer.
+
+    Where there are options, one of them is right, and may well be copied.
+    """
+    found = {} if facts(task).options else copies(question)
+    if not has_one_blank(question):
+        found |= filled_boards(question)
+    for name, text in found.items():
+        if same_content(text, answer):
+            return f"{name} is the right answer"
+    cells = re.findall(r"\w+", answer)
+    return "all cells of its answer are alike" if len(cells) >= MANY_CELLS and len(set(cells)) == 1 else None

@@ -35,10 +35,11 @@ if not __package__:
         sys.modules[_name].__path__ = [_folder]
 
 from reasoning_env.workers.faster import FasterGenerators
-from reasoning_env.workers.library import Library, Scorer
+from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
+from reasoning_env.workers.scorer import Scorer
 
 GARBAGE_THRESHOLDS = (20_000, 20, 20)
 PRIORITY_PAUSE_S = 0.1
@@ -238,7 +239,7 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     orders = socket.socket(fileno=socket_fd)
     sys.path.extend(path for path in options["import_path"] if path not in sys.path)
     try:
-        library = Library(options["checkout"], strict=options["strict_rewards"])
+        library = Library(options["checkout"], strict=options["strict_rewards"], lenient=options["lenient_answers"])
     except BaseException as error:
         orders.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
         return

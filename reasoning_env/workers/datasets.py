@@ -37,6 +37,7 @@ class DatasetCache:
         self._module = module
         self._configs = configs
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._whole: tuple[str, Any] | None = None
 
     def get(self, task: str, overrides: Mapping[str, Any], params: Mapping[str, Any], seed: int | None) -> Any:
         """A dataset of the parameters `params`, of which a user set `overrides`.
@@ -63,6 +64,13 @@ class DatasetCache:
             kept.dataset.seed = seed
             kept.dataset.config.seed = seed
         return kept.dataset
+
+    def get_whole(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
+        """A dataset of several items at a seed; the last one is kept. Raises what the library does."""
+        key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
+        if self._whole is None or self._whole[0] != key:
+            self._whole = key, self._module.create_dataset(task, seed=seed, size=size, **params)
+        return self._whole[1]
 
     def _keep(self, key: str, kept: _Kept) -> None:
         """Keep a dataset; where there are too many, drop the one that was used longest ago."""

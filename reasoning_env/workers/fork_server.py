@@ -89,6 +89,7 @@ class ForkServer:
         limits: WorkerLimits,
         *,
         strict_rewards: bool,
+        lenient_answers: bool,
         sandbox_verifiers: bool,
         fast_generators: bool,
     ) -> None:
@@ -98,6 +99,7 @@ class ForkServer:
             "checkout": None if checkout is None else str(checkout),
             "limits": asdict(limits),
             "strict_rewards": strict_rewards,
+            "lenient_answers": lenient_answers,
             "sandbox_verifiers": sandbox_verifiers,
             "fast_generators": fast_generators,
             "import_path": [os.path.abspath(path) for path in sys.path if path],

@@ -20,11 +20,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import COMPOSITE, FACTS
-from ..verifiers import find_flaw, preload, verify
+from ..library_facts import COMPOSITE, FACTS, facts
+from ..verifiers import choice, find_flaw, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
+from .scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -38,59 +39,21 @@ class Generated:
     level: float | None
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """Scores answers to one entry, which is unpickled anew for each verification: verifiers may write into it."""
-
-    task: str
-    dataset: Any
-    entry: bytes
-    strict: bool
-    with_tags: bool
-
-    def score(self, answer: str) -> float:
-        """The higher of the scores, in [0, 1], of the answer bare and inside its tags.
-
-        A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
-        raises the last one's error. Raises MemoryError at once.
-        """
-        best: float | None = None
-        failure: BaseException | None = None
-        for form in (answer, f"<answer>{answer}</answer>") if self.with_tags else (answer,):
-            try:
-                value = self._verify(form)
-            except MemoryError:
-                raise
-            except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
-                failure = error
-            else:
-                best = value if best is None else max(best, value)
-                if best >= 1.0:
-                    break
-        if best is None:
-            assert failure is not None
-            raise failure
-        return best
-
-    def _verify(self, form: str) -> float:
-        value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
-        if not math.isfinite(value):
-            raise ValueError(f"the verifier returned {value}")
-        return min(1.0, max(0.0, value))
-
-
 class Library:
-    """The imported library with its caches, one per worker process; `strict` corrects verifiers that pay for nonsense.
+    """The imported library with its caches, one per worker process.
+
+    `strict` corrects verifiers that pay for nonsense, `lenient` also reads answers without what stands around them.
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
 
-    def __init__(self, checkout: str | None, *, strict: bool = True) -> None:
+    def __init__(self, checkout: str | None, *, strict: bool = True, lenient: bool = True) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
         defer(PLOTTING)
         self._from_checkout = checkout is not None
         self._strict = strict
+        self._lenient = lenient
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
@@ -190,18 +153,36 @@ class Library:
         if dataset_size == 1:
             dataset = self._datasets.get(task, params, resolved.params, seed)
         else:
-            dataset = self.module.create_dataset(task, seed=seed, size=dataset_size, **resolved.params)
+            dataset = self._datasets.get_whole(task, resolved.params, seed, dataset_size)
         entry = dataset[item]
+        packed = pickle.dumps(entry)
         answer = entry.get("answer")
+        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
-            entry=pickle.dumps(entry),
-            flaw=find_flaw(task, entry),
+            entry=packed,
+            flaw=flaw,
             params=wanted if composite else resolved.params,
             level=resolved.level,
         )
+
+    def _find_twin(
+        self, task: str, seed: int, params: Mapping[str, Any], resolved: Resolved, entry: Mapping[str, Any]
+    ) -> str | None:
+        """Draw other problems beside one, and tell whether one of them has its answer.
+
+        Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
+        answers come out even, whatever share of all problems each has.
+        """
+        for number in range(1, facts(task).twins + 1):
+            twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
+            _reset_globals(twin_seed)
+            twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
+            if _choice(twin) == _choice(entry):
+                return "its answer is too frequent: a problem drawn beside it has the same"
+        return None
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
@@ -218,7 +199,11 @@ class Library:
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not plainly and (not self._strict or task not in FACTS)
-        return Scorer(task, dataset, entry, strict=self._strict and not plainly, with_tags=with_tags)
+        full_stop = None
+        if self._lenient and not plainly:
+            full_stop = not str(whole.get("answer")).endswith(".") and not facts(task).ends_in_full_stop
+        strict = self._strict and not plainly
+        return Scorer(task, dataset, entry, strict=strict, with_tags=with_tags, full_stop=full_stop)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:
@@ -247,6 +232,10 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
     member = members[position]
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
+
+
+def _choice(entry: Mapping[str, Any]) -> str:
+    return choice(str(entry["question"]), str(entry["answer"]))
 
 
 def _metadata_json(metadata: Any) -> str:

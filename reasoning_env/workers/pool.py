@@ -50,6 +50,8 @@ class PoolSettings:
     start_timeout_s: float = 60.0
     strict_rewards: bool = True
     """Whether verifiers that pay for nonsense are corrected."""
+    lenient_answers: bool = True
+    """Whether answers are also read without what stands around them, such as a code fence."""
     sandbox_verifiers: bool = True
     """Whether the operating system and an audit hook restrict verifier workers."""
     fast_generators: bool = True
@@ -382,6 +384,7 @@ class WorkerPool:
             settings.checkout,
             WorkerLimits(settings.memory_mb, settings.file_mb, settings.niceness),
             strict_rewards=settings.strict_rewards,
+            lenient_answers=settings.lenient_answers,
             sandbox_verifiers=settings.sandbox_verifiers,
             fast_generators=settings.fast_generators,
         )

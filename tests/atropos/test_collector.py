@@ -9,7 +9,7 @@ import pytest
 
 from reasoning_env.atropos.collector import GroupCollector
 from reasoning_env.atropos.problem_source import RolloutItem
-from reasoning_env.errors import ScoringError, ServerError, WorkerError
+from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.metrics import MetricsRecorder
 from reasoning_env.records import Group, Problem, Prompt, Reason, Rollout, Sampling, Timeouts, Verdict
 from tests.records import MESSAGES, SAMPLING, make_problem
@@ -29,6 +29,7 @@ class World:
         self.done_with: list[Problem] = []
         self.learnt: list[Group] = []
         self.dumped: list[Group] = []
+        self.outage_s = 0.0
         world: Any = self
         self.collector = GroupCollector(CONFIG, world, world, world, self.metrics, world)
 
@@ -90,7 +91,6 @@ async def test_group_is_scored_counted_learnt_from_dumped_and_done() -> None:
         (TimeoutError("too long"), None, "timed_out"),
         (None, ScoringError("a fault of ours"), "scoring_failed"),
         (None, TimeoutError("of a worker"), "scoring_failed"),
-        (None, WorkerError("no workers"), "scoring_failed"),
     ],
 )
 async def test_group_that_cannot_be_collected_is_dropped_whole_counted_and_done(
@@ -140,6 +140,28 @@ async def test_failures_in_a_row_are_an_error_and_a_scored_group_ends_them() -> 
     one.collector.check(max_failures=None)
     with pytest.raises(ServerError, match="2 groups in a row failed"):
         one.collector.check(max_failures=2)
+
+
+async def test_group_is_tried_again_as_often_as_it_may_while_others_succeed_and_kept() -> None:
+    failing: list[BaseException | None] = [ScoringError("once"), None]
+    one = World(outcome(), lambda: outcome(failing.pop(0))())
+    one.collector.keep(tries=2)
+    group = await one.collect()
+    assert one.collector.kept == {ITEM.problem.spec.index: group}
+    assert one.counts == (1, {})
+    one.outage_s = 5.0
+    failing[:] = [ScoringError("once"), None]
+    assert await one.collect() is None
+    assert one.counts == (1, {"scoring_failed": 1})
+
+
+async def test_refusal_of_a_server_is_raised_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    one = world(completion=RefusedError("too long"))
+    for _ in range(3):
+        await one.collect()
+    with pytest.raises(RefusedError, match="too long"):
+        one.collector.check(max_failures=None)
+    assert caplog.messages == []
 
 
 async def test_end_of_the_workers_is_raised_from_then_on() -> None:

@@ -16,7 +16,7 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from reasoning_env.atropos import inference
 from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, MAX_FAILURES, IncompleteReply, InferenceClient, Mode
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Timeouts
 from tests.records import SAMPLING
@@ -233,6 +233,24 @@ async def test_outage_over_the_limit_is_an_error(make_client: MakeClient, prompt
     assert len(manager.asked) > 1
 
 
+class BadRequest(Exception):
+    status_code = 400
+
+
+@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
+async def test_server_that_refuses_even_the_first_request_ends_what_does_not_wait_for_ever(
+    make_client: MakeClient, prompt: Prompt, timeouts: Timeouts, kind: type[ServerError]
+) -> None:
+    def refuse(*_: object) -> list[str]:
+        raise BadRequest("too long")
+
+    manager = Manager(refuse)
+    with pytest.raises(ServerError, match="too long") as refusal:
+        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
+    assert refusal.type is kind
+    assert len(manager.asked) == 1
+
+
 @pytest.fixture
 def beside(make_client: MakeClient, prompt: Prompt) -> Callable[..., Any]:
     """Asks for a prompt of which each request does as it is told, after another request has succeeded."""
@@ -258,6 +276,38 @@ async def test_request_that_fails_while_others_succeed_is_given_up(beside: Calla
     with pytest.raises(ServerError, match="ConnectionRefusedError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
+
+
+class StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+
+async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: Callable[..., Any]) -> None:
+    tries = []
+
+    def after_many_tries() -> list[str]:
+        tries.append(1)
+        if len(tries) <= 3 * MAX_FAILURES:
+            raise StatusError(429)
+        return ["2"]
+
+    _manager, asking = await beside(after_many_tries, PATIENT)
+    assert results(await asking) == ["2"]
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_request_that_the_server_refuses_is_not_repeated(
+    status: int, make_client: MakeClient, prompt: Prompt
+) -> None:
+    def refuse(*_: Any) -> list[str]:
+        raise StatusError(status)
+
+    manager = Manager(refuse)
+    with pytest.raises(ServerError, match=f"status {status}"):
+        await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
+    assert len(manager.asked) == 1
 
 
 async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:

@@ -75,12 +75,12 @@ async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> Non
 
 
 USELESS = [
-    *(HTTPError(404), HTTPError(404, "status"), HTTPError(401), HTTPError(400)),
+    *(HTTPError(404), HTTPError(404, "status"), HTTPError(400)),
     *(ValueError("not JSON"), KeyError("text")),
 ]
 
 
-@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "401", "400", "nonsense", "missing key"])
+@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "400", "nonsense", "missing key"])
 @pytest.mark.parametrize("mode", list(Mode))
 async def test_server_that_cannot_do_what_its_type_promises_is_refused_at_once(mode: Mode, error: Exception) -> None:
     server = Server(error)
@@ -95,6 +95,28 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
     server.config.base_url = None  # then it is named by its kind
     with pytest.raises(ServerError, match="the inference server at Server"):
         await check_servers([server], mode, FOREVER_S)
+
+
+@pytest.mark.parametrize(
+    ("error", "base_url", "remedy"),
+    [
+        (HTTPError(404), "http://one:9001", r"openai\.base_url: most servers want http://one:9001/v1$"),
+        (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
+        (HTTPError(401), "http://one/v1", r"check openai\.api_key$"),
+        (
+            AttributeError("'str' object has no attribute 'choices'"),
+            "http://one/v1",
+            r"web page: check openai\.base_url",
+        ),
+    ],
+)
+async def test_refusal_names_the_setting_that_is_most_likely_wrong(
+    error: Exception, base_url: str, remedy: str
+) -> None:
+    server = Server(error)
+    server.config.base_url = base_url
+    with pytest.raises(ServerError, match=remedy):
+        await check_servers([server], Mode.TEXT, FOREVER_S)
 
 
 UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPError(503), HTTPError(500, "status")]

@@ -13,7 +13,17 @@ from reasoning_env.atropos import shutdown
 from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.shutdown import close
 
-ORDER = ["stop_background", "openai", "stop_sending", "save_last", "leave", "stop_generating", "dumper", "jsonl"]
+ORDER = [
+    "stop_background",
+    "openai",
+    "stop_sending",
+    "save_last",
+    "leave",
+    "stop_generating",
+    "dumper",
+    "groups",
+    "jsonl",
+]
 
 
 class World:
@@ -51,7 +61,12 @@ class World:
         steps: Any = {name: step(name) for name in ("stop_background", "stop_sending", "save_last", "stop_generating")}
         session = SimpleNamespace(leave=step("leave"))
         self.run: Any = SimpleNamespace(
-            mode=mode, inference=self.inference, session=session, dumper=writer("dumper"), **steps
+            mode=mode,
+            inference=self.inference,
+            session=session,
+            dumper=writer("dumper"),
+            group_file=writer("groups"),
+            **steps,
         )
 
     async def close(self) -> None:

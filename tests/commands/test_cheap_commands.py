@@ -28,6 +28,7 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
         (["settings"], 0, "group_size"),
         (["sserve"], 2, "did you mean serve"),
         (["tasks", "--help"], 0, "--difficulty"),
+        (["report", "--help"], 0, "--output"),
     ],
 )
 def test_command_loads_no_framework(argv: list[str], status: int, words: str) -> None:

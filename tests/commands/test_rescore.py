@@ -32,7 +32,7 @@ def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str
     }
 
 
-RIGHT = {"text": "<answer>5</answer>", "score": 0.5, "verifier_score": 1.0, "reason": "scored"}
+RIGHT = {"text": "<answer>15</answer>", "score": 0.5, "verifier_score": 1.0, "reason": "scored"}
 WRONG = {"text": "<answer>6</answer>", "score": 0.0, "reason": "scored"}
 PAID_FOR_NOTHING = {"text": "five \x1b[31m", "score": 1.0}
 
@@ -69,6 +69,12 @@ def test_answers_that_are_judged_as_before_are_no_change(write: Callable[..., Pa
     assert [row["change"] for row in result["tasks"]] == [0.0, 0.0]
 
 
+def test_item_of_a_whole_dataset_is_made_again_as_that_item(write: Callable[..., Path], rescore: Rescore) -> None:
+    item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
+    result = rescore(write({**item, "item": 3, "dataset_size": 50}))
+    assert (result["rollouts"], result["changed"]) == (1, 0)
+
+
 def test_changes_are_told_by_task_and_reason_with_their_answers(write: Callable[..., Path], rescore: Rescore) -> None:
     path = write(
         line("exact", 5, [{**RIGHT, "verifier_score": 0.0, "reason": "timeout"}, dict(WRONG), dict(PAID_FOR_NOTHING)]),
@@ -86,8 +92,8 @@ def test_changes_are_told_by_task_and_reason_with_their_answers(write: Callable[
         ("right", "no_answer", 1),
     }
     assert [(one["answer"], one["expected"], one["after"]["score"]) for one in result["examples"]] == [
-        ("5", "5", 1.0),
-        (PAID_FOR_NOTHING["text"], "5", 0.0),
+        ("15", "15", 1.0),
+        (PAID_FOR_NOTHING["text"], "15", 0.0),
     ]
 
 
@@ -111,6 +117,18 @@ def test_text_of_a_model_does_not_reach_the_terminal_raw(
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
+
+
+def test_what_cannot_be_read_is_one_line_and_the_rest_is_judged(
+    write: Callable[..., Path], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(line("exact", 5, [dict(RIGHT)]))
+    path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
+    assert rescore_command([str(path)], folder) == 0
+    captured = capsys.readouterr()
+    assert "0 of 1 answers" in captured.out
+    assert len(captured.err.splitlines()) == 1
+    assert f"{path}: lines left out: 3; line 2: " in captured.err
 
 
 @pytest.mark.parametrize("name", ["missing", "dumps"])

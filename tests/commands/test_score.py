@@ -25,9 +25,9 @@ def _score(folder: Path, capsys: pytest.CaptureFixture[str], *argv: str) -> dict
 @pytest.mark.parametrize(
     ("text", "score", "reason", "read"),
     [
-        ("<think>?</think><answer> 7 </answer>", 1.0, "scored", "7"),
+        ("<think>?</think><answer> 21 </answer>", 1.0, "scored", "21"),
         ("<answer>8</answer>", 0.0, "scored", "8"),
-        ("7", 0.0, "no_answer", None),
+        ("21", 0.0, "no_answer", None),
     ],
 )
 def test_text_is_scored_as_a_completion_of_the_problem(
@@ -35,7 +35,7 @@ def test_text_is_scored_as_a_completion_of_the_problem(
 ) -> None:
     result = _score(folder, capsys, "Exact", "--seed", "7", text)
     assert (result["score"], result["reason"], result["read"]) == (score, reason, read)
-    assert (result["answer"], result["seed"]) == ("7", 7)
+    assert (result["answer"], result["seed"]) == ("21", 7)
     assert result["prompt"][-1]["content"].startswith("First line of 7.")
 
 

@@ -74,8 +74,8 @@ def test_named_task_is_shown_whole_with_its_answers(show: Show) -> None:
         "=== exact (family), seed 5",
         "=== exact (family), seed 1005",
     ]
-    assert "--- answer\n5\n" in output
-    assert "--- answer\n1005\n" in output
+    assert "--- answer\n15\n" in output
+    assert "--- answer\n3015\n" in output
 
 
 @pytest.mark.parametrize("names", [["games/*", "exact"], ["GAMES,Exact"], ["games, exact", "open_ended"]])

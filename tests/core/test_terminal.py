@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from io import StringIO
 
 import pytest
 
-from reasoning_env.terminal import Table, print_table, progress_bar, visible
+from reasoning_env.terminal import StderrHandler, Table, print_table, progress_bar, visible
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 ROWS = [("gcd", "5", f"[bold]{WORDS} :smile:"), ("a_task_with_a_long_name", "125", "")]
@@ -93,3 +94,17 @@ def test_progress_is_not_written_into_a_log(
     with progress_bar("measuring", 2) as advance:
         advance()
     assert capsys.readouterr() == ("", "")
+
+
+def test_log_lines_appear_above_the_progress_bar() -> None:
+    handler, logger = StderrHandler(), logging.getLogger("above")
+    logger.addHandler(handler)
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:
+        advance("a note")
+        logger.warning("something [bold]happened")
+        advance()
+    logger.removeHandler(handler)
+    lines = STYLE.sub("", terminal.getvalue()).replace("\r", "\n").splitlines()
+    above, below = (next(row for row, line in enumerate(lines) if word in line) for word in ("[bold]happened", "2/2"))
+    assert above < below
+    assert "measuring" not in lines[above]

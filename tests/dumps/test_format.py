@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,22 @@ def test_line_has_the_documented_keys_and_values() -> None:
         "expected_answer": "2",
         "metadata": {"difficulty": 1},
     }
+
+
+def test_further_keys_stand_behind_the_others() -> None:
+    plain = _document(encode_group(make_group((0.25, 1.0))))
+    facts = [{"tokens": 1}, {"tokens": None}]
+    document = _document(encode_group(make_group((0.25, 1.0)), more={"failed": 2}, more_of_rollouts=facts))
+    assert document.pop("failed") == 2
+    assert [rollout.pop("tokens") for rollout in document["rollouts"]] == [1, None]
+    assert document == plain
+
+
+def test_item_of_a_larger_dataset_says_which() -> None:
+    group = make_group()
+    spec = replace(group.problem.spec, item=3, dataset_size=50)
+    document = _document(encode_group(replace(group, problem=replace(group.problem, spec=spec))))
+    assert (document["item"], document["dataset_size"]) == (3, 50)
 
 
 def test_rollout_without_a_verdict_has_nulls() -> None:

@@ -11,8 +11,6 @@ from testing import TOKENIZER, free_port
 
 from .conftest import COMMANDS, Cli
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are using a local Base URL")
-
 TOKENIZER_FLAG = ("--env.tokenizer_name", TOKENIZER)
 ConfigFile = Callable[[str], Path]
 

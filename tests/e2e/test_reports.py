@@ -16,17 +16,19 @@ def _rows(stdout: str) -> dict[str, list[str]]:
 
 
 def test_audit_fails_for_a_verifier_that_pays_for_anything(cli: Cli) -> None:
-    result = cli("audit", "--plain", "--tasks", "chain_sum,game_of_life_halting", "--items", "3")
+    words = ("--tasks", "chain_sum,game_of_life_halting", "--levels", "defaults", "--items", "3")
+    result = cli("audit", "--plain", *words)
     assert result.status == 1
     report = json.loads(Path("audit.json").read_text())
     assert report["failed"] == ["game_of_life_halting"]
-    assert "0" in report["tasks"]["game_of_life_halting"]["exploits"]
-    assert report["tasks"]["chain_sum"]["kinds"]["oracle"]["mean"] == 1.0
+    assert report["audits"][1]["kinds"]["0"]["mean"] == 1.0
+    assert report["audits"][0]["kinds"]["oracle"]["mean"] == 1.0
 
 
-def test_audit_of_the_scores_of_training_passes(cli: Cli) -> None:
-    result = cli("audit", "--tasks", "game_of_life_halting", "--items", "3", "--output", "out/numbers.json")
-    assert result.status == 0
+def test_audit_of_the_scores_of_training_passes_for_a_sample_of_tasks(cli: Cli) -> None:
+    tasks = "chain_sum,knights_knaves,mini_sudoku,pool_matrix,string_insertion,time_intervals"
+    result = cli("audit", "--tasks", tasks, "--levels", "defaults,0,1", "--items", "6", "--output", "out/numbers.json")
+    assert result.status == 0, result.stdout
     assert json.loads(Path("out/numbers.json").read_text())["failed"] == []
 
 
@@ -47,7 +49,7 @@ def test_difficulty_counts_levels_and_names_their_parameters(cli: Cli) -> None:
         "knights_knaves": ["4", "0", "0"],
         "rubiks_cube": ["17", "0", "0"],
     }
-    assert "min/max_numbers 2..2 -> 4..5; min/max_value 100..1000 -> 10000..100000" in result.stdout
+    assert "min/max_numbers* 2..2 -> 2..3; min/max_value 100..1000 -> 10000..100000" in result.stdout
     assert "cube_size* 3 -> 6" in result.stdout
     assert "no levels of their own: acre\n" in result.stdout
 

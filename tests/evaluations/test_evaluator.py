@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.errors import ScoringError, ServerError
+from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.evaluator import EvalResult, Evaluator
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
 from reasoning_env.settings import ReasoningSettings
 from tests.records import MESSAGES, SAMPLING, make_problem
+
+RAISED = {"gone": ServerError, "refused": RefusedError, "no workers": WorkerError}
 
 
 class Scorer:
@@ -29,8 +31,8 @@ class Inference:
 
     async def complete(self, prompt: Prompt, n: int, *_: Any) -> list[Rollout]:
         await asyncio.sleep(0)
-        if prompt.text == "gone":
-            raise ServerError("no reply")
+        if prompt.text in RAISED:
+            raise RAISED[prompt.text]("no reply")
         text = prompt.text if prompt.text.startswith("<") else f"<answer>{prompt.text}</answer>"
         return [Rollout(text, (1, 2), (-100, 2), None, "stop")] * n
 
@@ -98,6 +100,14 @@ async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(ques
 async def test_many_failures_in_a_row_end_the_run() -> None:
     with pytest.raises(ServerError, match="3 evaluation problems in a row failed"):
         await Evaluation(max_failed_groups_in_a_row=3).of("1.0", "gone", "fault", "gone", *["1.0"] * 50)
+
+
+@pytest.mark.parametrize("question", ["refused", "no workers"])
+async def test_failure_that_every_problem_would_have_ends_the_run_at_once(question: str) -> None:
+    evaluation = Evaluation()
+    with pytest.raises(RAISED[question]):
+        await evaluation.of("1.0", question, *["1.0"] * 50)
+    assert evaluation.dropped == []
 
 
 @pytest.mark.parametrize("questions", [("gone", "gone", "1.0", "1.0") * 5, ("long",) * 20])

@@ -31,7 +31,10 @@ def folder(tmp_path: Path) -> Path:
         "settings": {"eval_seed": 7},
         "overall": {"mean_score": 0.75, "accuracy": 0.5},
     }
-    rollouts = [rollout("<answer>2</answer>", 1.0), rollout(HOSTILE, 0.25, finish_reason="length")]
+    rollouts = [
+        rollout("<answer>2</answer>", 1.0),
+        rollout(HOSTILE, 0.25, finish_reason="length", tokens=7, library_score=0.5),
+    ]
     lines = [
         {"item_id": "gcd", "rollouts": rollouts, "seed": 5, "index": 0, "expected_answer": "2", "params": {"a": 1}},
         {"item_id": "lcm", "rollouts": [], "seed": 6, "index": 0, "failed": 2},
@@ -56,6 +59,7 @@ def test_log_is_read_back_by_inspect(folder: Path) -> None:
     assert [message.role for message in first.messages] == ["system", "user", "assistant"]
     assert (first.scores["verifier"].value, first.scores["verifier"].answer, first.target) == (1.0, "2", "2")
     assert (second.scores["verifier"].value, second.output.stop_reason) == (0.25, "max_tokens")
+    assert (second.scores["library"].value, second.output.usage.output_tokens) == (0.5, 7)
     assert second.messages[-1].content == HOSTILE.replace("\ud800", "\\ud800")
     assert first.metadata == {"task": "gcd", "seed": 5, "level": None, "params": {"a": 1}}
     assert [Path(info.name).name for info in reader.list_eval_logs(str(folder))] == [path.name]
@@ -63,7 +67,6 @@ def test_log_is_read_back_by_inspect(folder: Path) -> None:
 
 def test_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="pip install"):
         write_inspect_log(folder)
 

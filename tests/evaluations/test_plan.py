@@ -30,7 +30,9 @@ def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
     assert plan(("gcd", "maze")).tasks == ("gcd", "maze")
     assert plan(("gcd",), eval_tasks="games/*").tasks == ("maze", "survo")
     assert plan(("gcd",), eval_tasks="games/*", num_eval_tasks=1).tasks == ("maze",)
-    with pytest.raises(ConfigError, match="there is no task"):
+    assert plan(("gcd",), eval_tasks="survo,all").tasks == TASKS
+    assert plan(("survo", "gcd")).tasks == ("gcd", "survo")
+    with pytest.raises(ConfigError, match=r"^eval_tasks: there is no task"):
         plan(eval_tasks="chainsum")
 
 
@@ -48,11 +50,16 @@ def test_preset_has_the_protocols_tasks_numbers_prompt_and_budget() -> None:
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=9, eval_repeats=2).samples_per_task == 9
 
 
-@pytest.mark.parametrize("settings", [{"tasks": "gcd,survo"}, {"eval_tasks": "survo"}])
+@pytest.mark.parametrize("settings", [{"tasks": "gcd,survo"}, {"eval_tasks": "Survo"}])
 def test_preset_refuses_tasks_that_are_named_and_not_its_own(settings: dict[str, Any]) -> None:
     field = next(iter(settings))
     with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy has no survo"):
         plan(eval_preset="rg-easy", **settings)
+
+
+def test_preset_refuses_more_problems_than_it_has() -> None:
+    with pytest.raises(ConfigError, match="has 50 problems"):
+        plan(eval_preset="rg-hard", num_eval_samples_per_task=51)
 
 
 def test_preset_takes_its_own_of_a_pattern_and_refuses_one_without_any() -> None:

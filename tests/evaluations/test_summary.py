@@ -56,6 +56,15 @@ def test_categories_and_headline_are_unweighted_means_over_tasks() -> None:
     assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "wrong": 2 / 3})
 
 
+def test_few_tasks_with_similar_means_do_not_hide_the_spread_of_their_problems() -> None:
+    right = {"gcd": 4, "lcm": 5, "maze": 6}
+    samples = [make_sample(task, float(index < right[task]), index=index) for task in right for index in range(10)]
+    found = summary_of(*samples)
+    low, high = found["overall"]["mean_score_interval"]
+    assert found["tasks"]["gcd"]["mean_score_interval"][0] < low < 0.35
+    assert 0.65 < high < found["tasks"]["maze"]["mean_score_interval"][1]
+
+
 def test_what_failed_is_counted_and_is_no_zero() -> None:
     found = summary_of(
         make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3)

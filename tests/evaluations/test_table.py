@@ -41,7 +41,7 @@ def test_tasks_come_worst_first_then_categories_and_the_headline(capsys: pytest.
     assert names == ["shortest_path", "gcd", "chain_sum", "category:arithmetic", "category:graphs", "ALL"]
     assert lines[first + 2][:3] == ["gcd", "1", "0.500"]
     assert lines[first + 6][:4] == ["ALL", "TASKS", "3", "0.500"]
-    assert lines[first + 1][-3:] == ["2", "completions", "failed"]
+    assert lines[first + 1][-4:-2] == ["2", "failed,"]
 
 
 def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,3 +69,14 @@ def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
 
 def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, **summarise([make_sample("gcd", failed=1)], CATEGORIES)) == []
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_each_task_has_one_line_on_any_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)
+    print_results(results(preset=True))
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("shortest_path", "ALL"))]
+    assert len(lines) == 4
+    assert max(map(len, lines)) <= columns

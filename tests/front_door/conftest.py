@@ -61,6 +61,7 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "num_generators": 1,
         "num_verifiers": 1,
         "prefetch_problems": 2,
+        "worker_niceness": 0,  # so that a busy machine does not starve them
         "use_wandb": False,
     }
     return ReasoningGymEnvConfig(**{**small, **fields})

@@ -133,6 +133,7 @@ async def test_default_config_works_as_it_is(
     server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, _ = Env.config_init()
+    config.worker_niceness = 0  # so that a busy machine does not starve them
     # A folder of the default tokenizer's name, instead of the hub.
     shutil.copytree(TOKENIZER, tmp_path / config.tokenizer_name)
     monkeypatch.chdir(tmp_path)
@@ -147,4 +148,4 @@ async def test_default_config_works_as_it_is(
     finally:
         await env.close()
     assert item.problem.question in item.prompt.text
-    assert metrics["train/reason/no_answer"] == 1.0
+    assert metrics["train_reasons/no_answer"] == 1.0

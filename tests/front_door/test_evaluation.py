@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos import RunMode
-from reasoning_env.errors import ServerError
+from reasoning_env.atropos import RunMode, evaluation_run
+from reasoning_env.errors import ConfigError, ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
-from .conftest import WRONG, Env, MakeEnv
+from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
 
 
 def spells_only(request: GenerationRequest) -> list[str]:
@@ -58,23 +59,23 @@ async def test_scores_are_reported_and_written_with_each_sample(
     samples = await evaluated(env, tmp_path)
     assert {(request.n, request.temperature, request.top_p) for request in server.requests} == {(2, 0.25, 0.75)}
     metrics = env.reported[-1]
-    tokens = metrics.pop("eval/completion_tokens_mean")
+    tokens = metrics.pop("eval/mean_completion_tokens")
     assert tokens > 1
-    assert {name: value for name, value in metrics.items() if name.startswith("eval/")} == {
+    assert {name: value for name, value in metrics.items() if name.startswith("eval")} == {
         "eval/mean_score": 0.5,
         "eval/share_correct": 0.5,
         "eval/problems": 4,
         "eval/failed": 0,
         "eval/pass_at/1": 0.5,
         "eval/pass_at/2": 0.5,
-        "eval/reason/right": 0.5,
-        "eval/reason/wrong": 0.5,
-        "eval/category/algorithmic/mean_score": 1.0,
-        "eval/category/arithmetic/mean_score": 0.0,
-        "eval/chain_sum/mean_score": 0.0,
-        "eval/chain_sum/share_correct": 0.0,
-        "eval/spell_backward/mean_score": 1.0,
-        "eval/spell_backward/share_correct": 1.0,
+        "eval_reasons/right": 0.5,
+        "eval_reasons/wrong": 0.5,
+        "eval_categories/algorithmic/mean_score": 1.0,
+        "eval_categories/arithmetic/mean_score": 0.0,
+        "eval_tasks/chain_sum/mean_score": 0.0,
+        "eval_tasks/chain_sum/share_correct": 0.0,
+        "eval_tasks/spell_backward/mean_score": 1.0,
+        "eval_tasks/spell_backward/share_correct": 1.0,
     }
     assert not [name for name in metrics if name.startswith("train/")]
     scores = [(sample["item_id"], [rollout["score"] for rollout in sample["rollouts"]]) for sample in samples]
@@ -119,9 +120,129 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     assert "ERROR" in [record.levelname for record in caplog.records]
     (written,) = tmp_path.glob("evals/*/results.json")
     assert json.loads(written.read_text())["finished"] is False
+    assert written.with_name("samples.jsonl").read_text() == ""  # so that a later start tries again
     env._run.mode = RunMode.EVALUATE
     with pytest.raises(ServerError):
         await env.evaluate()
     server.recover()
     server.policy = lambda request: [WRONG] * request.n
     assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
+
+
+async def test_interrupted_evaluation_goes_on_where_it_stopped(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = await make_env(tasks="chain_sum", num_eval_samples_per_task=4, max_eval_workers=1)
+    env.config.data_dir_to_save_evals = str(tmp_path)
+    env._run.mode = RunMode.EVALUATE
+    stuck = asyncio.Event()
+
+    async def stick_at_the_third(request: GenerationRequest) -> list[str]:
+        if len(server.requests) == 3:
+            stuck.set()
+            await asyncio.Event().wait()
+        return [WRONG]
+
+    server.policy = stick_at_the_third
+    interrupted = asyncio.create_task(env.evaluate())
+    await asyncio.wait_for(stuck.wait(), 60)
+    assert "2 of 4 problems, mean score 0.000" in env._run.progress_line()
+    interrupted.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await interrupted
+    (path,) = tmp_path.glob("*/results.json")
+    results = json.loads(path.read_text())
+    assert (results["finished"], results["overall"]["problems"]) == (False, 2)
+    assert "2 of 4 problems" in capsys.readouterr().out
+    server.requests.clear()
+    server.policy = lambda request: [WRONG]
+    await env.evaluate()
+    assert len(server.requests) == 2
+    results = json.loads(path.read_text())
+    assert (results["finished"], results["overall"]["problems"]) == (True, 4)
+    lines = (path.parent / "samples.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2, 3]
+
+
+async def test_chat_server_is_evaluated_without_a_tokenizer(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
+    whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}
+    env = await make_env("chat", tasks="spell_backward", **whole)
+    server.policy = spells_only
+    (first, *_) = await evaluated(env, tmp_path)
+    assert {(request.protocol, request.n) for request in server.requests} == {("chat", 1)}
+    assert [(rollout["score"], rollout["tokens"] > 1) for rollout in first["rollouts"]] == [(1.0, True)] * 2
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    assert (group["tokens"], group["scores"]) == ([[]] * GROUP_SIZE, [1.0] * GROUP_SIZE)
+    assert (await env.report())["train/mean_completion_tokens"] > 1
+
+
+async def test_preset_asks_in_the_library_s_way_and_gives_both_scores(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
+    env = await make_env(
+        "chat", eval_preset="rg-easy", eval_tasks="spell_backward", num_eval_samples_per_task=2, eval_repeats=1
+    )
+    server.policy = lambda request: ["<answer>?</answer>" + spells_only(request)[0]]
+    (first, _) = await evaluated(env, tmp_path)
+    conversation = first["rollouts"][0]["conversation"]
+    assert conversation[0]["content"] == env._run.backend.library.system_prompt
+    assert (first["seed"], {request.max_tokens for request in server.requests}) == (45, {32_768})
+    assert (first["rollouts"][0]["score"], first["rollouts"][0]["library_score"]) == (0.0, 1.0)
+    metrics = env.reported[-1]
+    assert (metrics["eval/mean_score"], metrics["eval/library_score"]) == (0.0, 1.0)
+
+
+async def test_shorter_context_than_a_preset_s_budget_is_remarked(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = await make_env(eval_preset="rg-easy", eval_tasks="gcd", num_eval_samples_per_task=1, max_token_length=900)
+    await evaluated(env, tmp_path)
+    (path,) = tmp_path.glob("*/results.json")
+    results = json.loads(path.read_text())
+    assert [remark for remark in results["remarks"] if "900 tokens" in remark]
+    assert [record for record in caplog.records if "not comparable" in record.message]
+    assert max(request.max_tokens for request in server.requests) < 900
+
+
+async def test_place_that_cannot_be_written_is_refused_before_anything_is_made(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    env = await make_env(data_dir_to_save_evals=str(tmp_path / "file"))
+    env._run.mode = RunMode.EVALUATE
+    with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
+        await env.evaluate()
+    assert not server.requests
+
+
+@pytest.mark.parametrize("fault", [None, RuntimeError("another version")])
+async def test_inspect_log_is_written_where_inspect_is_installed_and_costs_no_result(
+    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    written: list[Path] = []
+
+    def write(folder: Path) -> None:
+        written.append(folder)
+        if fault is not None:
+            raise fault
+
+    monkeypatch.setattr(evaluation_run, "find_spec", lambda name: name)
+    monkeypatch.setattr(evaluation_run, "write_inspect_log", write)
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1)
+    env._run.mode = RunMode.EVALUATE
+    await evaluated(env, tmp_path)
+    assert [path.parent for path in written] == [tmp_path]
+    assert env.reported[-1]["eval/problems"] == 1
+
+
+async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
+    make_env: MakeEnv, tmp_path: Path
+) -> None:
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
+    env._run.mode = RunMode.SERVE
+    for env.curr_step in (10, 20):
+        await env.evaluate()
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]
+    assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]

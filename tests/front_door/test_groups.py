@@ -36,7 +36,7 @@ async def test_every_kind_of_server_gives_sound_groups_in_one_request_and_tells_
     env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
     server.policy = lambda request: ["<think>" + " a" * 100] * request.n
     await env.collect_trajectories(item)
-    assert (await env.report())["train/truncated_share"] == 1.0
+    assert (await env.report())["train/share_truncated"] == 1.0
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])

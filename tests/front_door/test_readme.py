@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from reasoning_env.commands.settings import ATROPOS_SETTINGS, settings_command
+from reasoning_env.metrics import metrics_table
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
+from testing import TOKENIZER, InferenceServer
 
 from .atropos_settings import describe_atropos_settings
 
@@ -28,6 +30,10 @@ def test_file_of_atropos_settings_holds_what_its_classes_say() -> None:
     assert json.loads(ATROPOS_SETTINGS.read_text()) == describe_atropos_settings(), renew
 
 
+def test_table_of_metrics_is_that_of_the_code() -> None:
+    assert metrics_table() in README
+
+
 def test_every_setting_has_a_description() -> None:
     assert [name for name, field in ReasoningGymEnvConfig.model_fields.items() if not field.description] == []
 
@@ -35,6 +41,17 @@ def test_every_setting_has_a_description() -> None:
 def test_config_shown_for_real_training_is_the_shipped_file() -> None:
     shown = README.split("```yaml\n")[1].split("```")[0]
     assert yaml.safe_load(shown) == yaml.safe_load((ROOT / "configs" / "vllm.yaml").read_text())
+
+
+def test_snippet_prints_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    snippet = next(code.split("```")[0] for code in README.split("```python\n") if "asyncio.run" in code)
+    with InferenceServer(lambda request: [f"<answer>{number}</answer>" for number in range(request.n)]) as server:
+        for shown, used in (("http://localhost:9001", server.url), ("Qwen/Qwen2.5-1.5B-Instruct", TOKENIZER)):
+            assert shown in snippet
+            snippet = snippet.replace(shown, used)
+        exec(snippet, {"__name__": "snippet"})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[-8:]] == [f"<answer>{number}</answer>" for number in range(8)]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -10,7 +10,8 @@ RESULTS: dict[str, Any] = {
     "format": 1,
     "finished": True,
     "model": "m",
-    "settings": {"temperature": 0.6},
+    "settings": {"eval_temperature": 0.6},
+    "remarks": ["fewer problems"],
     "overall": {"mean_score": 0.5, "library_score": 0.75},
     "published": {"a model": {"overall": 0.25, "tasks": {"gcd": 0.125}}},
 }

@@ -13,7 +13,7 @@ from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.records import LibraryInfo, Reason, TaskInfo, Verdict
 from reasoning_env.reports import audit as audit_module
 from reasoning_env.reports.audit import Result, audit_command, conclude, make_report, result_of
-from reasoning_env.reports.verifier_probes import MOST_FREQUENT, ORACLE, ROLES, Tally, TaskAudit
+from reasoning_env.reports.verifier_probes import ORACLE, Tally, TaskAudit
 from reasoning_env.workers.pool import PoolSettings
 from tests.small_library import write_small_library
 
@@ -27,38 +27,32 @@ def _tally(*scores: float) -> Tally:
     return tally
 
 
-def _audit(task: str, zero: float = 0.0) -> TaskAudit:
-    return TaskAudit(task, 4, {ORACLE: _tally(*[1.0] * 4), "0": _tally(*[zero] * 4)})
+def _audit(task: str, zero: float = 0.0, level: float | None = None) -> TaskAudit:
+    return TaskAudit(task, level, 4, {ORACLE: _tally(*[1.0] * 4), "0": _tally(*[zero] * 4)})
 
 
-GOOD, BAD = _audit("gcd"), _audit("maze", 0.75)
-EMPTY = TaskAudit("jugs", 0, {}, ("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
-RESULTS = {"gcd": Result.LISTED_PASSES, "maze": Result.FAILS, "jugs": Result.NOT_PROBED}
+GOOD, BAD = _audit("gcd"), _audit("maze", 0.75, level=0.5)
+EMPTY = TaskAudit("jugs", None, 0, {}, failures=("jugs, seed 1: took over 20 s", "jugs, seed 2: took over 20 s"))
+RESULTS = {"gcd": Result.PASSES, "maze at 0.5": Result.FAILS, "jugs": Result.NOT_PROBED}
 
 
 @pytest.mark.parametrize(
     ("audit", "listed", "result"),
     [
         (GOOD, (), Result.PASSES),
-        (BAD, (), Result.FAILS),
         (BAD, ("gcd",), Result.FAILS),
         (BAD, ("maze",), Result.LISTED),
-        (GOOD, ("gcd",), Result.LISTED_PASSES),
+        (GOOD, ("gcd",), Result.PASSES),
         (EMPTY, (), Result.NOT_PROBED),
-        (EMPTY, ("jugs",), Result.NOT_PROBED),
     ],
 )
 def test_result_of_a_task(audit: TaskAudit, listed: Sequence[str], result: Result) -> None:
     assert result_of(audit, listed) is result
 
 
-def test_a_good_guess_does_not_fail() -> None:
-    assert result_of(TaskAudit("gcd", 1, {MOST_FREQUENT: _tally(1.0)}), ()) is Result.PASSES
-
-
 def test_conclusion_names_failed_tasks_alone() -> None:
     line = conclude([GOOD, BAD, EMPTY], RESULTS)
-    assert "maze" in line
+    assert "maze at 0.5" in line
     assert "gcd" not in line
     assert "jugs" not in line
 
@@ -70,22 +64,22 @@ def test_conclusion_of_success_counts_what_was_probed() -> None:
 def test_report_holds_every_number_of_every_kind() -> None:
     report = json.loads(json.dumps(make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY), allow_nan=False))
     assert report["library"] == {"version": "1.2", "path": "/library"}
-    assert report["failed"] == ["maze"]
-    assert {task: entry["result"] for task, entry in report["tasks"].items()} == RESULTS
-    maze = report["tasks"]["maze"]
-    assert (maze["items"], maze["exploits"], maze["failures"]) == (4, ["0"], [])
+    assert report["failed"] == ["maze at 0.5"]
+    assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]
+    maze = report["audits"][1]
+    assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, 0)
+    assert (len(maze["faults"]), maze["failures"]) == (1, [])
     assert maze["slowest_ms"] == pytest.approx(12.3)
     assert maze["escaped"] == {"verifier_error": 0, "timeout": 0, "crash": 0}
     assert maze["kinds"]["0"] == {
-        "role": ROLES["0"].value,
+        "role": "lazy",
         "items": 4,
         "mean": 0.75,
-        "share_paid": 1.0,
         "slowest_ms": pytest.approx(12.3),
         "reasons": {"scored": 4},
         "best": {"seed": 100, "score": 0.75, "answer": "x" * 200},
     }
-    assert report["tasks"]["jugs"]["failures"] == list(EMPTY.failures)
+    assert report["audits"][2]["failures"] == list(EMPTY.failures)
 
 
 # ------------------------------------------------------------------ the command, over a library of four tasks
@@ -100,35 +94,39 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     working = folder / "working"
     working.mkdir()
     monkeypatch.chdir(working)
-    return lambda *argv: audit_command(["--items", "3", *argv], folder)
+    return lambda *argv: audit_command(["--items", "3", "--levels", "defaults,1", *argv], folder)
 
 
 def test_command_fails_for_a_task_that_pays_for_everything(run: Run) -> None:
     with contextlib.redirect_stdout(StringIO()) as output:
         assert run() == 1
-    cells = {line.split()[0]: line.split() for line in output.getvalue().splitlines() if line}
-    assert cells["exact"][1:4] == ["3", "1.00", "0.00"]
-    assert [cells[task][-1] for task in ("exact", "generous", "open_ended")] == ["passes", "FAILS", "passes"]
-    assert cells["broken"][:2] == ["broken", "0"]
+    rows = [line.split() for line in output.getvalue().split("\n\n")[1].splitlines()]
+    cells = {tuple(row[:2]): row for row in rows}
+    assert cells["exact", "1"][2:6] == ["3", "-", "1.00", "0.00"]
+    results = {task: cells[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
+    assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
+    assert ("generous", "1") not in cells
+    assert cells["broken", "1"][2] == "0"
     assert "ValueError: no such puzzle" in output.getvalue()
     report = json.loads(Path("audit.json").read_text())
     assert report["failed"] == ["generous"]
-    assert set(report["tasks"]) == {"broken", "exact", "generous", "open_ended"}
-    assert report["tasks"]["exact"]["kinds"][ORACLE]["mean"] == 1.0
+    assert {one["task"] for one in report["audits"]} == {"broken", "exact", "generous", "open_ended"}
+
+
+def test_json_is_all_that_is_printed_where_it_is_asked_for(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--tasks", "exact", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(Path("audit.json").read_text())
 
 
 def test_command_passes_without_the_task_that_fails(run: Run) -> None:
     assert run("--tasks", "exact, broken") == 0
-    assert json.loads(Path("audit.json").read_text())["tasks"].keys() == {"exact", "broken"}
+    tasks = {one["task"] for one in json.loads(Path("audit.json").read_text())["audits"]}
+    assert tasks == {"exact", "broken"}
 
 
-def test_listed_task_does_not_fail_the_command(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    listed = {"generous": "pays for everything", "exact": "did once"}
-    monkeypatch.setattr(audit_module, "gameable_tasks", lambda *, strict_rewards: listed)
+def test_listed_task_does_not_fail_the_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_module, "gameable_tasks", lambda *, strict_rewards: {"generous": "pays for everything"})
     assert run("--tasks", "exact,generous") == 0
-    assert "can be taken off the list: exact\n" in capsys.readouterr().out
 
 
 def test_nothing_to_probe_is_an_error_with_the_cause(run: Run) -> None:
@@ -176,7 +174,13 @@ def test_scores_are_those_of_training_unless_told_otherwise(
 
 
 @pytest.mark.parametrize(
-    "argv", [["--items", "0"], ["--items", "x"], ["--items", "10001"], ["--seed", "-1"], ["chain_sum"]]
+    "argv",
+    [
+        *(["--items", items] for items in ("0", "x", "10001")),
+        *(["--levels", levels] for levels in ("2", "low", "0,,1", "-0.1", "nan")),
+        ["--seed", "-1"],
+        ["chain_sum"],
+    ],
 )
 def test_bad_option_is_a_usage_error(run: Run, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.reports.html.command import report_command
+from reasoning_env.reports.html.sample import GROUPS_OF_A_KIND
 
 from .lines import group, rollout, write, write_evaluation
 
@@ -182,7 +183,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, P
     assert view.page.evaluate("window.ran") is None
     assert view.choose(f_task="gcd") == "0"
     view.page.select_option("#run", index=1)
-    assert view.choose(f_task="gcd") == "8"
+    assert view.choose(f_task="gcd") == str(GROUPS_OF_A_KIND)
     assert view.faults == []
     view.page.close()
 
@@ -201,18 +202,21 @@ def test_filters_find_what_they_say(view: View) -> None:
         "all": view.choose(f_task="maze", f_text="how many"),
         "nothing": view.choose(f_text="not to be found"),
     }
+    of_task = str(GROUPS_OF_A_KIND)  # every group of a task is of the same kind, and there are more
     assert found == {
-        "everything": "24",
-        "task": "8",
-        "category": "8",
-        "outcome": "8",
-        "signal": "16",
-        "score": "8",
+        "everything": str(3 * GROUPS_OF_A_KIND),
+        "task": of_task,
+        "category": of_task,
+        "outcome": of_task,
+        "signal": str(2 * GROUPS_OF_A_KIND),
+        "score": of_task,
         "level": found["level"],
         "text": found["text"],
-        "all": "8",
+        "all": of_task,
         "nothing": "0",
     }
+    assert 0 < int(found["level"]) <= 10
+    assert int(found["text"]) <= 1
     assert "No group matches." in view.page.inner_text("#group")
 
 

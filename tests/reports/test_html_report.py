@@ -101,7 +101,7 @@ def test_evaluations_tell_of_corrections_failures_published_models_and_problems(
     assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1]])
     assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
-    assert ["temperature", "0.6"] in run["facts"]
+    assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
 
 
 # ---------------------------------------------------------------------------- the sample
@@ -162,9 +162,24 @@ def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path:
     data = report(tmp_path, write_evaluation(tmp_path / "e", group(rollout()), results=[]))
     assert [run["groups"] for run in data["runs"]] == [2, 1]
     first, second, third = data["notes"]
-    assert re.search(r"a\.jsonl: 3 of its lines are left out; line 2: ", first)
+    assert re.search(r"a\.jsonl: lines left out: 3; line 2: ", first)
     assert re.search(r"b\.jsonl: .*line 1: item_id: ", second)
     assert "results.json" in third
+
+
+def test_results_of_another_version_are_shown_as_far_as_they_are_known(tmp_path: Path) -> None:
+    data = report(write_evaluation(tmp_path, group(rollout()), results={"format": 9, "model": "m", "published": [1]}))
+    assert data["runs"][0]["facts"] == [["model", "m"]]
+    [note] = data["notes"]
+    assert "format 9" in note
+
+
+def test_output_never_replaces_what_it_reports_on(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", group(rollout()))
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="choose another file"):
+        report_command([str(path), "-o", str(tmp_path / "." / "a.jsonl")], default_folder=tmp_path, script="env.py")
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["missing", "empty", "notes.txt", "foreign.jsonl"])

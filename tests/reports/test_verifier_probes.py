@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,32 +13,29 @@ from reasoning_env.errors import GenerationError, ScoringError
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.reports.verifier_probes import (
     ALL_OPTIONS,
+    BEST_CONSTANT,
     CONSTANTS,
     EXAMPLE_KEYS,
-    FEW_OPTIONS,
+    FREE_BOUND,
     GENERATION_FAILURES,
-    LISTED,
+    GUESS_MARGIN,
     LONG_BYTES,
-    MOST_FREQUENT,
-    NANS,
     NEIGHBOUR,
     ORACLE,
     PERTURBED,
     QUESTION,
-    ROLES,
     TRAILED,
-    ZEROS,
     Role,
+    Setting,
     Tally,
     TaskAudit,
     audit_task,
     make_probes,
     perturb,
     reference_answer,
+    role_of,
 )
 from reasoning_env.rewards import extract_answer
-
-INFORMED = {kind for kind, role in ROLES.items() if role in (Role.REFERENCE, Role.GUESS)}
 
 
 def _problem(answer: str | None, question: str = "What?", metadata: Any = None) -> Problem:
@@ -52,27 +49,17 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ kinds of probes
 
 
-def test_every_kind_is_made_for_a_task_that_allows_all() -> None:
-    assert set(_probes("3", "4", "3", question="Given:\n1. A fact")[0]) == set(ROLES)
-
-
-def test_meaningless_kinds_are_made_without_any_oracle_too() -> None:
-    kinds = set(_probes(None, None, question="1. A fact")[0])
-    assert kinds == set(ROLES) - INFORMED - {ALL_OPTIONS, NEIGHBOUR, NANS, ZEROS}
-
-
 def test_role_says_whether_the_answer_rule_lets_a_probe_through() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     for kind, probe in probes.items():
         through = extract_answer(f"<answer>{probe}</answer>", LONG_BYTES).answer == probe.strip() != ""
-        assert through is (ROLES[kind] is not Role.UNREACHABLE), kind
+        assert through is (role_of(kind) is not Role.UNREACHABLE), kind
 
 
-@given(st.lists(st.one_of(st.none(), st.sampled_from(["0", "1", "NAN", "[]", " . ", "What?", "", "0 1"]), st.text())))
-def test_right_answer_is_never_probed_as_a_meaningless_one(answers: list[str | None]) -> None:
-    for answer, probes in zip(answers, _probes(*answers), strict=True):
-        meaningless = [text.strip().casefold() for kind, text in probes.items() if kind not in INFORMED]
-        assert answer is None or answer.strip().casefold() not in meaningless
+def test_problem_without_any_oracle_is_probed_with_what_its_question_shows() -> None:
+    probes = _probes(None, None, question="Sort: [3, 1]")[0]
+    assert not {ORACLE, PERTURBED, NEIGHBOUR, ALL_OPTIONS} & set(probes)
+    assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
 
 
 @given(st.text())
@@ -83,13 +70,8 @@ def test_perturbed_answer_is_another_one(answer: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "perturbed"),
     [
-        ("12", "13"),
-        ("[1, 9]", "[1, 0]"),
-        ("True", "Truf"),
-        ("jazz.", "jaza."),
-        ("Z", "A"),
-        ("½ ", "½ x"),
-        ("", "x"),
+        *[("12", "13"), ("[1, 9]", "[1, 0]"), ("True", "Truf"), ("jazz.", "jaza."), ("Z", "A")],
+        *[("½ ", "½ x"), ("", "x")],
     ],
 )
 def test_perturbing_changes_the_last_digit_or_letter(answer: str, perturbed: str) -> None:
@@ -113,26 +95,8 @@ def test_without_oracle_and_example_there_is_no_reference(metadata: object) -> N
     assert reference_answer(_problem(None, metadata=metadata)) is None
 
 
-def test_neighbour_is_the_next_problem_with_another_answer() -> None:
-    assert [probes[NEIGHBOUR] for probes in _probes("a", "b", None, "b", "c")[:2]] == ["b", "c"]
-    assert _probes("a", "b", None, "b")[3][NEIGHBOUR] == "a"
-
-
-def test_problems_that_share_one_answer_have_no_neighbour_and_no_options() -> None:
-    for probes in _probes("a", "a", "a"):
-        assert not {NEIGHBOUR, ALL_OPTIONS} & set(probes)
-        assert probes[MOST_FREQUENT] == "a"
-
-
-def test_most_frequent_answer_is_one_that_repeats() -> None:
-    assert [probes[MOST_FREQUENT] for probes in _probes("a", "b", "b")] == ["b"] * 3
-    assert MOST_FREQUENT not in _probes("a", "b")[0]
-
-
-@pytest.mark.parametrize(("count", "listed"), [(FEW_OPTIONS, "0 1 2 3 4 5 6 7"), (FEW_OPTIONS + 1, None)])
-def test_options_are_listed_while_they_are_few(count: int, listed: str | None) -> None:
-    answers = [str(number) for number in range(count)]
-    assert _probes(*answers, *reversed(answers))[0].get(ALL_OPTIONS) == listed
+def test_neighbour_is_the_next_problem_with_an_answer() -> None:
+    assert [probes.get(NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
 def test_question_is_cut_at_a_whole_character() -> None:
@@ -140,86 +104,45 @@ def test_question_is_cut_at_a_whole_character() -> None:
     assert echoed == "€" * (LONG_BYTES // 3)
 
 
-@pytest.mark.parametrize(
-    ("question", "listed"),
-    [
-        ("Given:\n1. R ∨ Q\n2. R", "R ∨ Q"),
-        ("Given\n.2. R \n", "R"),
-        ("(3) A fact", "A fact"),
-        ("1.5 apples", None),
-        ("1.\n", None),
-    ],
-)
-def test_first_listed_line_is_copied_from_the_question(question: str, listed: str | None) -> None:
-    assert _probes("a", question=question)[0].get(LISTED) == listed
-
-
-@pytest.mark.parametrize(
-    ("answer", "nans"),
-    [
-        ("-1.50", "nan"),
-        ("['2', '-3']", "['nan', 'nan']"),
-        ("2.5 + 3i", "nan + nani"),
-        ("2 days, 03:04", "nan days, nan:nan"),
-        ("3 apples", None),
-        ("In 1905 he wrote", None),
-        ("abc", None),
-    ],
-)
-def test_layout_of_numbers_is_kept_and_that_of_words_is_not_used(answer: str, nans: str | None) -> None:
-    probes = _probes(answer)[0]
-    assert probes.get(NANS) == nans
-    assert probes.get(ZEROS) == (None if nans is None else nans.replace("nan", "0"))
-
-
-# ------------------------------------------------------------------ which kinds are exploits
+# ------------------------------------------------------------------ what is a fault
 
 ITEMS = 20
-ZERO, ONE = "0", "1"
+LAZY = "0"
 
 
-def _audit(**scores: Sequence[float]) -> TaskAudit:
+def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
     tallies: dict[str, Tally] = {}
-    for kind, name in ((ZERO, "zero"), (ONE, "one")):
+    for kind, name in ((LAZY, "lazy"), (ORACLE, "oracle"), (PERTURBED, "perturbed"), (BEST_CONSTANT, "constant")):
         for score in scores.get(name, ()):
             tallies.setdefault(kind, Tally()).add(Verdict(score, Reason.SCORED), seed=0)
-    return TaskAudit("gcd", ITEMS, tallies)
+    return TaskAudit("gcd", None, ITEMS, tallies, options)
 
 
 @pytest.mark.parametrize(
-    ("scores", "exploits"),
-    [
-        ([0.5] * 11 + [0.0] * 9, [ZERO]),
-        ([1.0] * 20, [ZERO]),
-        ([0.5] * 10 + [0.0] * 10, []),
-        ([1.0] * 10 + [0.49] * 10, []),
-        ([0.49] * 20, []),
-        ([1.0] * 10, []),  # left out of ten, where it is the right answer
-    ],
+    ("options", "bound"), [(0, FREE_BOUND), (2, 0.5 + GUESS_MARGIN), (3, 1 / 3 + GUESS_MARGIN), (9, FREE_BOUND)]
 )
-def test_half_the_score_on_more_than_half_of_all_items_is_an_exploit(scores: list[float], exploits: list[str]) -> None:
-    assert _audit(zero=scores).exploits == exploits
+def test_bound_depends_on_the_number_of_options(options: int, bound: float) -> None:
+    below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
+    assert _audit(options, lazy=below).faults == {}
+    assert set(_audit(options, lazy=above).faults) == {LAZY}
 
 
-@pytest.mark.parametrize("kind", ROLES)
-def test_only_meaningless_kinds_are_exploits(kind: str) -> None:
-    tally = Tally()
-    tally.add(Verdict(1.0, Reason.SCORED), seed=0)
-    audit = TaskAudit("gcd", 1, {kind: tally})
-    assert bool(audit.exploits) is bool(audit.worst) is (ROLES[kind] is Role.DEGENERATE)
+def test_policy_earns_nothing_on_problems_to_which_it_has_no_answer() -> None:
+    assert _audit(lazy=[1.0] * 5).mean(LAZY) == 0.25
+    assert _audit(constant=[1.0] * 5).mean(BEST_CONSTANT) == 1.0
 
 
-def test_worst_kind_is_paid_for_most_often_and_then_best() -> None:
-    assert _audit(zero=[0.5, 0.5, 0.0], one=[1.0, 0.4, 0.4]).worst == ZERO
-    assert _audit(zero=[0.5, 0.5, 0.0], one=[0.5, 0.6, 0.0]).worst == ONE
-    assert _audit(zero=[0.5] * 12, one=[1.0] * 11).exploits == [ZERO, ONE]
+@pytest.mark.parametrize(
+    ("oracle", "perturbed", "fault"),
+    [([1.0] * 19 + [0.5], [0.0] * 20, None), ([0.9] * 20, [0.0] * 20, ORACLE), ([0.96] * 20, [0.97] * 20, PERTURBED)],
+)
+def test_oracle_must_earn_most_of_the_mark_and_no_less_than_a_wrong_one(
+    oracle: list[float], perturbed: list[float], fault: str | None
+) -> None:
+    assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
 
 
-def test_kind_that_earns_nothing_is_not_the_worst() -> None:
-    assert _audit(zero=[0.0] * 20).worst is None
-
-
-# ------------------------------------------------------------------ probing a task
+# ------------------------------------------------------------------ probing
 
 
 def _exact(problem: Problem, answer: str) -> Verdict:
@@ -227,93 +150,105 @@ def _exact(problem: Problem, answer: str) -> Verdict:
 
 
 class FakeWorkers:
-    """In place of processes: each problem's answer is its seed; `score` asks a function."""
+    """In place of processes: a problem's answer and question follow from its position; `score` asks a function."""
 
     def __init__(
         self,
         verifier: Callable[[Problem, str], Verdict] = _exact,
+        answers: Mapping[int, str] | None = None,
+        flawed: Callable[[ProblemSpec], bool] = lambda spec: False,
         fails: Callable[[ProblemSpec], bool] = lambda spec: False,
     ) -> None:
-        self._verifier = verifier
-        self._fails = fails
+        self._verifier, self._answers, self._flawed, self._fails = verifier, answers, flawed, fails
         self.specs: list[ProblemSpec] = []
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
         self.specs.append(spec)
         await asyncio.sleep(0)
         if self._fails(spec):
-            raise GenerationError(f"{spec.task}, seed {spec.seed}: no such puzzle")
-        flaw = "no answer is right" if spec.seed == 200 else None
-        return Problem(spec, "What?", str(spec.seed), "{}", b"", flaw=flaw)
+            raise GenerationError(f"{spec.task}, position {spec.index}: no such puzzle")
+        answer = "abcdefghijkl"[spec.index] * 3 if self._answers is None else self._answers[spec.index]
+        return Problem(spec, "What?", answer, "{}", b"", flaw="a copy" if self._flawed(spec) else None)
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         return [self._verifier(problem, answer) for answer in answers]
 
 
-async def _probe(workers: FakeWorkers, seeds: Sequence[int] = range(100, 104)) -> TaskAudit:
-    return await audit_task(
-        workers, "gcd", [ProblemSpec("gcd", seed, Split.EVAL, number) for number, seed in enumerate(seeds)]
-    )
+async def _probe(workers: FakeWorkers, items: int = 4, more: int = 0, level: float | None = None) -> TaskAudit:
+    return await audit_task(workers, Setting("gcd", level), items, more)
 
 
 async def test_exact_verifier_pays_for_the_oracle_alone() -> None:
     audit = await _probe(FakeWorkers())
     assert audit.items == 4
-    assert {kind: tally.mean for kind, tally in audit.tallies.items() if tally.mean} == {ORACLE: 1.0}
+    assert {kind for kind in audit.tallies if audit.mean(kind)} == {ORACLE}
 
 
-async def test_verifier_that_pays_for_everything_is_exploited_by_every_meaningless_kind() -> None:
+async def test_verifier_that_pays_for_everything_has_a_fault_for_every_lazy_kind() -> None:
     audit = await _probe(FakeWorkers(lambda problem, answer: Verdict(1.0, Reason.SCORED)))
-    assert set(audit.exploits) == {kind for kind in audit.tallies if ROLES[kind] is Role.DEGENERATE} > set(CONSTANTS)
+    assert set(audit.faults) == {kind for kind in audit.tallies if role_of(kind) is Role.LAZY} > set(CONSTANTS)
 
 
-async def test_verifier_that_pays_for_one_text_is_exploited_by_its_kind() -> None:
-    audit = await _probe(FakeWorkers(lambda problem, answer: Verdict(float(answer == "nan"), Reason.SCORED, answer)))
-    assert set(audit.exploits) & set(CONSTANTS) == {"nan"}
+async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others() -> None:
+    answers = dict(enumerate(["a", "a", "b", "a", "b", "b"]))
+    audit = await _probe(FakeWorkers(answers=answers), items=6)
+    assert audit.tallies[BEST_CONSTANT].scores == [1.0, 0.0, 0.0]
+
+
+async def test_fault_counts_where_other_problems_show_it_too() -> None:
+    def paid_until(position: int) -> FakeWorkers:
+        return FakeWorkers(lambda problem, answer: Verdict(float(problem.spec.index < position), Reason.SCORED))
+
+    once, always = [await _probe(paid_until(position), items=4, more=8) for position in (4, 99)]
+    assert [LAZY in audit.faults for audit in (once, always)] == [False, True]
+    assert always.items == 8
+
+
+async def test_flawed_problems_are_drawn_again_at_the_same_level() -> None:
+    workers = FakeWorkers(flawed=lambda spec: spec.attempt < 2)
+    audit = await _probe(workers, items=2, level=0.5)
+    assert (audit.items, audit.flawed) == (2, 4)
+    assert {spec.level for spec in workers.specs} == {0.5}
+    assert len({spec.seed for spec in workers.specs}) == 6
 
 
 async def test_best_verdict_is_kept_with_its_seed() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
-        return Verdict(0.5 if problem.spec.seed == 102 else 0.25, Reason.SCORED, answer)
+        return Verdict(0.5 if problem.spec.index == 2 else 0.25, Reason.SCORED, answer)
 
-    tally = (await _probe(FakeWorkers(verifier))).tallies[PERTURBED]
+    workers = FakeWorkers(verifier)
+    tally = (await _probe(workers)).tallies[PERTURBED]
     assert tally.best is not None
-    assert (tally.best.score, tally.best.answer, tally.best_seed) == (0.5, "103", 102)
+    assert (tally.best.score, tally.best.answer, tally.best_seed) == (0.5, "ccd", workers.specs[2].seed)
 
 
 async def test_failures_of_the_verifier_are_counted_by_reason() -> None:
-    reasons = {"nan": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
+    reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
 
     def verifier(problem: Problem, answer: str) -> Verdict:
         return Verdict(0.0, reasons.get(answer, Reason.SCORED), answer, 5.0 if answer == "[]" else 0.001)
 
-    audit = await _probe(FakeWorkers(verifier), range(100, 103))
-    # `nan` once as itself, and once as the answer's layout without content.
-    assert audit.escaped == {Reason.VERIFIER_ERROR: 6, Reason.TIMEOUT: 3, Reason.CRASH: 3}
+    audit = await _probe(FakeWorkers(verifier), items=3)
+    assert audit.escaped == {Reason.VERIFIER_ERROR: 3, Reason.TIMEOUT: 3, Reason.CRASH: 3}
     assert audit.slowest_s == 5.0
 
 
 async def test_problems_that_cannot_be_generated_are_left_out_with_the_reason() -> None:
-    audit = await _probe(FakeWorkers(fails=lambda spec: spec.seed == 101))
+    audit = await _probe(FakeWorkers(fails=lambda spec: spec.index == 1))
     assert (audit.items, len(audit.tallies[ORACLE].scores)) == (3, 3)
-    assert audit.failures == ("gcd, seed 101: no such puzzle",)
-
-
-async def test_problems_that_are_never_served_are_left_out() -> None:
-    audit = await _probe(FakeWorkers(), [100, 200])
-    assert (audit.items, audit.failures) == (1, ())
+    assert audit.failures == ("gcd, position 1: no such puzzle",)
 
 
 async def test_task_that_keeps_failing_is_not_tried_to_the_end() -> None:
     workers = FakeWorkers(fails=lambda spec: True)
-    audit = await _probe(workers, range(100, 110))
+    audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == GENERATION_FAILURES
     assert (audit.items, audit.tallies, audit.worst, audit.slowest_s) == (0, {}, None, 0.0)
 
 
 async def test_problems_that_cannot_be_scored_are_left_out_with_the_reason() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
-        if problem.spec.seed == 101:
+        if problem.spec.index == 1:
             raise ScoringError("the verifier worker cannot score")
         return _exact(problem, answer)
 

@@ -14,6 +14,7 @@ from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.verifiers import find_flaw
+from reasoning_env.verifiers.grammars.logic import concludes
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
 """Tasks whose items take long to make, cannot be made from defaults, or run code of their own to be made."""
@@ -33,11 +34,14 @@ def test_integrals_are_flawed_exactly_where_the_oracle_holds_one() -> None:
     assert 2 <= sum(unsolved) <= 40
 
 
-def test_premises_are_flawed_exactly_where_no_assignment_makes_them_all_true() -> None:
-    entries = _entries("propositional_logic", 300)
-    contradictory = [not _can_be_true(entry["metadata"]) for entry in entries]
-    assert [find_flaw("propositional_logic", entry) is not None for entry in entries] == contradictory
-    assert 20 <= sum(contradictory) <= 150
+def test_premises_from_which_nothing_or_almost_everything_is_concluded_are_flawed() -> None:
+    flaws: dict[bool, list[bool]] = {True: [], False: []}
+    for entry in _entries("propositional_logic", 600):
+        metadata = entry["metadata"]
+        flawed = find_flaw("propositional_logic", entry) is not None
+        flaws[flawed].append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
+    assert all(flaws[False]) and len(flaws[False]) >= 10
+    assert sum(flaws[True]) <= 60  # those that conclude too much
 
 
 def _can_be_true(metadata: Mapping[str, Any]) -> bool:
@@ -56,6 +60,31 @@ def test_solved_cube_is_flawed(size: int, moves: str, flawed: bool) -> None:
     assert (find_flaw("rubiks_cube", entry) is not None) is flawed
 
 
-def test_other_tasks_have_no_flawed_entries() -> None:
+COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "flawed"),
+    [
+        ("Sort the letters of: abc", "abc", True),
+        ("Sort the letters of: bac", "abc", False),
+        ("Pool with a kernel of 1:\n7 4\n7 5\n", "7.0 4.0\n7.0 5.0", True),
+        ("Keep all of: ['1', '2']. In this format.", "['1', '2']", True),
+        ("Keep some of: ['1', '2']. In this format.", "['1']", False),
+        (COPIED, "1 2 3\n2 3 1\n3 1 2", True),
+        (COPIED, "1 2 3\n2 3 1\n3 1 3", False),
+        ("What becomes of it?", "\n".join(["0 0 0 0"] * 4), True),
+    ],
+)
+def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
+    question: str, answer: str, flawed: bool
+) -> None:
+    entry = {"question": question, "answer": answer, "metadata": {}}
+    assert (find_flaw("a task without facts", entry) is not None) is flawed
+
+
+def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(KNOWN_TASKS - SLOW - TASKS_WITH_FLAWS)
-    assert [task for task in tasks for entry in _entries(task, 3) if find_flaw(task, entry) is not None] == []
+    flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
+    assert {task for task, count in flawed.items() if count == 3} <= {"string_insertion"}
+    assert sum(map(bool, flawed.values())) < 15

@@ -16,7 +16,9 @@ from reasoning_env.errors import GenerationError
 from reasoning_env.workers.faster import REPLACEMENTS
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
-from .support import PATIENCE_S, make, running_pool
+from .support import make, running_pool
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
 LIBRARY = Path(str(reasoning_gym.__file__)).parent
@@ -36,7 +38,12 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> list[list[bytes]]:
         (folder / f"wanted{number}").write_bytes(pickle.dumps(wanted[number::2]))
         command = [sys.executable, "-W", "ignore", str(DIRECT_CALLS), f"wanted{number}", f"results{number}"]
         running.append(subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": "0"}, cwd=folder))
-    assert [process.wait(timeout=PATIENCE_S) for process in running] == [0, 0]
+    try:
+        assert [process.wait(timeout=300) for process in running] == [0, 0]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
     results = [pickle.loads((folder / f"results{number}").read_bytes()) for number in range(2)]
     entries = [results[number % 2][number // 2][0] for number in range(len(wanted))]
     return [[entries.pop(0) for _ in seeds] for seeds in SEEDS.values()]

@@ -23,7 +23,7 @@ from .sample import Sample, encode_messages, encode_rollout
 from .sources import Source, find_sources
 
 DEFAULT_OUTPUT = Path("report.html")
-SAMPLE_MB = 24
+SAMPLE_MB = 16
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, script: str) -> int:
@@ -37,6 +37,8 @@ def report_command(argv: Sequence[str], *, default_folder: Path, script: str) ->
     if output.is_dir():
         output = output / DEFAULT_OUTPUT
     sources = find_sources(options.paths)
+    if output.resolve() in {file.resolve() for source in sources for file in source.files}:
+        raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
     data = collect(sources, script, int(options.sample_mb * 1_000_000))
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FACTS = ("model", "preset", "step", "started", "fingerprint")
-SETTINGS = ("temperature", "top_p", "max_completion_tokens", "eval_seed", "level")
+SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
 
 
 def facts(results: Mapping[str, Any]) -> list[list[str]]:
@@ -14,6 +14,8 @@ def facts(results: Mapping[str, Any]) -> list[list[str]]:
     known = [(name, results.get(name)) for name in FACTS]
     known += [(name, _mapping(results, "settings").get(name)) for name in SETTINGS]
     known += _mapping(results, "versions").items()
+    remarks = results.get("remarks")
+    known += [("not as published", remark) for remark in (remarks if isinstance(remarks, list) else ())]
     unfinished = [["state", "not finished"]] if results.get("finished") is False else []
     return unfinished + [[str(name), str(value)] for name, value in known if isinstance(value, (str, int, float))]
 

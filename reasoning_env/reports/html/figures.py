@@ -10,10 +10,12 @@ from statistics import fmean
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...records import CORRECT, Reason
+from ...evaluations import samples
+from ...evaluations.samples import RIGHT, TRUNCATED, WRONG
+from ...records import Reason
 from ...statistics import bootstrap_interval, pass_at_k, wilson_interval
 
-RIGHT, PARTIAL, WRONG, TRUNCATED, OTHER = "right", "partial", "wrong", "truncated", "other"
+PARTIAL, OTHER = "partial", "other"
 FORMAT_FAILURES = (Reason.NO_ANSWER, Reason.UNCLOSED_ANSWER, Reason.SEVERAL_ANSWERS, Reason.EMPTY_ANSWER)
 FAULTS = tuple(reason for reason in Reason if reason not in (Reason.SCORED, *FORMAT_FAILURES))
 OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FORMAT_FAILURES, *FAULTS)), OTHER)
@@ -35,16 +37,15 @@ def score_of(rollout: DumpedRollout) -> float:
 
 
 def is_right(rollout: DumpedRollout) -> bool:
-    return score_of(rollout) >= CORRECT if rollout.correct is None else rollout.correct
+    return samples.is_right(score_of(rollout)) if rollout.correct is None else rollout.correct
 
 
 def outcome_of(rollout: DumpedRollout) -> str:
     """One of OUTCOMES."""
-    if rollout.reason in (None, Reason.SCORED):
+    word = samples.outcome(score_of(rollout), rollout.reason, rollout.finish_reason)
+    if word in (RIGHT, WRONG):
         return RIGHT if is_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
-    if rollout.finish_reason == "length" and rollout.reason in (Reason.NO_ANSWER, Reason.UNCLOSED_ANSWER):
-        return TRUNCATED
-    return rollout.reason if rollout.reason in OUTCOMES else OTHER
+    return word if word in OUTCOMES else OTHER
 
 
 def length_of(rollout: DumpedRollout) -> int:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from .figures import OUTCOMES, PARTIAL, RIGHT, WRONG, is_right, outcome_of, score_of
+from ...evaluations.samples import RIGHT, WRONG
+from .figures import OUTCOMES, PARTIAL, is_right, outcome_of, score_of
 
-GROUPS_OF_A_KIND = 8
+GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000
 """Characters of a completion that the page shows; of a longer one, it shows beginning and end."""
 MIXED = "mixed"

@@ -12,9 +12,7 @@ from typing import Any
 from ...dumps.format import is_dump
 from ...dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
 from ...errors import ConfigError
-
-RESULTS = "results.json"
-SAMPLES = "samples.jsonl"
+from ...evaluations.folder import FORMAT, RESULTS, SAMPLES
 
 
 @dataclass
@@ -34,25 +32,29 @@ class Source:
     def groups(self) -> Iterator[DumpedGroup]:
         """Yield what is readable; then `faults` is complete."""
         for file in self.files:
-            damaged: Counter[str] = Counter()
-            first: list[DumpFormatError] = []
-
-            def note(error: DumpFormatError, damaged: Counter[str] = damaged, first: Any = first) -> None:
-                damaged["lines"] += 1
-                if not first:
-                    first.append(error)
-
-            read = 0
+            damage, read = _Damage(), 0
             try:
-                for group in read_groups(file, strict=False, on_damage=note):
+                for group in read_groups(file, strict=False, on_damage=damage):
                     read += 1
                     yield group
             except OSError as error:
                 self.faults.append(f"{file}: cannot be read ({error.strerror})")
-            if first:
-                lines = f"{damaged['lines']} of its lines {'is' if damaged['lines'] == 1 else 'are'} left out"
-                what = lines if read else "holds no groups of rollouts that this version can read"
-                self.faults.append(f"{file}: {what}; line {first[0].line}: {first[0].problem}")
+            if damage.first is not None:
+                left_out = f"lines left out: {damage.lines}"
+                what = left_out if read else "holds no groups of rollouts that this version can read"
+                self.faults.append(f"{file}: {what}; line {damage.first.line}: {damage.first.problem}")
+
+
+class _Damage:
+    """Counts the damaged lines of a file, and keeps the first error."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.first: DumpFormatError | None = None
+
+    def __call__(self, error: DumpFormatError) -> None:
+        self.lines += 1
+        self.first = self.first or error
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
@@ -97,6 +99,8 @@ def _source(path: Path) -> Source:
             if not isinstance(read, dict):
                 raise ValueError("not a JSON object")
             source.results = read
+            if read.get("format", FORMAT) != FORMAT:
+                source.faults.append(f"{results}: of another version (format {read['format']}); shown as far as known")
         except (OSError, ValueError, RecursionError) as error:
             source.faults.append(f"{results}: cannot be read ({error})")
     return source

@@ -1,12 +1,13 @@
-"""Read propositional formulas in model text: which variables they use, and whether they only repeat a premise.
+"""Read propositional formulas in model text: which variables they use, and whether they conclude something.
 
 A formula is a variable's name, `(NOT, operand)` without a second NOT inside, or `(operator, operand, operand)`.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 MAX_CHARACTERS = 300
@@ -68,56 +69,67 @@ def variables(formula: Formula) -> frozenset[str]:
 
 def are_contradictory(premises: Iterable[str]) -> bool:
     """Whether no assignment makes all premises true, so that every formula follows from them."""
-    formulas = [parse_formula(premise) for premise in premises]
-    tables = _TruthTables(formulas)
-    left = tables.true
-    for formula in formulas:
-        left &= tables.of(formula)
-    return left == 0
+    return _Premises(premises, ()).possible == 0
 
 
-def restates(answer: str, premises: Iterable[str]) -> bool:
-    """Whether a conclusion is a premise again, in other words or with something irrelevant added.
+def concludes(answer: str, premises: Iterable[str]) -> bool:
+    """Whether a formula follows from the premises together, and from no single one of them.
 
-    A formula that is true exactly where a premise is true is that premise. A premise joined to others, weakened by an
-    alternative or made a consequence counts when it says more than a literal: from literals such a formula is an
-    inference, if a small one. Raises ValueError for what is not a formula.
+    Premises joined by AND follow from them together, so a conjunction must have a part that concludes something. So
+    must a formula one part of which follows by itself, or makes it an equivalence of two things that follow. Raises
+    ValueError for what is not a formula.
     """
-    formula, *given = (parse_formula(text) for text in (answer, *premises))
-    tables = _TruthTables([formula, *given])
-    premise_tables = frozenset(map(tables.of, given))
-    return tables.of(formula) in premise_tables or _repeats(formula, tables, premise_tables)
+    formula = parse_formula(answer)
+    return _Premises(premises, [formula]).conclude(formula)
 
 
-def _repeats(formula: Formula, tables: _TruthTables, premises: frozenset[int]) -> bool:
-    """Whether the formula says no more than a premise that is more than a literal, weakened or joined to others."""
-    if tables.of(formula) in premises - tables.literals:
-        return True
-    if isinstance(formula, str) or (formula[0] == NOT and isinstance(formula[1], str)):
-        return False
-    operator, *operands = _as_alternative(formula)
-    if operator == IFF and 0 in map(tables.of, operands):
-        return any(_repeats(_negate(operand), tables, premises) for operand in operands if tables.of(operand))
-    # A part that is always true or always false leaves what the other one says.
-    operands = [operand for operand in operands if tables.of(operand) not in (0, tables.true)]
-    repeated = [operand for operand in operands if _repeats(operand, tables, premises)]
-    if operator == OR:
-        return bool(repeated)
-    return bool(repeated) and all(tables.of(operand) in premises for operand in operands if operand not in repeated)
+def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
+    """The share of the formulas of two variables and one operator that the premises conclude."""
+    pairs = itertools.permutations(names, 2)
+    guesses: list[Formula] = [(operator, one, other) for one, other in pairs for operator in PRECEDENCE]
+    given = _Premises(premises, guesses)
+    return sum(map(given.conclude, guesses)) / len(guesses) if guesses else 0.0
 
 
-def _as_alternative(formula: tuple[Formula, ...]) -> tuple[Formula, ...]:
-    """The formula without an outer NOT or IMPLIES."""
-    if formula[0] == IMPLIES:
-        return (OR, _negate(formula[1]), formula[2])
-    if formula[0] != NOT:
-        return formula
-    inner = formula[1]
-    assert isinstance(inner, tuple)
-    operator, left, right = _as_alternative(inner)
-    if operator == IFF:
-        return (IFF, _negate(left), right)
-    return (AND if operator == OR else OR, _negate(left), _negate(right))
+class _Premises:
+    """The assignments that premises allow, singly and together."""
+
+    def __init__(self, premises: Iterable[str], others: Iterable[Formula]) -> None:
+        formulas = [parse_formula(premise) for premise in premises]
+        self._tables = _TruthTables([*formulas, *others])
+        self._single = [self._tables.of(formula) for formula in formulas]
+        self.possible = self._tables.true
+        for table in self._single:
+            self.possible &= table
+
+    def _imply(self, formula: Formula) -> bool:
+        return self.possible & ~self._tables.of(formula) == 0
+
+    def conclude(self, formula: Formula) -> bool:
+        refuted = self._tables.true ^ self._tables.of(formula)
+        if not self._imply(formula) or not all(single & refuted for single in self._single):
+            return False
+        if isinstance(formula, str) or (formula[0] == NOT and isinstance(formula[1], str)):
+            return True
+        operator, left, right = _without_outer_not(formula)
+        parts = [part for part in (left, right) if self._imply(part)]
+        if operator == IFF and not parts:
+            parts = [_negate(part) for part in (left, right) if self._imply(_negate(part))]
+        return not parts or any(map(self.conclude, parts))
+
+
+def _without_outer_not(formula: tuple[Formula, ...]) -> tuple[str, Formula, Formula]:
+    """The operator and operands of a formula, without an outer NOT or IMPLIES."""
+    operator, *operands = formula
+    if operator == IMPLIES:
+        return OR, _negate(operands[0]), operands[1]
+    if operator != NOT:
+        return str(operator), operands[0], operands[1]
+    assert isinstance(operands[0], tuple)
+    inner, left, right = _without_outer_not(operands[0])
+    if inner == IFF:
+        return IFF, _negate(left), right
+    return (AND if inner == OR else OR), _negate(left), _negate(right)
 
 
 class _TruthTables:
@@ -133,7 +145,6 @@ class _TruthTables:
         for position, name in enumerate(names):
             ones = (1 << (1 << position)) - 1
             self._of_name[name] = self.true // ((1 << (1 << position + 1)) - 1) * (ones << (1 << position))
-        self.literals = frozenset(self._of_name.values()) | {self.true ^ table for table in self._of_name.values()}
 
     def of(self, formula: Formula) -> int:
         if isinstance(formula, str):

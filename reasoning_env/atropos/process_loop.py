@@ -1,0 +1,189 @@
+"""The loop of `process`: as many groups under way as the server takes, written in the order of their problems.
+
+BaseEnv's own collects one group at a time and forgets it when it fails. Here a group that fails is tried again, and one
+that fails for good is made up for by the next problem, so that as many groups come out as were asked for. At Ctrl-C and
+SIGTERM the groups under way get `shutdown_grace_s`; the same command goes on behind the last line of the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ..errors import ConfigError
+from ..records import Group
+from ..tasks.plan import describe_run
+from ..terminal import progress_bar
+from .config import RunMode
+from .group_file import GroupFile, OutputError, check_place, encode_line
+from .problem_source import RolloutItem
+from .run import Run
+
+logger = logging.getLogger(__name__)
+
+TRIES = 3
+WINDOW = 4
+"""How many times the groups under way may wait for a slow one before them."""
+SAVE_INTERVAL_S = 2.0
+GRACE_POLL_S = 0.5
+DECIDING = (
+    *("group_size", "temperature", "top_p", "max_token_length", "min_completion_tokens", "mask_too_long_completions"),
+    *("system_prompt", "custom_thinking_prompt", "tokenizer_name", "strict_rewards", "max_answer_bytes"),
+    *("include_messages", "eval_seed", "num_eval_samples_per_task", "num_eval_tasks"),
+    *("eval_tasks", "eval_level", "eval_preset"),
+)
+"""Settings that decide what a group holds, beside those that decide the problems."""
+
+Line = tuple[int, bytes]
+
+
+async def process(env: Any, run: Run) -> None:
+    """Write groups until the file holds as many as were asked for; raises OutputError when the disk is full."""
+    run.mode = RunMode.PROCESS
+    config = env.config
+    # BaseEnv's command sets these two beside the config.
+    config.group_size = getattr(env, "group_size_to_process", config.group_size)
+    total = getattr(env, "n_groups_to_process", config.total_steps)
+    path = check_place(config.data_path_to_save_groups)
+    if total < 1:
+        raise ConfigError("env.total_steps: `process` needs the number of groups that it is to write")
+    # No trainer sets a limit here.
+    env.max_token_len = config.max_token_length
+    await env.setup()
+    await env.setup_wandb()
+    file = run.group_file = GroupFile(path, _made_with(env, run))
+    await _in_thread(file.open)
+    if file.lines:
+        logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
+    run.backend.collector.keep(tries=TRIES)
+    run.backend.source.start(0, _resumed(file))
+    with progress_bar("groups", total, done=file.lines) as advance:
+        await _Processing(env, run, file, total, advance).run()
+
+
+def _made_with(env: Any, run: Run) -> dict[str, Any]:
+    """Return what decides the content of the file."""
+    config = env.config
+    models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
+    settings = {name: getattr(config, name) for name in DECIDING}
+    return {**describe_run(config, run.backend.plan), **settings, "models": models}
+
+
+def _resumed(file: GroupFile) -> dict[str, Any]:
+    """Return the state of a source of problems that goes on behind the last line."""
+    state, following = dict(file.source), file.last_index + 1
+    state["stream"] = {**state.get("stream", {}), "next_index": following, "owed": []}
+    if state.get("sampler"):
+        drawn = [draw for draw in state["sampler"]["draws"] if draw[0] >= following]
+        state["sampler"] = {**state["sampler"], "draws": drawn}
+    return state
+
+
+class _Processing:
+    """One run of the loop; `advance` moves the progress bar, with a note beside it."""
+
+    def __init__(self, env: Any, run: Run, file: GroupFile, total: int, advance: Callable[..., None]) -> None:
+        self._env = env
+        self._run = run
+        self._file = file
+        self._total = total
+        self._advance = advance
+        self._groups: deque[asyncio.Task[Line | None]] = deque()
+        self._changed = asyncio.Event()
+        self._saved_at = 0.0
+
+    async def run(self) -> None:
+        """Write until the file has all groups. However it ends, lines have no gap, and no group is left under way."""
+        await self._save()
+        try:
+            while self._file.lines < self._total:
+                self._changed.clear()
+                await self._begin_groups()
+                await self._write_what_is_next()
+                if self._file.lines < self._total:
+                    await self._changed.wait()
+        except OutputError:
+            raise
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                await self._finish_under_way()
+            await self._write_what_is_next()
+            raise
+        finally:
+            for group in self._groups:
+                group.cancel()
+            await asyncio.gather(*self._groups, return_exceptions=True)
+            with suppress(OSError):  # the file itself says how far it goes
+                await self._save()
+
+    @property
+    def _under_way(self) -> list[asyncio.Task[Line | None]]:
+        return [group for group in self._groups if not group.done()]
+
+    async def _begin_groups(self) -> None:
+        """Begin groups until enough are under way, or as many as are missing."""
+        limit = self._env.max_num_workers
+        while len(self._under_way) < limit and len(self._groups) < WINDOW * limit:
+            given_up = sum(group.done() and group.result() is None for group in self._groups)
+            if self._file.lines + len(self._groups) - given_up >= self._total:
+                return
+            item = await self._env.get_next_item()
+            group = asyncio.create_task(self._collect(item))
+            group.add_done_callback(lambda _: self._changed.set())
+            self._groups.append(group)
+
+    async def _collect(self, item: RolloutItem) -> Line | None:
+        """Return a group's line, or None for one that was dropped, which is counted and logged."""
+        env, collector, problem = self._env, self._run.backend.collector, item.problem
+        packed, _ = await env.collect_trajectories(item)
+        if packed:
+            packed = await env.postprocess_histories(packed)
+        # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
+        group = collector.kept.pop(problem.spec.index, Group(problem, item.prompt.messages, ()))
+        if not packed:
+            return None
+        env.completion_lengths += [sum(mask != -100 for mask in masks) for masks in packed["masks"]]
+        if env.config.use_wandb:
+            await env.add_rollouts_for_wandb(packed, item)
+        line = await asyncio.to_thread(encode_line, packed, group)
+        self._advance(f"mean score {self._run.metrics.mean_score:.3f}")
+        return problem.spec.index, line
+
+    async def _write_what_is_next(self) -> None:
+        """Write the lines that wait for none before them."""
+        ready: list[Line] = []
+        while self._groups and self._groups[0].done():
+            line = self._groups.popleft().result()
+            if line is not None:
+                ready.append(line)
+        if ready:
+            await _in_thread(self._file.append, ready)
+            self._env.curr_step = self._file.lines
+        if time.monotonic() - self._saved_at >= SAVE_INTERVAL_S:
+            await self._save()
+            await self._env.wandb_log()
+
+    async def _save(self) -> None:
+        self._saved_at = time.monotonic()
+        await _in_thread(self._file.save, self._run.backend.source.state())
+
+    async def _finish_under_way(self) -> None:
+        """Give the groups under way their grace, unless inference is out."""
+        deadline = time.monotonic() + self._env.config.shutdown_grace_s
+        while self._under_way and time.monotonic() < deadline and not self._run.inference.outage_s:
+            await asyncio.wait(self._under_way, timeout=GRACE_POLL_S)
+
+
+async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
+    """Have a thread work to its end, whatever happens to the caller: a file must not be closed meanwhile."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise

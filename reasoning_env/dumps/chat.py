@@ -1,0 +1,68 @@
+"""Make chat data for fine-tuning of files of groups: a line for each completion that is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..records import CORRECT
+
+Rollout = Mapping[str, Any]
+
+
+def _best(rollouts: Sequence[Rollout]) -> list[Rollout]:
+    best = max(rollouts, key=lambda rollout: rollout["score"], default={"score": 0.0})
+    return [best] if best["score"] > 0.0 else []
+
+
+def _correct(rollouts: Sequence[Rollout]) -> list[Rollout]:
+    return [rollout for rollout in rollouts if (rollout["verifier_score"] or 0.0) >= CORRECT]
+
+
+KEEP: Mapping[str, Callable[[Sequence[Rollout]], Sequence[Rollout]]] = {
+    "best": _best,
+    "correct": _correct,
+    "all": lambda rollouts: rollouts,
+}
+"""Which completions of a group are kept, by the word that asks for them."""
+
+
+def chat_path(groups: Path, keep: str) -> Path:
+    """Return where the chat data of a file of groups goes."""
+    return groups.with_stem(f"{groups.stem}-{keep}")
+
+
+def write_chat(groups: Path, keep: str) -> int:
+    """Write the chat data of a file of groups beside it, whole or not at all; returns how many lines it has.
+
+    Each line has `messages` and the facts of its completion, always of the same types, so that a reader that takes the
+    columns from the first lines takes the others too: no answer is "", and no level is -1.
+    """
+    target, count = chat_path(groups, keep), 0
+    part = target.with_name(f"{target.name}.part")
+    with open(groups, encoding="ascii") as lines, open(part, "w", encoding="ascii") as file:
+        for line in lines:
+            for row in _rows(json.loads(line), keep):
+                file.write(json.dumps(row) + "\n")
+                count += 1
+    part.replace(target)
+    return count
+
+
+def _rows(group: Mapping[str, Any], keep: str) -> Iterator[dict[str, Any]]:
+    level = group["level"]
+    for rollout in KEEP[keep](group["rollouts"]):
+        yield {
+            "messages": rollout["conversation"],
+            "task": group["item_id"],
+            "seed": group["seed"],
+            "index": group["index"],
+            "level": -1.0 if level is None else float(level),
+            "score": float(rollout["score"]),
+            "reason": rollout["reason"] or "",
+            "answer": rollout["answer"] or "",
+            "expected_answer": group["expected_answer"] or "",
+            "finish_reason": rollout["finish_reason"],
+        }

@@ -1,0 +1,56 @@
+"""Where partial credit starts: at what the best answer without reasoning earns on the same problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from .guards import Entry
+from .lazy import copies, filled_boards, layouts
+
+FORM_PAY = 0.1
+"""What verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
+
+
+class PartialCredit:
+    """Re-bases the partial credit of one problem; `score` is its verifier, which may raise anything.
+
+    The floor is found when it is first needed: most answers are right or earn nothing.
+    """
+
+    def __init__(self, entry: Entry, score: Callable[[str], float]) -> None:
+        self._entry = entry
+        self._score = score
+
+    def rebase(self, score: float) -> float:
+        """Return (score - floor) / (1 - floor) of a partial score, at least 0; other scores stay as they are."""
+        if not FORM_PAY < score < 1.0:
+            return score
+        return max(0.0, (score - self._floor) / (1.0 - self._floor))
+
+    @cached_property
+    def _floor(self) -> float:
+        return max((earned for earned in map(self._earn, self._answers()) if earned < 1.0), default=0.0)
+
+    def _answers(self) -> set[str]:
+        question, answer = str(self._entry["question"]), self._entry.get("answer")
+        found = copies(question) | filled_boards(question) | everybody(self._entry)
+        return {*found.values(), *(layouts(str(answer)).values() if answer is not None else ())}
+
+    def _earn(self, answer: str) -> float:
+        try:
+            return self._score(answer)
+        except MemoryError:
+            raise
+        except BaseException:
+            return 0.0
+
+
+def everybody(entry: Entry) -> dict[str, str]:
+    """The same said of everybody, where a problem asks who is what; nothing for other problems."""
+    metadata = entry.get("metadata", {})
+    terms = metadata.get("knight_knave_terms") if isinstance(metadata, dict) else None
+    if not terms:
+        return {}
+    roles = {str(terms[key]) for key in ("a_knight", "a_knave")}
+    return {f"all {role}": ", ".join(f"{name} is {role}" for name in metadata["names"]) for role in roles}

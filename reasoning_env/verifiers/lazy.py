@@ -1,0 +1,204 @@
+"""Answers that take no reasoning: copies of parts of a question, counts, boards with their blanks filled.
+
+The audit asks what such answers earn, problems that one of them solves are not served, and partial credit starts where
+the best of them ends. Every function works on the question's text alone, in time linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+WORD = re.compile(r"[^\W\d_]+")
+COLON = re.compile(r":(?=\s|$)")
+"""Not the colon of a time of day."""
+BRACKETED = re.compile(r"\[[^\[\]]*\]")
+NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
+QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
+LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
+WORDY = re.compile(r"[^\W\d_]{2,}")
+BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
+MAX_BOARD = 1000
+"""Characters of a board beyond which nobody fills it."""
+SEPARATORS = re.compile(r"[\s,;|\[\](){}'\"]+")
+
+Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
+"""From the cells of a row, those above in the column and those above in the box: what goes into a blank."""
+
+
+def copies(question: str) -> dict[str, str]:
+    """Whole parts of a question, by name: what an answer is that only repeats its input."""
+    text = question.strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = {"the last line": lines[-1] if lines else ""}
+    after = COLON.split(text)[-1].strip() if COLON.search(text) else ""
+    found["the text after the last colon"] = after
+    found["the line after the last colon"] = after.partition("\n")[0].strip()
+    found["the block after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
+    for name, pattern in (("the last list", BRACKETED), ("the last list of lists", NESTED)):
+        found[name] = _last(pattern.findall(text))
+    found["the last quotation"] = _last([one or other for one, other in QUOTED.findall(text)])
+    grid = last_grid(text)
+    found["the last grid"] = "\n".join(grid)
+    return {name: part for name, part in found.items() if part}
+
+
+def fragments(question: str) -> dict[str, str]:
+    """Single words, numbers and counts of a question, by name."""
+    numbers, words = NUMBER.findall(question), WORD.findall(question)
+    lines = question.strip().splitlines()
+    found = {
+        "the first number": _first(numbers),
+        "the last number": _last(numbers),
+        "the largest number": max(numbers, key=float, default=""),
+        "the most frequent number": _most_frequent(numbers),
+        "the count of numbers": str(len(numbers)),
+        "the first word": _first(words),
+        "the last word": _last(words),
+        "the most frequent word": _most_frequent([word for word in words if len(word) > 2]),
+        "the count of words": str(len(question.split())),
+        "the count of lines": str(len(lines)),
+        "the count of characters": str(len(question)),
+        "the first option": _first(_options(question)),
+        "the last option": _last(_options(question)),
+    }
+    for mark in "#1X":
+        found[f"the count of {mark}"] = str(question.count(mark))
+    listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
+    if listed is not None:
+        found["the first listed line"] = listed[1].strip()
+    return {name: part for name, part in found.items() if part}
+
+
+def filled_boards(question: str) -> dict[str, str]:
+    """The question's board with something in its blanks, by name; nothing where it has no blanks."""
+    board, blank = _board(question)
+    return {name: _fill(board.split("\n"), blank, fill) for name, fill in FILLS.items()} if blank else {}
+
+
+def choice(question: str, answer: str) -> str:
+    """What an answer chooses: what it has in the question's only blank, where there is one, and else itself."""
+    board, blank = _board(question)
+    if blank and board.count(blank) == 1 and len(board) == len(answer):
+        return answer[board.index(blank)]
+    return answer.casefold()
+
+
+def has_one_blank(question: str) -> bool:
+    """Whether the question's board has a single blank, so that whatever fills it is one of a few options."""
+    board, blank = _board(question)
+    return bool(blank) and board.count(blank) == 1
+
+
+def _board(question: str) -> tuple[str, str]:
+    """The board of a question and the mark of its blanks, which is empty where it has none."""
+    board = [line for line in last_grid(question) if not WORDY.search(line)]
+    if not any(mark in line for line in board for mark in BLANKS):
+        board = _board_with_signs(question) or board
+    text = "\n".join(board)
+    blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
+    return (text, blank) if len(text) <= MAX_BOARD else ("", "")
+
+
+def layouts(answer: str) -> dict[str, str]:
+    """Answers in the layout of another, with other numbers; nothing for what is mostly words, or named by letters."""
+    if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
+        return {}
+    return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
+
+
+def last_grid(text: str) -> list[str]:
+    """The last lines that follow each other with equally many cells, at least two by two; none where there are none."""
+    best: list[str] = []
+    block: list[str] = []
+    width = 0
+    for line in (*text.splitlines(), ""):
+        cells = len(line.split())
+        if cells >= 2 and cells == width:
+            block.append(line.strip())
+            continue
+        if len(block) >= 2:
+            best = block
+        block, width = ([line.strip()], cells) if cells >= 2 else ([], 0)
+    return best
+
+
+def same_content(one: str, other: str) -> bool:
+    """Whether two texts hold the same cells, whatever separates them and however their numbers are written."""
+    return _cells(one) == _cells(other)
+
+
+def _cells(text: str) -> list[object]:
+    return [float(cell) if NUMBER.fullmatch(cell) else cell for cell in SEPARATORS.split(text) if cell]
+
+
+def _board_with_signs(text: str) -> list[str]:
+    """The lines around the last one that has blanks, as far as they hold no words; between rows may stand signs."""
+    lines = text.splitlines()
+    plain = [bool(line) and not WORDY.search(line) for line in lines]
+    marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANKS[:2])]
+    if not marked:
+        return []
+    first = last = marked[-1]
+    while first > 0 and plain[first - 1]:
+        first -= 1
+    while last + 1 < len(lines) and plain[last + 1]:
+        last += 1
+    return [line.rstrip() for line in lines[first : last + 1]]
+
+
+def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
+    """Fill the blanks of a board row by row; lines of signs, which have no cells, stay as they are."""
+    cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
+    rows = [cell.findall(line) for line in board]
+    size = max(map(len, rows), default=0)
+    cells = [row for row in rows if len(row) == size]
+    root = round(size**0.5)
+    boxed = root * root == size == len(cells)
+    for number, row in enumerate(cells):
+        for column, value in enumerate(row):
+            if value == blank:
+                top, left = number - number % root, column - column % root
+                box = [one for other in cells[top : top + root] for one in other[left : left + root]] if boxed else []
+                row[column] = fill(row, [other[column] for other in cells], box)
+    lines = []
+    for line, row in zip(board, rows, strict=True):
+        values = iter(row)
+        lines.append(cell.sub(lambda _, values=values: next(values), line) if len(row) == size else line)  # type: ignore[misc]
+    return "\n".join(lines)
+
+
+def _missing(taken: Sequence[str], size: int, fallback: str) -> str:
+    return next((str(digit) for digit in range(1, size + 1) if str(digit) not in taken), fallback)
+
+
+FILLS: Mapping[str, Fill] = {
+    "blanks filled with 1": lambda row, column, box: "1",
+    "blanks filled with what the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
+    "blanks filled with what is legal": lambda row, column, box: _missing(
+        [*row, *column, *box], len(row), _missing(row, len(row), "1")
+    ),
+    "blanks filled with the most frequent cell": lambda row, column, box: (
+        _most_frequent([cell for cell in row if cell not in (*BLANKS, "0")]) or "1"
+    ),
+}
+
+
+def _options(question: str) -> list[str]:
+    """What a question offers to choose from: words joined by `or`, and what stands in quotes."""
+    pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
+    return [word for pair in pairs for word in pair] or [one or other for one, other in QUOTED.findall(question)]
+
+
+def _most_frequent(items: Sequence[str]) -> str:
+    return Counter(items).most_common(1)[0][0] if items else ""
+
+
+def _first(items: Sequence[str]) -> str:
+    return items[0] if items else ""
+
+
+def _last(items: Sequence[str]) -> str:
+    return items[-1] if items else ""

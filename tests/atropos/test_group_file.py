@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos import group_file
+from reasoning_env.atropos.group_file import GroupFile, OutputError, check_place, encode_line
+from reasoning_env.errors import ConfigError
+from tests.records import make_group, make_rollout
+
+SETTINGS = {"seed": 1, "tasks": ("gcd",)}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Any]:
+    """Opens the file of some settings, and closes all of them at the end."""
+    opened = []
+
+    def open_file(**settings: Any) -> GroupFile:
+        file = GroupFile(tmp_path / "below" / "groups.jsonl", {**SETTINGS, **settings})
+        file.open()
+        opened.append(file)
+        return file
+
+    yield open_file
+    for file in opened:
+        file.close()
+
+
+def lines(*indices: int) -> list[tuple[int, bytes]]:
+    return [(index, json.dumps({"index": index}).encode() + b"\n") for index in indices]
+
+
+def indices(file: GroupFile) -> list[int]:
+    return [json.loads(line)["index"] for line in file.path.read_bytes().splitlines()]
+
+
+def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
+    fields = {"tokens": [[1, 2], [3]], "scores": [1.0, 0.0], "advantages": None, "overrides": [{}, {"a": True}]}
+    group = make_group([make_rollout(1.0), make_rollout(0.0)], "gcd")
+    line = json.loads(encode_line(fields, group))
+    assert {name: line[name] for name in fields} == fields
+    assert (line["item_id"], line["seed"], line["index"], line["expected_answer"]) == ("gcd", 7, 0, "2")
+    assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
+
+
+@pytest.mark.parametrize("saved", [(), (0,), (0, 3)])
+@pytest.mark.parametrize("torn", [b"", b'{"index": 9', b'{"index": 9}', b"\0\0\0\n"])
+def test_next_run_goes_on_behind_the_last_whole_line(files: Any, saved: tuple[int, ...], torn: bytes) -> None:
+    first = files()
+    first.append(lines(*saved))
+    first.save({"sampler": 5})
+    first.append(lines(4, 7))
+    first.close()
+    with first.path.open("ab") as file:
+        file.write(torn)
+    second = files()
+    assert (second.lines, second.last_index, second.source) == (len(saved) + 2, 7, {"sampler": 5})
+    second.append(lines(8))
+    assert indices(second) == [*saved, 4, 7, 8]
+
+
+def test_file_that_was_emptied_or_removed_begins_again(files: Any) -> None:
+    first = files()
+    first.append(lines(0, 1))
+    first.save({})
+    first.close()
+    first.path.unlink()
+    assert files().lines == 0
+
+
+def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(files: Any) -> None:
+    first = files()
+    first.append(lines(0))
+    first.save({})
+    other = files(seed=2)
+    assert other.path.name == "groups_1.jsonl"
+    other.append(lines(0))
+    other.path.with_name("groups_1.jsonl.state").unlink(missing_ok=True)
+    assert files(seed=3).path.name == "groups_2.jsonl"
+    assert indices(first) == [0]
+
+
+def test_second_process_is_refused(files: Any) -> None:
+    files().save({})
+    with pytest.raises(ConfigError, match="another process"):
+        files()
+
+
+def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = files()
+    file.append(lines(0, 1))
+
+    def fill(target: Any, data: bytes) -> None:
+        target.write(data[:3])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(group_file, "write_all", fill)
+        with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.* 2 groups"):
+            file.append(lines(2))
+    assert indices(file) == [0, 1]
+    file.append(lines(2))
+    assert indices(file) == [0, 1, 2]
+
+
+def test_settings_can_be_read_by_their_owner_only(files: Any) -> None:
+    file = files()
+    file.save({})
+    assert stat.S_IMODE(file.path.with_name("groups.jsonl.state").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [(None, "name of a file"), ("", "name of a file"), (".", "is a folder"), ("file/x.jsonl", "file")],
+)
+def test_place_that_cannot_be_is_refused_by_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=rf"env\.data_path_to_save_groups: .*{words}"):
+        check_place(path)
+    assert check_place("a/b/c.jsonl") == Path("a/b/c.jsonl")
+    assert os.listdir(tmp_path) == ["file"]

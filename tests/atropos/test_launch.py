@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from reasoning_env.atropos.launch import (
+    build_launch,
+    describe_validation,
+    known_options,
+    read_config_file,
+    read_options,
+)
+from reasoning_env.errors import ConfigError
+from reasoning_gym_environment import ReasoningGymEnv
+
+KNOWN = ("env.group_size", "env.tasks", "env.temperature", "config", "print-config")
+
+
+class EnvConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    temperature: float = Field(default=1.0, le=2.0)
+    group_size: int = 4
+    tasks: list[str] | str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> EnvConfig:
+        if self.group_size < 1:
+            raise ValueError(f"group_size must be at least 1; got {self.group_size}")
+        return self
+
+
+class ServerConfig(BaseModel):
+    base_url: str = "http://localhost"
+    timeout: int = Field(default=10, ge=1)
+
+
+# ------------------------------------------------------------------ options
+
+
+@pytest.mark.parametrize(
+    ("argv", "read"),
+    [
+        (["--env.group_size", "-1", "--config", "a.yaml"], {"env.group_size": "-1", "config": "a.yaml"}),
+        (["--env.tasks", "a,b c"], {"env.tasks": "a,b c"}),
+        (["--env.tasks", ""], {"env.tasks": ""}),
+        (["--env.tasks=a=b"], {"env.tasks": "a=b"}),
+        (["--print-config", "--config", "x", "--config", "y"], {"print-config": "", "config": "y"}),
+    ],
+)
+def test_options_are_read_with_their_values(argv: list[str], read: dict[str, str]) -> None:
+    assert read_options(argv, KNOWN) == read
+
+
+VALUES = st.text().filter(lambda value: not value.startswith("--"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(KNOWN[:-1]), VALUES, st.booleans()), max_size=5))
+def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, str, bool]]) -> None:
+    argv = [
+        word
+        for name, value, together in options
+        for word in ([f"--{name}={value}"] if together else [f"--{name}", value])
+    ]
+    assert read_options(argv, KNOWN) == {name: value for name, value, _ in options}
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--env.grup_size", "8"], "no option --env.grup_size; did you mean --env.group_size"),
+        (["--xyz"], "no option --xyz"),
+        (["group_size=8"], "'group_size=8'"),
+        (["--config", "a.yaml", "b.yaml"], "'b.yaml'"),
+        (["-x"], "'-x'"),
+        (["--config"], "--config needs a value"),
+        (["--config", "--env.tasks", "a"], "--config needs a value"),
+    ],
+)
+def test_mistake_on_the_command_line_is_named(argv: list[str], named: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        read_options(argv, KNOWN)
+    assert named in str(refusal.value)
+
+
+# ------------------------------------------------------------------ config files
+
+
+def _check(folder: Path, content: str | bytes) -> None:
+    path = folder / "config.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    read_config_file(path, ServerConfig)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "env:\n  group_size: 8\nopenai:\n  - base_url: x\n  - timeout: 5\nslurm: false\ntesting: true\n",
+        "openai:\n  base_url: x\n",
+        "env: {}",
+        "openai: []",
+        "{}",
+        "env:\n  system_prompt: é\n",
+    ],
+)
+def test_config_file_with_known_parts_passes(tmp_path: Path, content: str) -> None:
+    _check(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("env: [unclosed", "not YAML"),
+        ("env:\n\t- tab", "not YAML"),
+        (b"env: \xff\xfe", "not YAML"),
+        (b"env: \x00", "not YAML"),
+        ("!!python/object/apply:os.getcwd []", "not YAML"),
+        ("", "NoneType"),
+        ("just text", "str"),
+        ("- env", "list"),
+        ("envv: {}", "'envv'; did you mean env"),
+        ("1: {}", "section 1"),
+        ("env: 7", "section env"),
+        ("env:\n", "section env"),
+        ("openai: x", "holds a str"),
+        ("openai: [7]", "holds a int"),
+        ("openai:\n", "NoneType"),
+        ("openai:\n  - base_ulr: x", "'base_ulr'; did you mean base_url"),
+        ("openai:\n  - {}\n  - timeout: 0", "timeout: .*greater than or equal to 1; got 0"),
+    ],
+)
+def test_config_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, content: str | bytes, named: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--config: .*{named}") as refusal:
+        _check(tmp_path, content)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "."])
+def test_file_that_is_missing_or_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"--config: .* cannot be read"):
+        read_config_file(tmp_path / name, ServerConfig)
+
+
+# ------------------------------------------------------------------ mistakes in words
+
+
+@pytest.mark.parametrize(
+    ("values", "description"),
+    [
+        ({"temperature": 3}, "temperature: Input should be less than or equal to 2; got 3"),
+        ({"group_size": 0}, "group_size must be at least 1; got 0"),
+        ({"temprature": 1}, "there is no setting 'temprature'; did you mean temperature?"),
+        (
+            {"temperature": "x", "xyz": 1},
+            "temperature: Input should be a valid number, unable to parse string as a number; got 'x'; "
+            "there is no setting 'xyz'",
+        ),
+        ({"tasks": 7}, "tasks: Input should be a valid list; got 7; tasks: Input should be a valid string; got 7"),
+    ],
+)
+def test_mistakes_name_the_setting_what_is_allowed_and_what_came(values: dict[str, Any], description: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        EnvConfig(**values)
+    assert describe_validation(refusal.value, list(EnvConfig.model_fields)) == description
+
+
+def test_mistake_in_a_key_does_not_repeat_it() -> None:
+    with pytest.raises(ValidationError) as refusal:
+        APIServerConfig(api_key=["sk-secret"])
+    described = describe_validation(refusal.value, ["api_key"], "openai.")
+    assert "openai.api_key" in described
+    assert "sk-secret" not in described
+
+
+# ------------------------------------------------------------------ what comes of it
+
+
+def launch(folder: Path, command: str = "process", content: str = "{}", **options: str) -> Any:
+    path = folder / "config.yaml"
+    path.write_text(content)
+    given = {name.replace("__", "."): value for name, value in options.items()}
+    return build_launch(ReasoningGymEnv, command, {"config": str(path), **given})
+
+
+def test_options_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    content = "env: {group_size: 5, seed: 6}\nopenai: {model_name: a, timeout: 7}\n"
+    built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
+    [server] = built.servers
+    assert (built.config.group_size, built.config.seed, built.slurm, built.testing) == (5, 8, True, False)
+    assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "openai")
+
+
+def test_each_command_has_its_own_defaults_and_settings_win_over_them(tmp_path: Path) -> None:
+    process, serve = launch(tmp_path).config, launch(tmp_path, "serve").config
+    assert (process.ensure_scores_are_not_same, serve.ensure_scores_are_not_same) == (False, True)
+    assert (process.data_path_to_save_groups, serve.data_path_to_save_groups) == ("data/reasoning_gym.jsonl", None)
+    assert launch(tmp_path, env__ensure_scores_are_not_same="true").config.ensure_scores_are_not_same
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("total_steps", "1e6", 1_000_000),
+        ("total_steps", "2.5e3", 2500),
+        ("complexity_level", "None", None),
+        ("data_path_to_save_groups", "null", None),
+        ("reasoning_effort", "none", "none"),
+        ("system_prompt", "None", "None"),
+        ("temperature", "1e-1", 0.1),
+    ],
+)
+def test_texts_are_read_as_what_they_mean(tmp_path: Path, name: str, value: str, read: object) -> None:
+    assert getattr(launch(tmp_path, **{f"env__{name}": value}).config, name) == read
+    assert getattr(launch(tmp_path, content=f"env: {{{name}: '{value}'}}").config, name) == read
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"env__total_steps": "1.5e0"}, "env.total_steps: "),
+        ({"env__task_params": "{gcd:{min_terms:4}}"}, "env.task_params: .*blank after each colon"),
+        ({"slurm": "perhaps"}, "slurm: .*'perhaps'"),
+        ({"openai__base_url": "localhost:9001/v1"}, "openai.base_url: .*http://"),
+        ({"openai__base_url": "http:///v1"}, "openai.base_url: "),
+        ({"openai__base_url": "http://a:70000/v1"}, "openai.base_url: .*[Pp]ort"),
+        ({"openai__base_url": "http://a/v1,http://b/v1"}, "openai.base_url: .*one URL"),
+        ({"openai__base_url": "http://a/v1 http://b/v1"}, "openai.base_url: .*one URL"),
+        ({"openai__timeout": "soon"}, "openai.timeout: .*'soon'"),
+    ],
+)
+def test_mistake_is_refused_by_the_name_of_its_setting(tmp_path: Path, options: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as refusal:
+        launch(tmp_path, **options)
+    assert "\n" not in str(refusal.value)
+
+
+TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"
+
+
+def test_several_servers_are_those_of_the_file_alone(tmp_path: Path) -> None:
+    assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
+    with pytest.raises(ConfigError, match=r"--openai\.timeout"):
+        launch(tmp_path, content=TWO, openai__timeout="5")
+
+
+def test_one_line_tells_what_differs_and_nothing_tells_a_key(tmp_path: Path) -> None:
+    built = launch(tmp_path, env__seed="7", env__group_size="4", openai__api_key="sk-secret")
+    assert "env.seed=7" in built.describe()
+    assert "group_size" not in built.describe()
+    assert "sk-secret" not in built.describe() + built.as_yaml()
+
+
+def test_printed_config_is_a_file_that_gives_the_same(tmp_path: Path) -> None:
+    built = launch(tmp_path, env__tasks="gcd,lcm", env__eval_handling="NONE")
+    again = launch(tmp_path, content=built.as_yaml())
+    assert again.config == built.config
+    assert "sk-" not in built.as_yaml()
+
+
+def test_every_setting_is_an_option(tmp_path: Path) -> None:
+    known = known_options(ReasoningGymEnv, "process")
+    assert {f"env.{name}" for name in ReasoningGymEnv.env_config_cls.model_fields} <= known.keys()
+    assert ("keep" in known, "keep" in known_options(ReasoningGymEnv, "serve")) == (True, False)

@@ -1,0 +1,59 @@
+"""`process` as a process that is ended by kill -9 and by Ctrl-C, and finishes its file all the same."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing import InferenceServer, Process, Processes, wait_until
+
+from .policies import TASKS, steady_policy
+from .processes import error_lines, server_flags, start_script
+
+pytestmark = pytest.mark.slow
+
+TOTAL = 40
+WAIT_S = 100.0
+
+
+def start(processes: Processes, name: str, url: str, path: Path, total: int) -> Process:
+    return start_script(
+        *(processes, name, "process", *server_flags(url, "vllm"), "--env.use_wandb", "false"),
+        *("--env.tasks", TASKS, "--env.group_size", "2", "--env.max_num_workers", "4"),
+        *("--env.total_steps", str(total), "--env.data_path_to_save_groups", path),
+        *("--env.shutdown_grace_s", "0"),
+    )
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def test_run_that_is_ended_in_any_way_goes_on_and_writes_each_group_once(processes: Processes, tmp_path: Path) -> None:
+    path = tmp_path / "groups.jsonl"
+    with InferenceServer(steady_policy(0.5), latency_s=0.2) as server:
+        killed = start(processes, "killed", server.url, path, TOTAL)
+        wait_until(lambda: len(lines(path)) >= 5, WAIT_S, "five groups")
+        killed.send(signal.SIGKILL)
+        killed.end()
+        with path.open("ab") as file:
+            file.write(b'{"torn": ')
+        stopped = start(processes, "stopped", server.url, path, TOTAL)
+        wait_until(lambda: len(lines(path)) >= 15, WAIT_S, "fifteen groups")
+        stopped.send(signal.SIGINT)
+        assert stopped.end() == 130
+        assert error_lines(stopped) == ["reasoning_gym_environment process: stopped by SIGINT"]
+        assert stopped.stdout.startswith("TASK ")
+        begun = len(lines(path))
+        assert f"{begun} groups are in {path}" in stopped.stdout
+        finished = start(processes, "finished", server.url, path, TOTAL)
+        assert finished.end() == 0
+    written = lines(path)
+    assert begun < TOTAL
+    assert [group["index"] for group in written] == list(range(TOTAL))
+    assert path.read_bytes().count(b"\n") == TOTAL

@@ -1,0 +1,167 @@
+"""`process`: many groups under way, each written once and in order, whatever fails or ends the run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reasoning_env.atropos import process_loop
+from reasoning_env.atropos import run as run_module
+from reasoning_env.atropos.group_file import GroupFile, OutputError
+from reasoning_env.errors import ConfigError, ServerError
+from testing import GenerationRequest, InferenceServer, respond
+
+from .conftest import Env, LentPool, make_env_object
+
+TOTAL = 12
+FACTS = {"item_id", "rollouts", "seed", "index", "split", "params", "level", "expected_answer", "metadata"}
+
+Process = Callable[..., Awaitable[list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "groups.jsonl"
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def process(
+    workers: LentPool, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Process]:
+    """Processes with a new environment, and returns the groups in its file."""
+    monkeypatch.setattr(run_module, "WorkerPool", lambda settings: workers)
+
+    async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
+        settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
+        env = make_env_object(
+            [server.config()],
+            **{"data_path_to_save_groups": str(path), "include_messages": True, "startup_timeout_s": 0.2, **settings},
+        )
+        made.append(env)
+        await env.process_manager()
+        return groups(path)
+
+    made: list[Env] = []
+    yield process
+    for env in made:
+        await env.close()
+
+
+def groups(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def positions(written: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    return [(group["item_id"], group["seed"], group["index"]) for group in written]
+
+
+async def test_groups_come_in_order_from_a_server_that_answers_in_any(
+    process: Process, server: InferenceServer
+) -> None:
+    under_way, most = 0, 0
+
+    async def answer(request: GenerationRequest) -> list[str]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        # All that may be under way are there before one is answered.
+        while len(server.requests) < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05 if len(server.requests) % 4 == 1 else 0.0)
+        under_way -= 1
+        return [f"<answer>{number}</answer>" for number in range(request.n)]
+
+    server.policy = answer
+    written = await process()
+    assert [group["index"] for group in written] == list(range(TOTAL))
+    assert most == 4
+    assert all(FACTS | {"tokens", "masks", "scores", "messages"} <= group.keys() for group in written)
+    assert all(group["scores"] == [rollout["score"] for rollout in group["rollouts"]] for group in written)
+    assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
+
+
+@pytest.mark.parametrize("settings", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
+async def test_run_that_was_ended_goes_on_with_what_comes_next(
+    process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    async def wait(request: GenerationRequest) -> list[str]:
+        if len(server.requests) > 6:
+            await asyncio.sleep(600)
+        return ["<answer>?</answer>"] * request.n
+
+    server.policy = wait
+    running = asyncio.ensure_future(process(**settings))
+    while not path.exists() or len(groups(path)) < 4:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    server.policy = lambda request: ["<answer>?</answer>"] * request.n
+    begun = groups(path)
+    written = await process(**settings)
+    assert written[: len(begun)] == begun
+    assert [group["index"] for group in written] == list(range(TOTAL))
+    if not settings:
+        path.unlink()
+        assert positions(await process()) == positions(written)
+
+
+async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
+    process: Process, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def score(env: Env, group: Any) -> Any:
+        tries[group.problem.spec.index] = tries.get(group.problem.spec.index, 0) + 1
+        if group.problem.spec.index == 3 or (group.problem.spec.index == 5 and tries[5] == 1):
+            raise ValueError("a fault")
+        return await scored(env, group)
+
+    tries: dict[int, int] = {}
+    scored = Env.score
+    monkeypatch.setattr(Env, "score", score)
+    written = await process()
+    assert [group["index"] for group in written] == [*range(3), *range(4, TOTAL + 1)]
+    assert (tries[3], tries[5]) == (process_loop.TRIES, 2)
+
+
+async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
+    process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = GroupFile.append
+
+    def fill(file: GroupFile, lines: Any) -> None:
+        if file.lines + len(lines) > 5:
+            raise OutputError("full")
+        append(file, lines)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupFile, "append", fill)
+        with pytest.raises(OutputError, match="full"):
+            await process()
+    assert len(groups(path)) <= 5
+    assert len(server.requests) < TOTAL + 4
+    assert [group["index"] for group in await process()] == list(range(TOTAL))
+
+
+async def test_server_that_is_gone_for_good_is_an_error_that_repeats_its_words(
+    process: Process, server: InferenceServer, path: Path
+) -> None:
+    def answer(request: GenerationRequest) -> list[str]:
+        if len(server.requests) == 4:
+            server.fail(respond(503))
+        return ["<answer>?</answer>"] * request.n
+
+    server.policy = answer
+    with pytest.raises(ServerError, match=r"2 groups in a row failed; .*503"):
+        await process(max_failed_groups_in_a_row=2)
+    assert 0 < len(groups(path)) < TOTAL
+
+
+async def test_file_that_cannot_be_made_is_refused_before_anything_is_started(process: Process, path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(ConfigError, match="is a folder"):
+        await process()

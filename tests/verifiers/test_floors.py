@@ -1,0 +1,77 @@
+"""Partial credit starts where the best answer without reasoning ends."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import reasoning_gym
+
+from reasoning_env.verifiers import PartialCredit, find_flaw, verify
+from reasoning_env.verifiers.lazy import filled_boards
+
+ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
+
+
+def _credit(floor: float, entry: Any = ENTRY) -> PartialCredit:
+    return PartialCredit(entry, lambda answer: floor if answer == "a b c d" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("score", "rebased"), [(0.0, 0.0), (0.05, 0.05), (0.1, 0.1), (0.5, 0.0), (0.6, 0.0), (0.8, 0.5), (1.0, 1.0)]
+)
+def test_credit_is_rebased_between_the_floor_and_full_marks(score: float, rebased: float) -> None:
+    assert _credit(0.6).rebase(score) == pytest.approx(rebased)
+
+
+def test_right_answer_is_no_floor() -> None:
+    assert _credit(1.0).rebase(0.8) == 0.8
+
+
+def test_verifier_that_fails_on_a_copy_leaves_the_score() -> None:
+    def fail(answer: str) -> float:
+        raise SystemExit
+
+    assert PartialCredit(ENTRY, fail).rebase(0.8) == 0.8
+
+
+def _scores(task: str, answers: Any, **params: Any) -> list[float]:
+    """What answers to some problems earn, re-based; `answers` makes them from an entry."""
+    dataset = reasoning_gym.create_dataset(task, seed=5, size=10, **params)
+    scores = []
+    for entry in (dataset[number] for number in range(10)):
+        if find_flaw(task, entry) is not None:
+            continue
+
+        def score(answer: str, entry: Any = entry) -> float:
+            return verify(task, dataset, answer, copy.deepcopy(entry), strict=True)
+
+        credit = PartialCredit(entry, score)
+        scores += [credit.rebase(score(answer)) for answer in answers(entry)]
+    return scores
+
+
+@pytest.mark.parametrize("task", ["sudoku", "mini_sudoku"])
+def test_filled_boards_earn_next_to_nothing(task: str) -> None:
+    assert sum(scores := _scores(task, lambda entry: filled_boards(entry["question"]).values())) / len(scores) < 0.1
+
+
+def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
+    def nearly(entry: Any) -> list[str]:
+        return ["1" + entry["answer"][1:] if entry["answer"][0] != "1" else "2" + entry["answer"][1:]]
+
+    assert max(_scores("sudoku", nearly)) > 0.6
+
+
+def test_empty_board_of_life_earns_nothing() -> None:
+    empty = [[0] * 10] * 10
+    assert max(_scores("game_of_life", lambda entry: [str(empty), str(empty).replace("0", "0.0")])) == 0.0
+
+
+def test_same_role_for_everybody_earns_nothing_but_where_it_is_right() -> None:
+    def everybody(entry: Any) -> list[str]:
+        names, terms = entry["metadata"]["names"], entry["metadata"]["knight_knave_terms"]
+        return [", ".join(f"{name} is {terms[role]}" for name in names) for role in ("a_knight", "a_knave")]
+
+    assert set(_scores("knights_knaves", everybody, n_people=3)) <= {0.0, 1.0}

@@ -1,0 +1,102 @@
+"""What takes no reasoning: the parts of a question, and its board with the blanks filled."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.verifiers.lazy import (
+    choice,
+    copies,
+    filled_boards,
+    fragments,
+    has_one_blank,
+    last_grid,
+    layouts,
+    same_content,
+)
+
+QUESTION = """Add one to each cell. (Answer "yes" or "no", as in [1, 2].)
+1. Begin here
+Numbers: [7, 9]
+The board at 10:15:
+1 2
+3 4"""
+
+
+def test_whole_parts_are_copied() -> None:
+    found = copies(QUESTION)
+    assert found["the last line"] == "3 4"
+    assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
+    assert found["the line after the last colon"] == "1 2"
+    assert found["the last list"] == "[7, 9]"
+    assert found["the last quotation"] == "no"
+
+
+def test_single_words_numbers_and_counts_are_found() -> None:
+    found = fragments(QUESTION)
+    assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
+    assert (found["the first option"], found["the last option"]) == ("yes", "no")
+    assert found["the first listed line"] == "Begin here"
+    assert found["the count of lines"] == "6"
+
+
+SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
+
+
+def test_blanks_are_filled_with_what_the_rules_of_most_boards_allow() -> None:
+    boards = filled_boards(SUDOKU)
+    assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
+    assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
+    assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
+
+
+def test_answer_chooses_what_it_has_in_the_only_blank() -> None:
+    question = "Fill it:\n\n1 0\n_ 1\n"
+    assert has_one_blank(question)
+    assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
+    assert choice(SUDOKU, "TRUE") == choice("Is it so?", "True") == "true"
+    assert not has_one_blank(SUDOKU)
+
+
+def test_signs_between_cells_stay() -> None:
+    board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
+    assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
+
+
+@pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
+def test_questions_without_a_board_to_fill_have_none(question: str) -> None:
+    assert filled_boards(question) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
+)
+def test_layout_of_numbers_is_kept_and_that_of_words_is_not_used(answer: str, zeros: str | None) -> None:
+    assert layouts(answer).get("0 for every number") == zeros
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
+)
+def test_content_is_the_same_in_any_form(one: str, other: str) -> None:
+    assert same_content(one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")])
+def test_other_content_is_another(one: str, other: str) -> None:
+    assert not same_content(one, other)
+
+
+@given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
+def test_any_question_can_be_read(question: str) -> None:
+    for found in (copies(question), fragments(question), filled_boards(question)):
+        assert all(found.values())
+
+
+@pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
+def test_long_question_is_read_in_linear_time(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
+    question = piece * (60_000 // len(piece))
+    assert len(copies(question)) + len(fragments(question)) + len(filled_boards(question)) + len(last_grid(question))
