@@ -39,14 +39,16 @@ OPTIMIZER, PROGRESS = "optimizer.pt", "progress.json"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to learn. `batch_size` counts rollouts; `length` is the constant that token sums are divided by, per rollout.
+    """How to learn. `batch_size` counts rollouts, `passes` the updates by each batch.
 
+    `length` is the constant that token sums are divided by, per rollout.
     `shuffle_rewards` gives each group's scores to its rollouts at random: nothing must be learnt from that.
     """
 
     batch_size: int = 128
     learning_rate: float = 4e-4
     ramp_steps: int = 10
+    passes: int = 2
     clip_low: float = 0.2
     clip_high: float = 0.28
     length: int = 8
@@ -172,8 +174,9 @@ class Trainer:
                 self._chance.shuffle(group["scores"])
         figures: dict[str, float | None] = {"staleness": self._staleness(groups), "length": _mean_length(groups)}
         batch = collate(groups, self.model.device)
-        if batch is not None:
-            self.model.train()
+        for _ in range(self.recipe.passes):
+            if batch is None:
+                break
             loss, seen = policy_loss(self.model, batch, self.recipe)
             self._optimizer.zero_grad()
             loss.backward()
@@ -181,7 +184,6 @@ class Trainer:
             for group in self._optimizer.param_groups:  # Adam's first steps are as long as its later ones
                 group["lr"] = self.recipe.learning_rate * min(1.0, (self.step + 1) / self.recipe.ramp_steps)
             self._optimizer.step()
-            self.model.eval()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}
         self.step += 1
         self.publish()
