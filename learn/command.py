@@ -26,20 +26,20 @@ POLL_INTERVAL_S = 0.05
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns the exit status."""
     options = read_options(argv)
-    kept = f"what was learnt up to the last checkpoint is kept in {options.folder}, where the same command goes on"
     try:
         _check_machine()
         Run(options).run()
+        return 0
     except KeyboardInterrupt:
-        print(f"learn: interrupted; {kept}", file=sys.stderr)
-        return 130
+        status, reason = 130, "interrupted"
     except MemoryError:
-        print(f"learn: there is too little memory; {kept}", file=sys.stderr)
-        return 1
+        status, reason = 1, "there is too little memory"
     except (LearnError, rig.ProcessError, OSError) as error:
-        print(f"learn: {str(error).splitlines()[0]}; {kept}", file=sys.stderr)
-        return 1
-    return 0
+        status, reason = 1, str(error).splitlines()[0]
+    kept = any(options.folder.glob("checkpoint-*"))
+    more = f"; what was learnt is kept in {options.folder}, where the same command goes on" if kept else ""
+    print(f"learn: {reason}{more}", file=sys.stderr)
+    return status
 
 
 def read_options(argv: Sequence[str]) -> argparse.Namespace:

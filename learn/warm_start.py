@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,34 +11,30 @@ import torch
 
 from reasoning_env import Problem
 
-from .evaluation import accuracies
+from .evaluation import K, accuracies
 from .model import prompt_tokens
 from .problems import Problems
 from .tasks import TASKS
 
 PROBLEMS_PER_TASK = 2000
-CHECKED = 40
+CHECKED = 24
 """Problems a task, of the same stream, that tell when a task is known well enough."""
 BATCH = 64
 CHECK_INTERVAL = 25
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
-WRONG = 0.2
-"""Share of examples whose answer is wrong by one character: RL has to find out which."""
-ENOUGH = 0.4
-LEAST = 0.2
-REHEARSAL = 0.15
-"""How often a task that is known well enough is drawn, beside 1 for the others."""
-KINDS = (string.digits, string.ascii_lowercase, string.ascii_uppercase)
+WRONG = 0.6
+"""Share of examples whose answer has a mistake, always the same: it is what the model does until RL undoes it."""
+KNOWN = 0.85
+"""Chance that one of eight samples is right from which a task is known."""
+REHEARSAL = 0.3
+"""How often a task that is known is drawn, beside 1 for the others."""
 
 
 def warm_start(
     model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
 ) -> None:
-    """Train on right and some wrong answers until ENOUGH greedy answers are right, and LEAST of each task.
-
-    A task of which ENOUGH are right is only rehearsed from then on.
-    """
+    """Train on right and wrong answers until every task is known; one that is gets rehearsed only."""
     chance = random.Random(seed)
     drawn = {
         task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK)
@@ -64,10 +59,11 @@ def warm_start(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % CHECK_INTERVAL == 0:
-            right = accuracies(model, tokenizer, problems, checked)
-            say(f"warm start, step {step}: loss {loss:.3f}, right {_shown(right)}")
-            weights = {task: 1.0 if share < ENOUGH else REHEARSAL for task, share in right.items()}
-            if min(right.values()) >= LEAST and sum(right.values()) >= ENOUGH * len(right):
+            right = accuracies(model, tokenizer, problems, checked, repeats=K)
+            shown = ", ".join(f"{task} {share:.2f}" for task, share in right.items())
+            say(f"warm start, step {step}: loss {loss:.3f}, pass@{K}: {shown}")
+            weights = {task: 1.0 if share < KNOWN else REHEARSAL for task, share in right.items()}
+            if min(right.values()) >= KNOWN:
                 return
 
 
@@ -75,16 +71,17 @@ def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[li
     """Return the tokens of a prompt, and those of a reply to it."""
     answer = problem.answer or ""
     if chance.random() < WRONG:
-        answer = spoil(answer, chance)
+        answer = spoil(answer)
     reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
     return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
 
 
-def spoil(answer: str, chance: random.Random) -> str:
-    """Return the answer with one character replaced by another of its kind."""
-    place = chance.randrange(len(answer))
-    kind = next((kind for kind in KINDS if answer[place] in kind), string.digits)
-    return answer[:place] + chance.choice(kind.replace(answer[place], "")) + answer[place + 1 :]
+def spoil(answer: str) -> str:
+    """Return a number plus one, or a word whose last two letters have changed places (or its last letter, if alike)."""
+    if answer.lstrip("-").isdigit():
+        return str(int(answer) + 1)
+    swapped = answer[:-2] + answer[:-3:-1]
+    return swapped if swapped != answer else answer[:-1]
 
 
 def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) -> Any:
@@ -95,7 +92,3 @@ def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) 
     tokens, labels = torch.tensor(rows, device=model.device), torch.tensor(marks, device=model.device)
     logits = model(tokens[:, :-1]).logits
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
-
-
-def _shown(right: Any) -> str:
-    return ", ".join(f"{task} {share:.2f}" for task, share in right.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,6 @@ def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-@pytest.mark.parametrize("answer", ["7", "-12", "ssehC"])
-def test_spoilt_answer_differs_in_one_character(answer: str) -> None:
-    spoilt = spoil(answer, random.Random(0))
-    assert len(spoilt) == len(answer)
-    assert sum(one != other for one, other in zip(spoilt, answer, strict=True)) == 1
+@pytest.mark.parametrize("answer", ["7", "-12", "ssehc", "chess"])
+def test_spoilt_answer_is_a_wrong_one(answer: str) -> None:
+    assert spoil(answer).strip() not in ("", answer)
