@@ -57,7 +57,9 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, help="a folder with a model of your own and its tokenizer")
     parser.add_argument("--eval-interval", type=int, default=20, help="steps between two looks at the test set")
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
-    parser.add_argument("--threads", type=int, default=2, help="of the trainer; the server has one")
+    parser.add_argument(
+        "--threads", type=int, default=2, help="of PyTorch: all for the warm start, then one for the server"
+    )
     parser.add_argument("--env", type=json.loads, default={}, metavar="JSON", help="settings of the environment")
     parser.add_argument("--shuffle-rewards", action="store_true", help="a control: nothing must be learnt")
     options = parser.parse_args(argv)
@@ -101,6 +103,7 @@ class Run:
         self._folder.mkdir(parents=True, exist_ok=True)
         with Problems(options.seed, options.tests) as self._problems:
             self._model, self._tokenizer = self._warm_model()
+            torch.set_num_threads(max(1, options.threads - 1))  # the server wants one
             with Line(self._folder, options.seed, options.tests, options.env, self._say) as line:
                 trainer = Trainer(self._model, self._folder, line.run_api.url, line.server_url, recipe, options.seed)
                 self._earlier_s = max(self._earlier_s, trainer.history[-1]["seconds"] if trainer.history else 0.0)
