@@ -8,6 +8,7 @@ processes and threads do what is slow.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -24,6 +25,7 @@ if __name__ == "__main__":
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
+    gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -344,4 +346,5 @@ class ReasoningGymEnv(BaseEnv):
 
 
 if __name__ == "__main__":
+    gc.enable()
     ReasoningGymEnv.cli()

@@ -7,6 +7,7 @@ where scores are null for a group that is not to be sent.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -25,7 +26,10 @@ def read_journal(folder: Path, event: str) -> list[dict[str, Any]]:
 def main() -> None:
     """Run the environment's command line."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    gc.disable()  # as the script does during its imports
     from reasoning_gym_environment import ReasoningGymEnv
+
+    gc.enable()
 
     class RecordedEnv(ReasoningGymEnv):
         async def get_next_item(self) -> Any:

@@ -18,9 +18,9 @@ from .policies import steady_policy
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 INSTANCES = 4
-PROBLEMS = 2_000
+PROBLEMS = 1_000
 """Handed out by the first four together."""
-AFTERWARDS = 200
+AFTERWARDS = 100
 """Handed out after one has left and another has joined."""
 SETTINGS = {
     "group_size": 2,

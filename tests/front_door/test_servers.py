@@ -43,7 +43,7 @@ async def test_a_server_that_will_never_do_is_refused_at_once(
     make_env: MakeEnv, server: InferenceServer, kind: str, fault: str
 ) -> None:
     server.fail(USELESS[fault])
-    with pytest.raises(ServerError, match=rf"{server.url}.*now '{kind}'|{server.url}.* with none"):
+    with pytest.raises(ServerError, match=server.url):
         await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), WAIT_S)
 
 

@@ -46,7 +46,7 @@ def test_a_signal_ends_a_measurement_after_it_has_closed_what_it_opened(settings
 
 async def test_tasks_are_those_that_match_with_the_parameters_that_they_need(settings: PoolSettings) -> None:
     async with open_library(settings, ["games/*", "composite"]) as library:
-        assert library.tasks == ("composite", "generous", "open_ended")
+        assert library.tasks == ("generous", "open_ended", "composite")
         assert library.params == {"composite": {"datasets": [{"name": "generous"}, {"name": "open_ended"}]}}
 
 

@@ -16,7 +16,7 @@ PLAIN = st.text(st.characters(codec="ascii", exclude_characters="`*_\\{}$~.\r\n"
 
 @given(PLAIN, st.sampled_from(FORMS))
 def test_what_stands_around_an_answer_is_taken_off(answer: str, form: str) -> None:
-    assert plain_reading(form.format(answer), full_stop=True).strip() == answer.strip()
+    assert plain_reading(form.format(answer.strip()), full_stop=True) == answer.strip()
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ async def test_better_form_counts_clamped(pool: WorkerPool, answer: str, score: 
 @pytest.mark.parametrize("answer", ["raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"])
 async def test_verifier_that_fails_costs_its_answer_only(pool: WorkerPool, answer: str) -> None:
     problem = await make(pool, seed=3)
-    assert _shape(await pool.score(problem, ["3", answer, "3 "])) == [RIGHT, FAILED, WRONG]
+    assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG]
     assert pool.stats.workers_replaced == 0
 
 
@@ -112,7 +112,7 @@ async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(
     async with running_pool(fake_library, sandbox_verifiers=True) as pool:
         problem = await make(pool, seed=3)
         answer = act.format(pid=tmp_path / "pid", marker=tmp_path / "marker")
-        assert _shape(await pool.score(problem, ["3", answer, "3 "])) == [RIGHT, (0.0, Reason.BLOCKED), WRONG]
+        assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, (0.0, Reason.BLOCKED), WRONG]
         assert (pool.stats.blocked, pool.stats.workers_replaced) == (1, 0)
         assert not {"pid", "pid.part", "marker"} & {path.name for path in tmp_path.iterdir()}
 
@@ -133,7 +133,7 @@ async def test_hanging_verifier_times_out_for_its_answer_only_and_is_killed(fake
     async with running_pool(fake_library, scoring_deadline_s=0.5) as pool:
         verifier = pool.worker_pids[1]
         problem = await make(pool, seed=3)
-        verdicts = await pool.score(problem, ["3", "hang", "4", "3 ", "number 0.5 0"])
+        verdicts = await pool.score(problem, ["3", "hang", "4", "33", "number 0.5 0"])
         assert _shape(verdicts) == [RIGHT, (0.0, Reason.TIMEOUT), WRONG, WRONG, (0.5, Reason.SCORED)]
         assert (pool.stats.timeouts, pool.stats.workers_replaced) == (1, 1)
         await until(lambda: is_gone(verifier))

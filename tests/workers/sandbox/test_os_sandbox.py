@@ -399,7 +399,7 @@ def test_missing_package_costs_its_layer_alone(layer: str, changes: str, reason:
 
 
 def test_system_other_than_linux_keeps_the_audit_hook() -> None:
-    prepared = _prepared("sys.platform = 'darwin'")
+    prepared = _prepared("import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'")
     assert {name for name, reason in prepared["missing"].items() if reason == "there is none on darwin"} == {
         "no_new_privs",
         LANDLOCK,
