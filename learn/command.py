@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     except MemoryError:
         status, reason = 1, "there is too little memory"
     except (LearnError, rig.ProcessError, OSError) as error:
-        status, reason = 1, str(error).splitlines()[0]
+        status, reason = 1, str(error).splitlines()[0].removesuffix(" ends with:")
     kept = any(options.folder.glob("checkpoint-*"))
     more = f"; what was learnt is kept in {options.folder}, where the same command goes on" if kept else ""
     print(f"learn: {reason}{more}", file=sys.stderr)

@@ -57,5 +57,5 @@ TASKS: Mapping[str, Task] = {
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Tell whether an answer is right, without the library and without its verifiers."""
-    return answer.strip() == TASKS[task].solve(question)
+    """Tell whether an answer is right, without the library and its verifiers; as there, case does not count."""
+    return answer.strip().lower() == TASKS[task].solve(question).lower()
