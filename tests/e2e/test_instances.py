@@ -17,9 +17,9 @@ from .policies import steady_policy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-INSTANCES = 4
+INSTANCES = 3
 PROBLEMS = 1_000
-"""Handed out by the first four together."""
+"""Handed out by the first three together."""
 AFTERWARDS = 100
 """Handed out after one has left and another has joined."""
 SETTINGS = {
@@ -35,7 +35,7 @@ BATCH_SIZE = 64
 
 @dataclass(frozen=True)
 class Seen:
-    """What each environment handed out, and the groups that arrived of each while the first four were together."""
+    """What each environment handed out, and the groups that arrived of each while the first three were together."""
 
     handed_out: tuple[tuple[dict[str, Any], ...], ...]
     arrived: Counter[int]
@@ -82,8 +82,8 @@ def test_one_that_joins_later_hands_out_problems_too(seen: Seen) -> None:
     assert seen.handed_out[-1]
 
 
-def test_each_of_four_delivers_a_quarter_of_the_groups(seen: Seen) -> None:
+def test_each_of_three_delivers_a_third_of_the_groups(seen: Seen) -> None:
     shares = {env_id: count / seen.arrived.total() for env_id, count in seen.arrived.items()}
     print(shares)
     assert len(shares) == INSTANCES
-    assert all(0.2 <= share <= 0.3 for share in shares.values())
+    assert all(0.28 <= share <= 0.39 for share in shares.values())

@@ -41,8 +41,8 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "curriculum, adaptive": {"max_num_workers": 1, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
 }
 CYCLES = {
-    "random": ((TERM, ALONE), (KILL, RESTARTED), (TERM, EMPTIED), (KILL, ALONE), (TERM, ALONE)),
-    "curriculum, adaptive": ((KILL, ALONE), (TERM, RESTARTED), (KILL, EMPTIED), (TERM, ALONE), (TERM, ALONE)),
+    "random": ((TERM, ALONE), (KILL, RESTARTED), (TERM, EMPTIED), (TERM, ALONE)),
+    "curriculum, adaptive": ((TERM, ALONE), (KILL, ALONE), (KILL, EMPTIED), (TERM, ALONE)),
 }
 """How a run ends, and what happens to run-api before the next one starts."""
 SETTINGS = {
@@ -114,6 +114,8 @@ def run_piece(line: Line, trainer: Trainer, folder: Path, number: int, mode: str
         f"the checkpoint of run {number} ({mode})",
     )
     time.sleep(random.Random(f"{mode}:{number}").uniform(0, MOST_S))
+    before = len(handed_out(environment))
+    wait_until(lambda: len(handed_out(environment)) > before, 60, "another problem, which is in flight then")
     environment.end(end)
     return Piece(tuple(handed_out(environment)), frozenset(group.index for group in scored(environment)), end, between)
 
@@ -211,10 +213,9 @@ def test_a_run_that_was_killed_is_resumed_after_its_beginning(seen: Mapping[str,
         assert after.positions[0] > before.positions[0]
 
 
-@each_mode
-def test_problems_were_in_flight_at_ends(seen: Mapping[str, Future[Any]], mode: str) -> None:
+def test_problems_were_in_flight_at_ends(seen: Mapping[str, Future[Any]]) -> None:
     # Otherwise nothing above would show what becomes of them.
-    assert any(set(piece.positions) - piece.scored for piece in of(seen, mode).pieces)
+    assert any(set(piece.positions) - piece.scored for mode in MODES for piece in of(seen, mode).pieces)
 
 
 @each_mode
