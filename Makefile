@@ -3,28 +3,32 @@
 PYTHONS = python3.13 python3.12 python3.11 python3
 RUN     = .venv/bin/python
 INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
-# Every module in benchmarks/ whose name does not begin with an underscore.
-BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))))
+# Every module in benchmarks/ whose name does not begin with an underscore, but the one that takes hours and PyTorch.
+BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning.py,$(wildcard benchmarks/*.py))))
 FAILED  = echo "Installation failed. If the log above says that 'pycosat' could not be built, install a C compiler and" \
           "Python's header files (Debian, Ubuntu: apt install build-essential python3-dev) and try again." >&2; exit 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo learn test lint bench clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
+	@echo "make learn   a tiny model learns through the whole line, with PyTorch: some minutes on two cores, no GPU"
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
 	@echo "make clean   delete .venv, build results and caches"
 	@echo
-	@echo 'ARGS="..."     further arguments for demo, test and bench: make test ARGS="-k pool -x"'
+	@echo 'ARGS="..."     further arguments for demo, learn, test and bench: make test ARGS="-k pool -x"'
 	@echo "PYTHON=path    the interpreter (3.11 to 3.13) to make .venv with; an existing .venv is kept until make clean"
 
 demo: .venv/installed
 	$(RUN) reasoning_gym_environment.py demo $(ARGS)
+
+learn: .venv/installed-learn
+	$(RUN) -m learn $(ARGS)
 
 test: .venv/installed-dev
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -64,6 +68,12 @@ clean:
 .venv/installed: requirements.txt constraints.txt | .venv/created
 	@echo "Installing requirements.txt into .venv (about a minute)"
 	@$(INSTALL) -r requirements.txt || { $(FAILED); }
+	@touch $@
+
+# What the extra `learn` names.
+.venv/installed-learn: constraints.txt | .venv/installed
+	@echo "Installing PyTorch into .venv (some minutes)"
+	@$(INSTALL) torch matplotlib
 	@touch $@
 
 # Brings requirements.txt in as well, so the plain stamp is due too.

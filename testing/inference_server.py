@@ -134,7 +134,8 @@ class InferenceServer(FaultyServer):
         return response
 
 
-async def _serve(server: InferenceServer) -> None:
+async def serve(server: InferenceServer) -> None:
+    """Announce the server's URL in a line of JSON, and serve until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -157,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, _, factory = options.policy.partition(":")
         policy = getattr(importlib.import_module(module), factory)(**options.options)
     server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
-    asyncio.run(_serve(server))
+    asyncio.run(serve(server))
     return 0
 
 

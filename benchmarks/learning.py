@@ -1,0 +1,105 @@
+"""What curriculum and adaptive sampling bring a real learner, beside arms that must not learn: `python -m learn` each.
+
+Every arm has the same budget of steps, the same test set, and for each seed the same warm start, which runs once:
+
+- uniform: uniform sampling at the library's default difficulty
+- curriculum: difficulty that follows the learner
+- adaptive: tasks drawn more often where groups carry a signal
+- both: the two together
+- shuffled: as `easy`, with each group's rewards given to its rollouts at random; must stay flat
+- easy: the parameters of `make learn`, which the test set has
+
+Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
+seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where
+it did not. It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. What was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BASELINE = "uniform"
+DEFAULT_DIFFICULTY: Mapping[str, Any] = {"task_params": {}}
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    BASELINE: {**DEFAULT_DIFFICULTY},
+    "curriculum": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum"},
+    "adaptive": {**DEFAULT_DIFFICULTY, "task_sampling": "adaptive"},
+    "both": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
+    "shuffled": {},
+    "easy": {},
+}
+"""Settings of the environment, by arm."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the arms one after the other; returns the exit status of the first run that fails, or 0."""
+    parser = argparse.ArgumentParser(prog="learning", description="Arms of `python -m learn` beside each other.")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
+    parser.add_argument("--steps", type=int, default=200, help="batches of each run")
+    parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
+    options = parser.parse_args(argv)
+    histories: dict[str, list[Any]] = {}
+    for arm in options.arms:
+        for seed in range(1, options.seeds + 1):
+            folder = options.folder / f"{arm}-{seed}"
+            _share_warm_start(options.folder, folder, seed)
+            status = _run(arm, seed, folder, options)
+            if status != 0:
+                return status
+            histories.setdefault(arm, []).append(json.loads((folder / "curves.json").read_text()))
+    print(json.dumps(summarize(histories)))
+    return 0
+
+
+def _share_warm_start(root: Path, folder: Path, seed: int) -> None:
+    """Begin from the warm start of another arm with this seed, where there is one."""
+    made = sorted(path for path in root.glob(f"*-{seed}/warm") if (path / "seconds.json").exists())
+    if made and not (folder / "warm").exists():
+        shutil.copytree(made[0], folder / "warm")
+
+
+def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:
+    command = [sys.executable, "-m", "learn", "--folder", str(folder), "--seed", str(seed)]
+    command += ["--steps", str(options.steps), "--minutes", str(options.minutes), "--env", json.dumps(ARMS[arm])]
+    command += ["--shuffle-rewards"] if arm == "shuffled" else []
+    print(" ".join(command), file=sys.stderr)
+    return subprocess.run(command, check=False, stdout=sys.stderr).returncode
+
+
+def summarize(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> dict[str, Any]:
+    """Return the figures of each arm from the histories of its runs."""
+    finals = {arm: [_accuracy(run[-1]) for run in runs] for arm, runs in histories.items()}
+    target = sum(finals[BASELINE]) / len(finals[BASELINE]) if BASELINE in finals else None
+    return {
+        arm: {
+            "before": [_accuracy(run[0]) for run in runs],
+            "after": finals[arm],
+            "mean": round(sum(finals[arm]) / len(runs), 4),
+            "range": [min(finals[arm]), max(finals[arm])],
+            "completions": [run[-1]["completions"] for run in runs],
+            "completions_to_baseline": [_first_to_reach(run, target) for run in runs],
+        }
+        for arm, runs in histories.items()
+    }
+
+
+def _accuracy(entry: Mapping[str, Any]) -> float:
+    return round(sum(entry["test"].values()) / len(entry["test"]), 4)
+
+
+def _first_to_reach(run: Sequence[Mapping[str, Any]], target: float | None) -> int | None:
+    tested = (entry for entry in run if "test" in entry)
+    return next((entry["completions"] for entry in tested if target is not None and _accuracy(entry) >= target), None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

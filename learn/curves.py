@@ -1,0 +1,51 @@
+"""The curves of a run, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SINGLE = {
+    "reward": "mean reward",
+    "signal": "share of groups with a signal",
+    "length": "tokens of a completion",
+    "entropy": "entropy of a token (nats)",
+    "staleness": "steps behind the trainer",
+    "level": "level of difficulty",
+}
+SMOOTHED = 5
+
+
+def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
+    """Write `curves.json` and `curves.png` to a folder, and return the path of the picture."""
+    (folder / "curves.json").write_text(json.dumps(history, indent=1))
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 7), layout="constrained")
+    panels = list(figure.subplots(2, 4).flat)
+    for panel, name in zip(panels, ("test", "pass@8"), strict=False):
+        points = [entry for entry in history if name in entry]
+        for task in sorted({task for entry in points for task in entry[name]}):
+            panel.plot([at["completions"] for at in points], [at[name][task] for at in points], "o-", label=task)
+        panel.set(title="test set, greedy" if name == "test" else f"test set, {name}", ylim=(0, 1.02))
+        panel.legend(fontsize="small")
+    for panel, (name, title) in zip(panels[2:], SINGLE.items(), strict=True):
+        known = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
+        values = [value for _, value in known]
+        means = [
+            sum(window) / len(window)
+            for end in range(len(values))
+            if (window := values[max(0, end + 1 - SMOOTHED) : end + 1])
+        ]
+        panel.plot([at for at, _ in known], means)
+        panel.set(title=title)
+    for panel in panels[4:]:
+        panel.set_xlabel("completions")
+    path = folder / "curves.png"
+    figure.savefig(path, dpi=90)
+    return path

@@ -1,0 +1,95 @@
+"""The processes around the trainer: run-api, the inference server and the environment in serve mode."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import testing as rig
+
+from .tasks import SYSTEM_PROMPT, TASKS, TEST_SEED
+
+START_TIMEOUT_S = 300.0
+"""Long, because a busy machine takes minutes to import PyTorch."""
+RESTARTS = 5
+"""How often an environment that ended by itself is started again."""
+VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
+SETTINGS = {
+    "tasks": sorted(TASKS),
+    "task_params": {name: dict(task.params) for name, task in TASKS.items()},
+    "system_prompt": SYSTEM_PROMPT,
+    "eval_seed": TEST_SEED,
+    "group_size": 8,
+    "max_num_workers": 16,
+    "max_batches_offpolicy": 1,
+    "max_token_length": 64,
+    "min_completion_tokens": 16,
+    "num_generators": 1,
+    "num_verifiers": 1,
+    "prefetch_problems": 32,
+    "steps_per_eval": -1,
+    "use_wandb": False,
+    # What the trainer does not get to see: groups without a signal, and levels.
+    "dump_rollouts": True,
+    "dump_failed_rollouts": True,
+    "rollout_save_score_threshold": 0.0,
+    "shutdown_grace_s": 0,
+}
+
+
+class Line:
+    """All of them, from `with` to its end, with the logs in `folder`; `settings` are further ones of the environment.
+
+    The server begins with the model in `folder`/warm. `check` starts an environment again that ended.
+    """
+
+    def __init__(
+        self, folder: Path, seed: int, tests: int, settings: Mapping[str, Any], say: Callable[[str], None]
+    ) -> None:
+        self.dumps = folder / "dumps"
+        self._model = folder / "warm"
+        self._processes = rig.Processes(folder / f"logs-{time.strftime('%Y%m%d-%H%M%S')}", VARIABLES)
+        self.run_api = rig.RunApi(self._processes)
+        self._port = rig.free_port()
+        self.server_url = f"http://{rig.HOST}:{self._port}"
+        own = {"seed": seed, "num_eval_samples_per_task": tests, "tokenizer_name": self._model}
+        own |= {"rollout_server_url": self.run_api.url, "data_dumps_dir": self.dumps}
+        self._settings = {**SETTINGS, **own, **settings}
+        self._say = say
+        self._starts = 0
+
+    def __enter__(self) -> Self:
+        self.dumps.mkdir(exist_ok=True)
+        try:
+            command: list[str | Path] = [sys.executable, "-m", "learn.server", self._model, "--port", str(self._port)]
+            self._server = self._processes.start("server", command, cwd=Path(__file__).parents[1])
+            self._environment = self._start_environment()
+            self.run_api.start(wait=False)
+            is_up = self.run_api.answers
+            rig.wait_until(lambda: self.run_api.process.check() and is_up(), START_TIMEOUT_S, "the start of run-api")
+            self._server.announcement(START_TIMEOUT_S)
+        except BaseException:
+            self._processes.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._processes.stop()
+
+    def check(self) -> None:
+        """Raise ProcessError for a process that has ended, but for an environment that can be started again."""
+        self.run_api.process.check()
+        self._server.check()
+        if (status := self._environment.exit_status) is not None:
+            if self._starts > RESTARTS:
+                self._environment.check()
+            self._say(f"the environment ended with exit status {status}; it is started again")
+            self._environment = self._start_environment()
+
+    def _start_environment(self) -> rig.Process:
+        self._starts += 1
+        servers = [rig.server_settings(self.server_url, tokenizer=str(self._model))]
+        return rig.start_environment(self._processes, f"environment-{self._starts}", self._settings, servers)

@@ -1,0 +1,113 @@
+"""A small Llama with a tokenizer of single characters, as folders that transformers reads; or a model of the user's."""
+
+from __future__ import annotations
+
+import os
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_model, save_model
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
+
+from .errors import LearnError
+from .tasks import SYSTEM_PROMPT, TASKS
+
+PAD, UNKNOWN, END = "<|pad|>", "<|unknown|>", "<|end|>"
+ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}" + END + "{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+WEIGHTS = "model.safetensors"
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def build_tokenizer(phrases: Sequence[str]) -> Any:
+    """Return a tokenizer with a token for each ASCII character, the answer tags and each of the phrases.
+
+    What all questions of a task repeat is a single token, which makes prompts four times shorter; the rest, and so all
+    that an answer depends on, is characters.
+    """
+    characters = [*string.printable[:95], "\n"]
+    vocabulary = {token: number for number, token in enumerate([PAD, UNKNOWN, END, *ROLES, *characters])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in (PAD, UNKNOWN, END, *ROLES)])
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in ("<answer>", "</answer>", *phrases)])
+    whole = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, unk_token=UNKNOWN, clean_up_tokenization_spaces=False
+    )
+    whole.chat_template = CHAT_TEMPLATE
+    return whole
+
+
+def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
+    """Return a model with its first weights (0.9 million parameters by default) and its tokenizer."""
+    phrases = [SYSTEM_PROMPT, *(phrase for task in TASKS.values() for phrase in task.phrases)]
+    tokenizer = build_tokenizer(phrases)
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    model: Any = LlamaForCausalLM(config)
+    return model.to(device()), tokenizer
+
+
+def load(folder: Path) -> tuple[Any, Any]:
+    """Read model and tokenizer from a folder. Raises LearnError for one that nothing can be learnt with."""
+    disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
+    except Exception as error:  # all sorts of things, for files that cannot be read
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise LearnError(f"no model can be read from {folder} ({reason})") from error
+    if not tokenizer.chat_template:
+        raise LearnError(f"the tokenizer in {folder} has no chat template; take that of an instruct or chat model")
+    if tokenizer.eos_token_id is None:
+        raise LearnError(f"the tokenizer in {folder} has no end-of-text token, so completions would never end")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model.to(device()), tokenizer
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write a folder that `load` and `from_pretrained` read."""
+    disable_progress_bar()
+    model.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+
+
+def save_weights(model: Any, path: Path) -> None:
+    """Write the weights alone, under a name that never holds half of them."""
+    save_model(model, f"{path}.part")
+    os.replace(f"{path}.part", path)
+
+
+def load_weights(model: Any, path: Path) -> None:
+    load_model(model, str(path))
+
+
+def prompt_tokens(tokenizer: Any, question: str) -> list[int]:
+    """Return a question's prompt, as the environment renders it."""
+    messages = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    return list(tokenizer.encode(text, add_special_tokens=False))

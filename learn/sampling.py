@@ -1,0 +1,64 @@
+"""Sample completions from a model, with the log-probabilities that they were sampled with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A completion: its tokens, the end-of-text token included where it came to that, and their log-probabilities."""
+
+    tokens: list[int]
+    logprobs: list[float]
+    finished: bool
+
+
+@torch.no_grad()
+def sample(
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], limits: Sequence[int], *, temperature: float = 1.0
+) -> list[Sample]:
+    """Complete all prompts in one batch, each up to its limit of tokens; a temperature of 0 takes the likeliest."""
+    end, where = tokenizer.eos_token_id, model.device
+    width = max(map(len, prompts))
+    # Padding stands on the left, so that all completions begin in the same column.
+    rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    attention = torch.tensor(seen, device=where)
+    positions = (attention.cumsum(1) - 1).clamp(min=0)
+    most = torch.tensor(limits, device=where)
+    given = {"input_ids": torch.tensor(rows, device=where), "position_ids": positions}
+    cache, done, chosen, chances = None, most < 1, [], []
+    for number in range(1, max(limits) + 1):
+        output = model(**given, attention_mask=attention, past_key_values=cache, use_cache=True)
+        logprobs = torch.log_softmax(output.logits[:, -1].float() / (temperature or 1.0), dim=-1)
+        tokens = logprobs.argmax(-1) if temperature == 0 else torch.multinomial(logprobs.exp(), 1)[:, 0]
+        chosen.append(tokens)
+        chances.append(logprobs.gather(1, tokens[:, None])[:, 0])
+        done = done | (tokens == end) | (most <= number)
+        if bool(done.all()):
+            break
+        cache, positions = output.past_key_values, positions[:, -1:] + 1
+        given = {"input_ids": tokens[:, None], "position_ids": positions}
+        attention = torch.cat([attention, torch.ones_like(positions)], dim=1)
+    return [
+        _cut(tokens[:limit], logprobs[:limit], end)
+        for tokens, logprobs, limit in zip(
+            torch.stack(chosen, 1).tolist(), torch.stack(chances, 1).tolist(), limits, strict=True
+        )
+    ]
+
+
+def _cut(tokens: list[int], logprobs: list[float], end: int) -> Sample:
+    finished = end in tokens
+    length = tokens.index(end) + 1 if finished else len(tokens)
+    return Sample(tokens[:length], logprobs[:length], finished)
+
+
+def text_of(tokenizer: Any, one: Sample) -> str:
+    """Return a completion's text without special tokens."""
+    return str(tokenizer.decode(one.tokens, skip_special_tokens=True))

@@ -1,0 +1,94 @@
+"""Supervised learning until the model knows the format and a good part of the answers, and no further."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from reasoning_env import Problem
+
+from .evaluation import K, accuracies
+from .model import prompt_tokens
+from .problems import Problems
+from .tasks import TASKS
+
+PROBLEMS_PER_TASK = 2000
+CHECKED = 24
+"""Problems a task, of the same stream, that tell when a task is known well enough."""
+BATCH = 64
+CHECK_INTERVAL = 25
+LEARNING_RATE = 2e-3
+RAMP_STEPS = 20
+WRONG = 0.6
+"""Share of examples whose answer has a mistake, always the same: it is what the model does until RL undoes it."""
+KNOWN = 0.85
+"""Chance that one of eight samples is right from which a task is known."""
+REHEARSAL = 0.3
+"""How often a task that is known is drawn, beside 1 for the others."""
+
+
+def warm_start(
+    model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
+) -> None:
+    """Train on right and wrong answers until every task is known; one that is gets rehearsed only."""
+    chance = random.Random(seed)
+    drawn = {
+        task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK)
+        for place, task in enumerate(sorted(TASKS))
+    }
+    checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
+    weights = dict.fromkeys(drawn, 1.0)
+    left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    for step in range(1, max_steps + 1):
+        chosen = chance.choices(list(weights), list(weights.values()), k=BATCH)
+        for group in optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min(1.0, step / RAMP_STEPS)
+        optimizer.zero_grad()
+        loss = 0.0
+        for task in sorted(set(chosen)):  # alike in length, so that there is little padding
+            asked = [next(left[task]) for _ in range(chosen.count(task))]
+            part = imitation_loss(model, [example(tokenizer, problem, chance) for problem in asked])
+            part = part * len(asked) / BATCH
+            part.backward()
+            loss += part.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % CHECK_INTERVAL == 0:
+            right = accuracies(model, tokenizer, problems, checked, repeats=K)
+            shown = ", ".join(f"{task} {share:.2f}" for task, share in right.items())
+            say(f"warm start, step {step}: loss {loss:.3f}, pass@{K}: {shown}")
+            weights = {task: 1.0 if share < KNOWN else REHEARSAL for task, share in right.items()}
+            if min(right.values()) >= KNOWN:
+                return
+
+
+def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[list[int], list[int]]:
+    """Return the tokens of a prompt, and those of a reply to it."""
+    answer = problem.answer or ""
+    if chance.random() < WRONG:
+        answer = spoil(answer)
+    reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
+    return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
+
+
+def spoil(answer: str) -> str:
+    """Return a number plus one, or a word whose last two letters have changed places (or its last letter, if alike)."""
+    if answer.lstrip("-").isdigit():
+        return str(int(answer) + 1)
+    swapped = answer[:-2] + answer[:-3:-1]
+    return swapped if swapped != answer else answer[:-1]
+
+
+def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) -> Any:
+    """Return the mean cross-entropy of the replies' tokens."""
+    width = max(len(prompt) + len(reply) for prompt, reply in examples)
+    rows = [[*prompt, *reply] + [0] * (width - len(prompt) - len(reply)) for prompt, reply in examples]
+    marks = [[-100] * len(prompt) + reply + [-100] * (width - len(prompt) - len(reply)) for prompt, reply in examples]
+    tokens, labels = torch.tensor(rows, device=model.device), torch.tensor(marks, device=model.device)
+    logits = model(tokens[:, :-1]).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)

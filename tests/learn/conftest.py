@@ -1,0 +1,15 @@
+"""A model of some thousand parameters; every test that needs it is skipped where PyTorch is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def tiny() -> tuple[Any, Any]:
+    pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
+    from learn.model import build
+
+    return build(1, width=16, layers=1)

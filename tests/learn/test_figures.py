@@ -1,0 +1,51 @@
+"""What is read from dumps while the environment writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from learn.figures import DumpedGroups, figures_of
+
+QUESTION = "Spell this word backward (example: sun -> nus): chess"
+
+
+def group(*pairs: tuple[float, str], level: float | None = None) -> dict[str, Any]:
+    rollouts = [
+        {
+            "conversation": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": answer}],
+            "score": score,
+            "verifier_score": score,
+            "answer": answer,
+        }
+        for score, answer in pairs
+    ]
+    return {"item_id": "spell_backward", "rollouts": rollouts, "level": level}
+
+
+def test_only_whole_lines_from_now_on_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"a": 1}\n')
+    dumped = DumpedGroups(tmp_path)
+    with path.open("a") as file:
+        file.write('{"a": 2}\n{"a"')
+        file.flush()
+        assert dumped.news() == [{"a": 2}]
+        file.write(": 3}\n")
+    (tmp_path / "two.jsonl").write_text(json.dumps({"a": 4}) + "\n")
+    assert dumped.news() == [{"a": 3}, {"a": 4}]
+    assert dumped.news() == []
+
+
+def test_figures_are_means_over_all_groups() -> None:
+    figures = figures_of([group((1.0, "ssehc"), (0.0, "x"), level=0.5), group((1.0, "chess"), (1.0, "ssehc"))])
+    assert figures["rollouts"] == 4
+    assert figures["reward"] == 0.75
+    assert figures["signal"] == 0.5
+    assert figures["level"] == 0.5
+    assert (figures["full_marks"], figures["confirmed"]) == (3, 2)
+
+
+def test_no_groups_have_no_means() -> None:
+    assert figures_of([])["reward"] is None

@@ -1,0 +1,44 @@
+"""The tokenizer, folders of models, and what the warm start teaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
+
+from learn.errors import LearnError
+from learn.model import load, prompt_tokens, save
+from learn.warm_start import spoil
+
+QUESTION = "Spell this word backward (example: sun -> nus): Chess!"
+
+
+def test_folder_gives_back_model_and_tokenizer(tiny: tuple[Any, Any], tmp_path: Path) -> None:
+    save(*tiny, tmp_path)
+    _, tokenizer = load(tmp_path)
+    assert prompt_tokens(tokenizer, QUESTION) == prompt_tokens(tiny[1], QUESTION)
+    assert tokenizer.decode(prompt_tokens(tokenizer, QUESTION)).endswith(f"<|user|>{QUESTION}<|end|><|assistant|>")
+
+
+def test_an_answer_is_a_token_for_each_character(tiny: tuple[Any, Any]) -> None:
+    assert len(tiny[1].encode("<answer>-12\nab</answer>", add_special_tokens=False)) == 8
+
+
+def test_tokenizer_without_chat_template_is_refused(tiny: tuple[Any, Any], tmp_path: Path) -> None:
+    save(*tiny, tmp_path)
+    (tmp_path / "chat_template.jinja").unlink()
+    with pytest.raises(LearnError, match="chat template"):
+        load(tmp_path)
+
+
+def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LearnError, match="no model can be read"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("answer", ["7", "-12", "ssehc", "chess"])
+def test_spoilt_answer_is_a_wrong_one(answer: str) -> None:
+    assert spoil(answer).strip() not in ("", answer)

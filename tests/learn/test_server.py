@@ -1,0 +1,71 @@
+"""The server over HTTP: its log-probabilities are the trainer's, and new weights have a version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
+
+from learn.model import build, save, save_weights
+from learn.server import ModelServer
+from learn.trainer import token_logprobs
+
+PROMPTS = [[4, 20, 21, 22, 2, 5], [4, 30, 2, 5], [4, *range(10, 40), 2, 5]]
+
+
+@pytest.fixture
+async def server(tiny: tuple[Any, Any], tmp_path: Path) -> AsyncIterator[ModelServer]:
+    save(*tiny, tmp_path / "model")
+    async with ModelServer(tmp_path / "model") as running:
+        yield running
+
+
+async def ask(server: ModelServer, path: str, body: Any) -> Any:
+    async with aiohttp.ClientSession() as session, session.post(f"{server.url}{path}", json=body) as reply:
+        reply.raise_for_status()
+        return await reply.json()
+
+
+async def generate(server: ModelServer, prompt: list[int], **fields: Any) -> Any:
+    asked = {"prompt": {"prompt_token_ids": prompt}, "n": 3, "max_tokens": 9, "temperature": 1.0, "logprobs": 0}
+    return await ask(server, "/generate", asked | fields)
+
+
+async def test_log_probabilities_are_those_of_the_trainer(server: ModelServer, tiny: tuple[Any, Any]) -> None:
+    replies = await asyncio.gather(*(generate(server, prompt) for prompt in PROMPTS))
+    for prompt, reply in zip(PROMPTS, replies, strict=True):
+        for completion in reply["logprobs"]:
+            places = [(int(token), value) for (place,) in completion for token, value in place.items()]
+            tokens, told = [token for token, _ in places], [value for _, value in places]
+            ours, _ = token_logprobs(tiny[0], torch.tensor([[*prompt, *tokens]]))
+            assert ours[0, len(prompt) - 1 :].tolist() == pytest.approx(told, abs=1e-4)
+
+
+async def test_greedy_completions_are_alike(server: ModelServer) -> None:
+    reply = await generate(server, PROMPTS[0], temperature=0.0)
+    assert len(set(reply["text"])) == 1
+
+
+async def test_new_weights_count_from_then_on(server: ModelServer, tmp_path: Path) -> None:
+    await generate(server, PROMPTS[0])
+    other, _ = build(2, width=16, layers=1)
+    save_weights(other, tmp_path / "new.safetensors")
+    await ask(server, "/update_weights", {"weights": str(tmp_path / "new.safetensors"), "version": 7})
+    reply = await generate(server, PROMPTS[1])
+    versions = (await ask(server, "/versions", {"prompts": [*PROMPTS]}))["versions"]
+    assert versions == [0, 7, None]
+    ((place,), *_) = reply["logprobs"][0]
+    ((token, told),) = place.items()
+    ours, _ = token_logprobs(other, torch.tensor([[*PROMPTS[1], int(token)]]))
+    assert ours[0, -1].item() == pytest.approx(told, abs=1e-4)
+
+
+async def test_sampling_that_would_falsify_log_probabilities_is_refused(server: ModelServer) -> None:
+    with pytest.raises(aiohttp.ClientResponseError, match="400"):
+        await generate(server, PROMPTS[0], top_p=0.9)

@@ -1,0 +1,148 @@
+"""One step of the trainer on a tiny model: what it learns from, what it leaves out, and what it keeps."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
+
+from learn.errors import LearnError
+from learn.sampling import sample
+from learn.trainer import MASKED, Recipe, Trainer, advantages, collate, policy_loss
+
+PROMPTS = [[4, 20, 21, 2, 5], [4, 30, 2, 5]]
+SCORES = [1.0, 0.0, 0.25, 0.75]
+
+
+@pytest.fixture
+def model(tiny: tuple[Any, Any]) -> Any:
+    return copy.deepcopy(tiny[0])
+
+
+@pytest.fixture
+def groups(tiny: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """Two groups as run-api hands them over, sampled from the model."""
+    torch.manual_seed(0)
+    return [group_of(*tiny, prompt) for prompt in PROMPTS]
+
+
+def group_of(model: Any, tokenizer: Any, prompt: list[int]) -> dict[str, Any]:
+    samples = sample(model, tokenizer, [prompt] * len(SCORES), [6] * len(SCORES))
+    return {
+        "tokens": [[*prompt, *one.tokens] for one in samples],
+        "masks": [[MASKED] * len(prompt) + one.tokens for one in samples],
+        "inference_logprobs": [[1.0] * len(prompt) + one.logprobs for one in samples],
+        "scores": SCORES,
+        "overrides": [{}] * len(SCORES),
+    }
+
+
+def test_loss_falls_on_a_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> None:
+    batch, recipe = collate(groups), Recipe()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(10):
+        loss, _ = policy_loss(model, batch, recipe)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] - 0.01
+
+
+def test_first_step_has_a_ratio_of_one(model: Any, groups: list[dict[str, Any]]) -> None:
+    batch = collate(groups)
+    loss, figures = policy_loss(model, batch, Recipe(length=1))
+    lengths = batch.active.sum(1, keepdim=True)
+    assert figures["clipped"] == 0.0
+    assert loss.item() == pytest.approx(-(batch.advantages * lengths).sum().item() / batch.rollouts, abs=1e-5)
+
+
+def test_what_is_masked_teaches_nothing(model: Any, groups: list[dict[str, Any]]) -> None:
+    plain, _ = policy_loss(model, collate(groups), Recipe())
+    changed = copy.deepcopy(groups)
+    for group in changed:
+        for masks, logprobs in zip(group["masks"], group["inference_logprobs"], strict=True):
+            logprobs[: masks.count(MASKED)] = [-3.0] * masks.count(MASKED)
+    assert policy_loss(model, collate(changed), Recipe())[0].item() == pytest.approx(plain.item(), abs=1e-6)
+    for group in changed:
+        group["masks"] = [[MASKED] * len(masks) for masks in group["masks"]]
+    batch = collate(changed)
+    assert batch is not None
+    assert not batch.active.any()
+
+
+def test_advantages_are_centred_and_not_scaled(groups: list[dict[str, Any]]) -> None:
+    assert advantages(groups[0]) == [0.5, -0.5, -0.25, 0.25]
+
+
+def test_overridden_rollout_is_left_out_and_still_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
+    overridden = {**groups[0], "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
+    assert advantages(overridden) == [0.0, -0.5, -0.25, 0.25]
+    batch = collate([overridden])
+    assert batch is not None
+    assert batch.advantages[:, 0].tolist() == [-0.5, -0.25, 0.25]
+    assert batch.rollouts == 4
+
+
+def test_batch_without_a_signal_is_none(groups: list[dict[str, Any]]) -> None:
+    assert collate([{**groups[0], "scores": [0.5] * 4}]) is None
+
+
+def test_trainer_goes_on_from_its_checkpoint(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    trainer = quiet_trainer(model, tmp_path)
+    for _ in range(2):
+        trainer.train(groups)
+        trainer.history.append({"step": trainer.step})
+        trainer.save()
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for weights in other.parameters():
+            weights.zero_()
+    resumed = quiet_trainer(other, tmp_path)
+    assert (resumed.step, resumed.history) == (2, [{"step": 1}, {"step": 2}])
+    batch = collate(groups)
+    assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
+    for each in (trainer, resumed):  # the optimizer's state counts here
+        each.train(groups)
+    assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
+
+
+def test_checkpoint_of_another_model_is_refused(model: Any, tmp_path: Path) -> None:
+    from learn.model import build
+
+    quiet_trainer(model, tmp_path).save()
+    with pytest.raises(LearnError, match="checkpoint-000000"):
+        quiet_trainer(build(1, width=32, layers=1)[0], tmp_path)
+
+
+def test_server_that_is_gone_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", "http://127.0.0.1:9", Recipe())
+    with pytest.raises(LearnError, match="/batch does not answer"):
+        trainer.next_batch()
+
+
+def test_shuffled_rewards_keep_their_sum(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    trainer = quiet_trainer(model, tmp_path, recipe=dataclasses.replace(Recipe(), shuffle_rewards=True))
+    mixed = [{**groups[0], "scores": list(range(40)), **{key: groups[0][key] * 10 for key in LISTS}}]
+    trainer.train(mixed)
+    assert mixed[0]["scores"] != list(range(40))
+    assert sorted(mixed[0]["scores"]) == list(range(40))
+
+
+LISTS = ("tokens", "masks", "inference_logprobs", "overrides")
+
+
+def quiet_trainer(model: Any, folder: Path, recipe: Recipe | None = None) -> Trainer:
+    """A trainer whose server takes everything and knows no versions."""
+
+    class Quiet(Trainer):
+        def _ask(self, url: str, path: str, body: Any = None) -> dict[str, Any]:
+            return {"versions": []}
+
+    return Quiet(model, folder, "", "", recipe or Recipe())
