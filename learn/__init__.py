@@ -1,4 +1,4 @@
-"""Proof that it trains: a small transformer learns through run-api, this environment, a server and a trainer.
+"""A small transformer learns through run-api, this environment, an inference server and a policy-gradient trainer.
 
 `python -m learn` (or `make learn`) runs it on one machine, with nothing to download; it needs PyTorch. Read in this
 order: `tasks`, `model`, `warm_start`, `server`, `trainer`, `command`.
