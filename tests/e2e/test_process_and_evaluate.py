@@ -64,7 +64,7 @@ def gone(url: str, processes: Processes) -> Process:
     return start_script(
         *(processes, "gone"),
         *("process", *server_flags(url, "openai")),
-        *("--env.group_size", "2"),
+        *("--env.group_size", "2", "--env.max_num_workers", "1"),
         *("--env.tasks", "chain_sum"),
         *("--env.use_wandb", "False"),
         *("--env.startup_timeout_s", "2"),
