@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from ..records import Problem, Verdict
 
-SLOW_S = 0.25
+SLOW_S = 0.15
 """Processor time from which an answer is slow."""
 RECENT_S = 60.0
 """For how long a task that was slow counts as slow."""
