@@ -12,9 +12,9 @@ from typing import Any
 from ..errors import ConfigError
 from ..folders import find_checkout
 from ..records import LibraryInfo
-from ..reports.html.sources import Source, find_sources
 from ..reports.measuring import open_library, run_measurement
 from ..reports.rescoring import EXAMPLES_KEPT, Change, Rescoring, rescore
+from ..reports.sources import Source, find_sources
 from ..settings import ReasoningSettings
 from ..terminal import Table, print_json, progress_bar, visible
 from ..workers.pool import PoolSettings

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
 from ..evaluations.samples import is_right
 from ..statistics import bootstrap_interval, sign_test
-from .html.sources import Source
+from .sources import Source
 
 logger = logging.getLogger(__name__)
 

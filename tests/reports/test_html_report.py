@@ -17,7 +17,7 @@ from reasoning_env.dumps.format import FAILED, PASSED
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.html.command import collect, encode, report_command
 from reasoning_env.reports.html.page import make_page, write_page
-from reasoning_env.reports.html.sources import find_sources
+from reasoning_env.reports.sources import find_sources
 
 from .lines import group, rollout, write, write_evaluation
 

@@ -16,11 +16,11 @@ from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...library_facts import category
 from ...terminal import progress_bar
+from ..sources import Source, find_sources
 from .evaluations import beside_published, facts
 from .figures import OUTCOMES, Figures
 from .page import make_page, write_page
 from .sample import Sample, encode_messages, encode_rollout
-from .sources import Source, find_sources
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16

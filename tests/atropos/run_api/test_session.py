@@ -291,7 +291,8 @@ async def test_what_cannot_be_told_from_anothers_is_never_disconnected(api: Serv
     assert api.connected == [0, 1, 2, 3]
 
 
-async def test_a_step_that_went_back_shows_a_reset_that_nobody_saw(api: ServedRunApi) -> None:
+async def session_before_a_reset(api: ServedRunApi) -> RunApiSession:
+    """A session that has not seen the reset after it, nor that another environment has its number now."""
     await api.reset()
     await api.train(starting_step=5)
     session = RunApiSession(api.url, ENTRY)
@@ -299,6 +300,11 @@ async def test_a_step_that_went_back_shows_a_reset_that_nobody_saw(api: ServedRu
     await api.reset()
     await api.train(starting_step=4)
     await register_others(api, 1)
+    return session
+
+
+async def test_a_step_that_went_back_shows_a_reset_that_nobody_saw(api: ServedRunApi) -> None:
+    session = await session_before_a_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
 
@@ -390,13 +396,7 @@ async def test_leaving_disconnects_nothing_that_may_be_anothers(api: ServedRunAp
 
 
 async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRunApi) -> None:
-    await api.reset()
-    await api.train(starting_step=5)
-    session = RunApiSession(api.url, ENTRY)
-    await session.register()
-    await api.reset()
-    await api.train(starting_step=4)
-    await register_others(api, 1)
+    session = await session_before_a_reset(api)
     await session.leave()
     assert api.connected == [0]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...dumps.format import is_dump
-from ...dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
-from ...errors import ConfigError
-from ...evaluations.folder import FORMAT, RESULTS, SAMPLES
+from ..dumps.format import is_dump
+from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
+from ..errors import ConfigError
+from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
 
 
 @dataclass
