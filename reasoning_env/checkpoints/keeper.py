@@ -163,8 +163,7 @@ def _resume(found: Checkpoint, changed: Sequence[str]) -> Resumed:
     state, delivery, journal = found.state, found.state["delivery"], read_journal(found.path.parent)
     if any(name in DECISIVE for name in changed):
         # Position, counts and what was learnt of tasks stay; problems of the other run that were drawn ahead do not.
-        sampler = state["sampler"] and {**state["sampler"], "draws": []}
-        state = {**state, "stream": {**state["stream"], "owed": []}, "sampler": sampler}
+        state = {**state, "stream": {**state["stream"], "owed": []}}
     # The journal may also hold groups that were put in after this checkpoint; their problems are served again.
     numbers = range(delivery["delivered_up_to"] + 1, delivery["next_number"])
     return Resumed(state, [(number, journal[number]) for number in numbers if number in journal], numbers.stop)
