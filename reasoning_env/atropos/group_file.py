@@ -25,6 +25,7 @@ from ..dumps.format import encode_group
 from ..dumps.writer import FREEZE_TIMEOUT_S
 from ..errors import ConfigError, ReasoningEnvError
 from ..records import Group
+from .group_json import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -50,15 +51,7 @@ def check_place(path: str | None) -> Path:
 
 def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
     """Return a group's line: `fields` are Atropos' own. Takes milliseconds, and is to be called in a thread."""
-    # Each list of tokens is encoded by a call of its own, because a call holds the interpreter's lock until it is done.
-    own = ", ".join(f"{json.dumps(name)}: {_encode(value)}" for name, value in fields.items())
-    return f"{{{own}, ".encode("ascii") + encode_group(group)[1:]
-
-
-def _encode(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        return f"[{', '.join(map(json.dumps, value))}]"
-    return json.dumps(value)
+    return b"{" + encode_members(fields) + b"," + encode_group(group)[1:]
 
 
 class GroupFile:

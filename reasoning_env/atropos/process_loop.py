@@ -156,7 +156,7 @@ class _Processing:
         group = collector.kept.pop(problem.spec.index, Group(problem, item.prompt.messages, ()))
         if not packed:
             return None
-        env.completion_lengths += [sum(mask != -100 for mask in masks) for masks in packed["masks"]]
+        env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         line = await asyncio.to_thread(encode_line, packed, group)
