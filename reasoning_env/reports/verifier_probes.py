@@ -31,8 +31,6 @@ FEW_OPTIONS = 4
 GENERATION_DEADLINE_S = 20.0
 GENERATION_FAILURES = 3
 """After so many a task is probed with what was generated until then."""
-MAX_DRAWS = 300
-"""Draws of one problem, most of which may be flawed."""
 MAX_CONSTANTS = 12
 """Answers of other problems from which the best constant is chosen."""
 ESCAPED = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
@@ -178,8 +176,8 @@ class Setting:
     params: Mapping[str, object] = field(default_factory=dict)
     seed: int = 42
 
-    def spec(self, number: int, attempt: int) -> ProblemSpec:
-        spec = evaluation_spec(self.task, number, attempt, run_seed=self.seed, params=self.params)
+    def spec(self, number: int) -> ProblemSpec:
+        spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
         return replace(spec, level=self.level)
 
 
@@ -200,20 +198,13 @@ async def audit_task(workers: Workers, setting: Setting, items: int, more: int =
 async def _probe(workers: Workers, setting: Setting, numbers: range) -> TaskAudit:
     problems: list[Problem] = []
     failures: list[str] = []
-    flawed = 0
     for number in numbers:
-        attempt = 0
-        while attempt < MAX_DRAWS and len(failures) < GENERATION_FAILURES:
-            try:
-                problem = await workers.generate(setting.spec(number, attempt), GENERATION_DEADLINE_S)
-            except GenerationError as error:
-                failures.append(str(error))
+        try:
+            problems.append(await workers.generate(setting.spec(number), GENERATION_DEADLINE_S))
+        except GenerationError as error:
+            failures.append(str(error))
+            if len(failures) == GENERATION_FAILURES:
                 break
-            if problem.flaw is None:  # flawed problems are never served
-                problems.append(problem)
-                break
-            attempt += 1
-            flawed += 1
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
@@ -229,6 +220,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range) -> TaskAudi
     known = [reference.strip().casefold() for problem in problems if (reference := reference_answer(problem))]
     few = 2 <= len(set(known)) <= min(FEW_OPTIONS, len(known) // 2)
     options = facts(setting.task).options or (len(set(known)) if few and setting.task not in FACTS else 0)
+    flawed = sum(problem.flawed for problem in problems)
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
 
 

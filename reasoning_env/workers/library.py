@@ -15,17 +15,21 @@ import pickle
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
+from ..tasks.seeds import follow_seed
 from ..verifiers import choice, find_flaw, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
 from .scorer import Scorer
+
+MAX_FLAWED = 300
+"""Flawed problems in a row after which a task counts as failing."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,13 @@ class Generated:
     answer: str | None
     metadata_json: str
     entry: bytes
+    seed: int
     flaw: str | None
+    """Why it must not be served, if so."""
     params: Mapping[str, Any]
     level: float | None
+    flawed: int = 0
+    """How many were made before it that must not be served."""
 
 
 class Library:
@@ -139,13 +147,24 @@ class Library:
         level: float | None = None,
         item: int = 0,
         dataset_size: int = 1,
+        exact: bool = False,
     ) -> Generated:
         """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters.
+        Where there is a level, `params` are set over its parameters. Unless `exact`, a problem that must not be served
+        is replaced by that of another seed, which follows from the first; raises ValueError after MAX_FLAWED of them.
         """
+        for flawed in range(MAX_FLAWED):
+            made = self._make(task, follow_seed(seed, flawed), params, level, item, dataset_size)
+            if made.flaw is None or exact:
+                return replace(made, flawed=flawed)
+        raise ValueError(f"{MAX_FLAWED} flawed problems in a row, the last one because {made.flaw}")
+
+    def _make(
+        self, task: str, seed: int, params: Mapping[str, Any], level: float | None, item: int, dataset_size: int
+    ) -> Generated:
         _reset_globals(seed)
-        wanted = params
+        first_seed, wanted = seed, params
         composite = task == COMPOSITE
         if composite:
             task, seed, params = _composite_member(seed, params)
@@ -163,6 +182,7 @@ class Library:
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=packed,
+            seed=first_seed,
             flaw=flaw,
             params=wanted if composite else resolved.params,
             level=resolved.level,

@@ -156,10 +156,9 @@ class FakeWorkers:
         self,
         verifier: Callable[[Problem, str], Verdict] = _exact,
         answers: Mapping[int, str] | None = None,
-        flawed: Callable[[ProblemSpec], bool] = lambda spec: False,
         fails: Callable[[ProblemSpec], bool] = lambda spec: False,
     ) -> None:
-        self._verifier, self._answers, self._flawed, self._fails = verifier, answers, flawed, fails
+        self._verifier, self._answers, self._fails = verifier, answers, fails
         self.specs: list[ProblemSpec] = []
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
@@ -168,7 +167,7 @@ class FakeWorkers:
         if self._fails(spec):
             raise GenerationError(f"{spec.task}, position {spec.index}: no such puzzle")
         answer = "abcdefghijkl"[spec.index] * 3 if self._answers is None else self._answers[spec.index]
-        return Problem(spec, "What?", answer, "{}", b"", flaw="a copy" if self._flawed(spec) else None)
+        return Problem(spec, "What?", answer, "{}", b"", flawed=spec.index)
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         return [self._verifier(problem, answer) for answer in answers]
@@ -204,12 +203,11 @@ async def test_fault_counts_where_other_problems_show_it_too() -> None:
     assert always.items == 8
 
 
-async def test_flawed_problems_are_drawn_again_at_the_same_level() -> None:
-    workers = FakeWorkers(flawed=lambda spec: spec.attempt < 2)
-    audit = await _probe(workers, items=2, level=0.5)
-    assert (audit.items, audit.flawed) == (2, 4)
+async def test_problems_are_of_one_level_and_what_was_drawn_again_is_counted() -> None:
+    workers = FakeWorkers()
+    audit = await _probe(workers, items=4, level=0.5)
+    assert (audit.items, audit.flawed) == (4, 0 + 1 + 2 + 3)
     assert {spec.level for spec in workers.specs} == {0.5}
-    assert len({spec.seed for spec in workers.specs}) == 6
 
 
 async def test_best_verdict_is_kept_with_its_seed() -> None:
