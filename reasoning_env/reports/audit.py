@@ -21,14 +21,12 @@ from ..records import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
-from .verifier_probes import ORACLE, PERTURBED, Setting, TaskAudit, audit_task, role_of
+from .verifier_probes import ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
 
 DEFAULT_OUTPUT = "audit.json"
 DEFAULTS = "defaults"
 LEVELS = "defaults,0,0.25,0.5,0.75,1"
 MAX_ITEMS = 10_000
-MORE = 4
-"""How many times as many problems decide where the first ones show a fault."""
 SETTINGS_AT_ONCE = 6
 """Enough to keep all workers busy, few enough to bound what is kept in memory."""
 EXAMPLE_CHARACTERS = 200
@@ -88,8 +86,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument("--levels", default=LEVELS, metavar="LEVEL,LEVEL", help="default: %(default)s")
-    help_text = f"problems a task and level, {MORE} times as many where they show a fault (default: %(default)s)"
-    parser.add_argument("--items", type=int, default=10, metavar="N", help=help_text)
+    more = " and ".join(str(factor) for factor, _ in ROUNDS)
+    help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
+    parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")
     parser.add_argument(
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
@@ -124,7 +123,7 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
     async with open_library(settings, options.tasks) as library:
 
         async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(library.pools[0], setting, options.items, MORE * options.items)
+            return await audit_task(library.pools[0], setting, options.items)
 
         tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
         wanted = [

@@ -13,6 +13,7 @@ import json
 import math
 import pickle
 import random
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -194,14 +195,20 @@ class Library:
         """Draw other problems beside one, and tell whether one of them has its answer.
 
         Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
-        answers come out even, whatever share of all problems each has.
+        answers come out even, whatever share of all problems each has, and so they do among those that look alike.
         """
-        for number in range(1, facts(task).twins + 1):
+        known = facts(task)
+        wanted = known.twins
+        for number in range(1, MAX_FLAWED if wanted else 1):
             twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if _choice(twin) == _choice(entry):
-                return "its answer is too frequent: a problem drawn beside it has the same"
+            if _looks(known.alike, twin) == _looks(known.alike, entry):
+                if _choice(twin) == _choice(entry):
+                    return "its answer is too frequent: a problem drawn beside it has the same"
+                wanted -= 1
+                if not wanted:
+                    break
         return None
 
     def scorer(
@@ -256,6 +263,10 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 
 def _choice(entry: Mapping[str, Any]) -> str:
     return choice(str(entry["question"]), str(entry["answer"]))
+
+
+def _looks(pattern: str, entry: Mapping[str, Any]) -> list[Any]:
+    return re.findall(pattern, str(entry["question"])) if pattern else []
 
 
 def _metadata_json(metadata: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.library_facts import KNOWN_TASKS, facts
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.reports.verifier_probes import perturb, reference_answer
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -20,7 +20,6 @@ TASKS = sorted(KNOWN_TASKS - {"composite", "boxnet", "rush_hour"})
 """All that tell a right answer."""
 FORMS = ("```\n{}\n```", "\\boxed{{{}}}", "**{}**", "`{}`", "**\\boxed{{{}}}**", "{}.", "{} \r\n")
 WRONG = [text for name in ("text", "poison", "own names") for text in TABLES[name].values() if len(text) < 2000][::3]
-MAY_END_IN_A_STOP = {"emoji_mystery", "sentence_reordering", "letter_jumble", "knights_knaves"}
 
 
 def _forms(answer: str) -> list[str]:
@@ -31,7 +30,7 @@ async def _scores(task: str, lenient: WorkerPool, strict: WorkerPool) -> tuple[l
     """The honest forms of a task's right answer that are not paid, and the wrong answers that leniency makes right."""
     problem = await lenient.generate(ProblemSpec(task, 0, Split.TRAIN, 0), PATIENCE_S)
     right = str(reference_answer(problem))
-    forms = [form for form in _forms(right) if not (form.endswith(".") and task in MAY_END_IN_A_STOP)]
+    forms = [form for form in _forms(right) if not (form.endswith(".") and facts(task).ends_in_full_stop)]
     unpaid = [verdict.answer for verdict in await lenient.score(problem, forms) if not verdict.correct]
     wrong = perturb(right)
     bare = [*([wrong] if not (await strict.score(problem, [wrong]))[0].correct else []), *WRONG]
