@@ -98,8 +98,8 @@ FACTS: Mapping[str, TaskFacts] = {
         uneven=True,
         alike=r"(?m)^\S\S: \w+$",  # the legend: an OR of several terms is nearly always 1
         levels=(
-            FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
-            FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
+            FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
+            FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
