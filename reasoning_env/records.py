@@ -70,7 +70,7 @@ class ProblemSpec:
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
     [0, 2**32), since the library hands it to numpy; where its problem must not be served, others that follow from it
-    are tried, unless `exact` is set. `params` are the library's own, as a user set them; `level`, in [0, 1], is the
+    are tried, unless it is `as_is`. `params` are the library's own, as a user set them; `level`, in [0, 1], is the
     difficulty that the others follow, None for the library's defaults.
     """
 
@@ -83,7 +83,7 @@ class ProblemSpec:
     level: float | None = None
     item: int = 0
     dataset_size: int = 1
-    exact: bool = False
+    as_is: bool = False
 
 
 @dataclass(frozen=True)

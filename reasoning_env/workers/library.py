@@ -148,21 +148,28 @@ class Library:
         level: float | None = None,
         item: int = 0,
         dataset_size: int = 1,
-        exact: bool = False,
+        as_is: bool = False,
     ) -> Generated:
         """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters. Unless `exact`, a problem that must not be served
+        Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
         is replaced by that of another seed, which follows from the first; raises ValueError after MAX_FLAWED of them.
         """
         for flawed in range(MAX_FLAWED):
-            made = self._make(task, follow_seed(seed, flawed), params, level, item, dataset_size)
-            if made.flaw is None or exact:
+            made = self._make(task, follow_seed(seed, flawed), params, level, item, dataset_size, as_is)
+            if made.flaw is None:
                 return replace(made, flawed=flawed)
         raise ValueError(f"{MAX_FLAWED} flawed problems in a row, the last one because {made.flaw}")
 
     def _make(
-        self, task: str, seed: int, params: Mapping[str, Any], level: float | None, item: int, dataset_size: int
+        self,
+        task: str,
+        seed: int,
+        params: Mapping[str, Any],
+        level: float | None,
+        item: int,
+        dataset_size: int,
+        as_is: bool,
     ) -> Generated:
         _reset_globals(seed)
         first_seed, wanted = seed, params
@@ -177,7 +184,7 @@ class Library:
         entry = dataset[item]
         packed = pickle.dumps(entry)
         answer = entry.get("answer")
-        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
+        flaw = None if as_is else find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),

@@ -25,14 +25,14 @@ def _served(library: Library, task: str, level: float | None, count: int) -> Cou
 @pytest.mark.parametrize(("task", "level"), [("syllogism", None), ("syllogism", 0.0), ("circuit_logic", 0.5)])
 def test_two_options_come_out_even(library: Library, task: str, level: float | None) -> None:
     """At level 0 all but one in twenty syllogisms hold."""
-    answers = _served(library, task, level, 150)
+    answers = _served(library, task, level, 100)
     assert len(answers) == 2
     assert max(answers.values()) < 0.65 * answers.total()
 
 
 @pytest.mark.parametrize(("task", "level"), [("gcd", 1.0), ("shortest_path", 1.0), ("rotten_oranges", 1.0)])
 def test_no_free_answer_is_frequent(library: Library, task: str, level: float) -> None:
-    answers = _served(library, task, level, 150)
+    answers = _served(library, task, level, 60)
     assert max(answers.values()) < 0.35 * answers.total()
 
 
@@ -49,7 +49,7 @@ def test_problem_that_replaces_a_flawed_one_is_made_by_its_own_seed(library: Lib
     assert library.generate("syllogism", replaced.seed, {}) == replace(replaced, flawed=0)
 
 
-def test_exact_problem_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
-    made = [library.generate("syllogism", seed, {}, exact=True) for seed in range(40)]
+def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
+    made = [library.generate("syllogism", seed, {}, as_is=True) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
-    assert any(one.flaw for one in made)
+    assert len({library.generate("syllogism", seed, {}).seed for seed in range(40)} & {*range(40)}) < 40
