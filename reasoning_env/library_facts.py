@@ -47,8 +47,6 @@ class TaskFacts:
     some five million questions."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
-    unreasoned: str | None = None
-    """What a policy without reasoning is paid for in spite of strict rewards, with its figure."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
@@ -385,7 +383,6 @@ def category(task: str) -> str:
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
-def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
-    """The tasks that pay for nonsense or for policies without reasoning, with the reasons."""
-    reasons = {task: known.unreasoned or (None if strict_rewards else known.pays_for) for task, known in FACTS.items()}
-    return {task: reason for task, reason in reasons.items() if reason is not None}
+def gameable_tasks() -> dict[str, str]:
+    """The tasks whose plain verifiers pay for nonsense, with the reasons."""
+    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}

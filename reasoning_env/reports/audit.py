@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, WorkerError
 from ..folders import find_checkout
-from ..library_facts import COMPOSITE, gameable_tasks
+from ..library_facts import COMPOSITE
 from ..records import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
@@ -46,13 +46,11 @@ class Result(StrEnum):
 
     PASSES = "passes"
     FAILS = "FAILS"
-    LISTED = "listed"
-    """It fails, and is known to."""
     NOT_PROBED = "not probed"
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, print the table, save the numbers; returns 1 when a task fails that is not listed, and 0 otherwise.
+    """Audit, print the table, save the numbers; returns 1 when a task fails, and 0 otherwise.
 
     `folder` is where a checkout of the library may lie. Raises ConfigError for what a user got wrong, WorkerError when
     nothing could be probed, and OSError when the numbers cannot be saved, after the table was printed.
@@ -64,8 +62,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     if not any(audit.items for audit in audits):
         cause = (*audits[0].failures, "all are flawed")[0]
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
-    listed = gameable_tasks(strict_rewards=True)
-    results = {audit.name: result_of(audit, listed) for audit in audits}
+    results = {audit.name: result_of(audit) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
     report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
     _save(output, report)
@@ -135,13 +132,11 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
         return library.info, await measure_each("audit", wanted, audit, at_once=SETTINGS_AT_ONCE)
 
 
-def result_of(audit: TaskAudit, listed: Collection[str]) -> Result:
-    """Return the result of a task at a level; `listed` are the tasks that are known to fail."""
+def result_of(audit: TaskAudit) -> Result:
+    """Return the result of a task at a level."""
     if not audit.items:
         return Result.NOT_PROBED
-    if not audit.faults:
-        return Result.PASSES
-    return Result.LISTED if audit.task in listed else Result.FAILS
+    return Result.FAILS if audit.faults else Result.PASSES
 
 
 def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:
