@@ -178,8 +178,9 @@ class Rollout:
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
     completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
-    of the completion's tokens, mostly, only the number: `token_count`. `score` is the reward that is sent, after the
-    length penalty.
+    of the completion's tokens, mostly, only the number, `token_count`, and some give what the model thought apart from
+    its text, as `thinking`, in which no answer is looked for. `score` is the reward that is sent, after the length
+    penalty.
     """
 
     text: str = field(repr=False)
@@ -190,6 +191,7 @@ class Rollout:
     verdict: Verdict | None = None
     score: float = 0.0
     token_count: int | None = None
+    thinking: str = field(default="", repr=False)
 
     @property
     def completion_tokens(self) -> int | None:
