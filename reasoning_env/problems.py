@@ -34,7 +34,7 @@ class Generator(Protocol):
 class Sampler(Protocol):
     """Chooses what to generate; raises GenerationError when no task is left.
 
-    `redraw` gives another problem of the same task, `quarantine` takes a task out, `release` forgets a position.
+    `redraw` gives another problem of the same task, `quarantine` takes a task out.
     """
 
     def draw(self, index: int, attempt: int) -> ProblemSpec: ...
@@ -42,8 +42,6 @@ class Sampler(Protocol):
     def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
 
     def quarantine(self, task: str) -> None: ...
-
-    def release(self, index: int) -> None: ...
 
 
 @dataclass(eq=False)
@@ -59,8 +57,8 @@ class ProblemStream:
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run; what was in flight
-    then is served first.
+    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run: the positions that
+    it owes are served in their order, and the others from `next_index` on are drawn.
     """
 
     def __init__(
@@ -116,7 +114,10 @@ class ProblemStream:
     def done(self, problem: Problem) -> None:
         """End a problem: its group is scored, or it was given up. Safe to call twice."""
         self._in_flight.pop(problem.spec.index, None)
-        self._sampler.release(problem.spec.index)
+
+    def under_way(self, task: str) -> int:
+        """Return how many problems of a task are drawn and not done."""
+        return sum(spec.task == task for spec in (*self._in_flight.values(), *self._drawn(), *self._owed))
 
     @property
     def in_flight(self) -> int:
@@ -157,8 +158,9 @@ class ProblemStream:
         return [position.spec for position in self._pending if position.spec is not None]
 
     def _draw_next(self) -> _Position:
-        if self._owed:
+        if self._owed and self._owed[0].index <= self._next_index:
             spec = self._owed.popleft()
+            self._next_index = max(self._next_index, spec.index + 1)
             return _Position(spec.index, spec)
         index, self._next_index = self._next_index, self._next_index + 1
         try:

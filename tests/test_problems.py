@@ -25,7 +25,6 @@ class Sampler:
         self._tasks = tasks
         self.quarantined: list[str] = []
         self.drawn: list[int] = []
-        self.released: list[int] = []
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         self.drawn.append(index)
@@ -40,9 +39,6 @@ class Sampler:
 
     def quarantine(self, task: str) -> None:
         self.quarantined.append(task)
-
-    def release(self, index: int) -> None:
-        self.released.append(index)
 
 
 class Generator:
@@ -257,14 +253,33 @@ async def test_task_with_flawed_problems_only_counts_as_failing(make_stream: Mak
 
 
 async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
-    sampler = Sampler()
-    stream = make_stream(sampler=sampler)
+    stream = make_stream()
     problems = [await stream.next() for _ in range(3)]
-    assert (stream.in_flight, sampler.released) == (3, [])
+    assert stream.in_flight == 3
     for _ in range(2):
         stream.done(problems[1])
     assert stream.in_flight == 2
-    assert set(sampler.released) == {1}
+
+
+async def test_what_is_drawn_and_not_done_is_under_way_by_task(make_stream: MakeStream) -> None:
+    stream = make_stream(depth=3)
+    problems = [await stream.next() for _ in range(3)]
+    assert [stream.under_way(task) for task in "abcd"] == [2, 2, 2, 0]
+    stream.done(problems[0])
+    state = saved(stream)
+    await stream.close()
+    for resumed in (stream, make_stream(state=state)):
+        assert [resumed.under_way(task) for task in "abcd"] == [1, 2, 2, 0]
+
+
+async def test_positions_before_and_between_owed_ones_are_drawn_anew(make_stream: MakeStream) -> None:
+    first = make_stream(depth=6)
+    await take(first, 1)
+    state = saved(first)
+    state |= {"next_index": 2, "owed": [spec | {"seed": 7} for spec in state["owed"] if spec["index"] in (3, 5)]}
+    specs = await take(make_stream(state=state), 5)
+    assert [spec.index for spec in specs] == [2, 3, 4, 5, 6]
+    assert [spec.index for spec in specs if spec.seed == 7] == [3, 5]
 
 
 async def test_resumed_stream_serves_first_what_was_in_flight(make_stream: MakeStream) -> None:

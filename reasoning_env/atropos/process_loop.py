@@ -76,12 +76,9 @@ def _made_with(env: Any, run: Run) -> dict[str, Any]:
 
 def _resumed(file: GroupFile) -> dict[str, Any]:
     """Return the state of a source of problems that goes on behind the last line."""
-    state, following = dict(file.source), file.last_index + 1
-    state["stream"] = {**state.get("stream", {}), "next_index": following, "owed": []}
-    if state.get("sampler"):
-        drawn = [draw for draw in state["sampler"]["draws"] if draw[0] >= following]
-        state["sampler"] = {**state["sampler"], "draws": drawn}
-    return state
+    stream, following = file.source.get("stream", {}), file.last_index + 1
+    owed = [spec for spec in stream.get("owed", ()) if spec["index"] >= following]
+    return {**file.source, "stream": {**stream, "next_index": following, "owed": owed}}
 
 
 class _Processing:
