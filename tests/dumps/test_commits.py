@@ -14,11 +14,10 @@ import pytest
 from reasoning_env.dumps import files, read_groups, writer
 from reasoning_env.dumps.format import encode_group
 from reasoning_env.records import Group
+from tests.waiting import PATIENCE_S
 
 from .conftest import MakeDumper
 from .groups import PASSED, failed, indices, make_group, passed
-
-TIMEOUT_S = 10.0
 
 
 class Gate:
@@ -32,7 +31,7 @@ class Gate:
     def sync(self, fd: int) -> None:
         self.syncs += 1
         self.entered.set()
-        assert self._open.wait(TIMEOUT_S)
+        assert self._open.wait(PATIENCE_S)
 
     def open(self) -> None:
         self._open.set()
@@ -59,19 +58,19 @@ def test_group_is_on_disk_when_its_future_is_done(make_dumper: MakeDumper, monke
     for index in range(3):
         future = dumper.offer(passed(index))
         assert future is not None
-        future.result(TIMEOUT_S)
+        future.result(PATIENCE_S)
         assert synced[-1] == list(range(index + 1))
 
 
 def test_groups_that_wait_are_synced_together(make_dumper: MakeDumper, gate: Gate) -> None:
     dumper = make_dumper()
     dumper.offer(passed(0))
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     for index in range(1, 40):
         dumper.offer(passed(index))
         dumper.offer(failed(index))
     gate.open()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert gate.syncs == 3  # the first group, then one for each kind
 
 
@@ -80,7 +79,7 @@ def test_newest_future_is_done_last(make_dumper: MakeDumper) -> None:
     assert dumper.settled().done()
     futures = [dumper.offer((passed, failed)[index % 2](index)) for index in range(300)]
     assert dumper.settled() is futures[-1]
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert all(future is not None and future.done() for future in futures)
 
 
@@ -91,10 +90,10 @@ def test_groups_of_one_commit_that_fill_a_file_are_done_when_those_in_the_next_f
     (commit,) = {dumper.offer(passed(index)) for index in range(101)}
     assert commit is not None
     dumper.start()
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     assert not commit.done()
     gate.open()
-    commit.result(TIMEOUT_S)
+    commit.result(PATIENCE_S)
     assert indices(read_groups(dumps / PASSED.format(1))) == [100]
 
 
@@ -115,7 +114,7 @@ def test_groups_that_wait_for_long_wait_without_their_tokens(
     for _ in range(writer.WHOLE_GROUPS + 2):
         dumper.offer(group)
     dumper.start()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert seen == [tokens] * writer.WHOLE_GROUPS + [0, 0]
 
 
@@ -140,7 +139,7 @@ def test_offer_encodes_nothing_and_touches_no_file_while_the_disk_hangs(
 ) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     before = {path: path.stat().st_size for path in dumps.iterdir()}
     with monkeypatch.context() as patch:
         patch.setattr(writer, "encode_group", None)
@@ -153,7 +152,7 @@ def test_offer_encodes_nothing_and_touches_no_file_while_the_disk_hangs(
 def test_close_gives_up_at_its_timeout(make_dumper: MakeDumper, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     dumper.offer(passed())
     dumper.close(timeout_s=0.01)
     assert "2 groups still wait" in caplog.messages[-1]
@@ -168,7 +167,7 @@ def test_close_gives_up_at_its_timeout(make_dumper: MakeDumper, gate: Gate, capl
 def test_frozen_dumper_writes_nothing_more(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     dumper.offer(passed(0))
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     dumper.freeze()
     dumper.offer(passed(1))
     dumper.close()
@@ -188,7 +187,7 @@ def test_groups_that_are_being_encoded_when_the_dumper_is_frozen_are_not_written
 
     monkeypatch.setattr(writer, "encode_group", freeze_first)
     dumper.start()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert list(dumps.iterdir()) == []
 
 
@@ -207,14 +206,14 @@ def test_freeze_waits_for_the_commit_that_is_being_written(
     monkeypatch.setattr(files, "_write_all", write_slowly)
     dumper = make_dumper()
     dumper.offer(passed(0))
-    assert entered.wait(TIMEOUT_S)
-    dumper.freeze(TIMEOUT_S)
+    assert entered.wait(PATIENCE_S)
+    dumper.freeze(PATIENCE_S)
     assert (dumps / PASSED.format(0)).read_bytes().endswith(b"\n")
 
 
 def test_freeze_gives_up_on_a_disk_that_hangs(make_dumper: MakeDumper, gate: Gate) -> None:
     dumper = make_dumper()
     dumper.offer(passed())
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     dumper.freeze(timeout_s=0.01)
     assert dumper.stats().waiting == 1
