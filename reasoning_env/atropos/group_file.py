@@ -11,7 +11,6 @@ import fcntl
 import json
 import logging
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
@@ -21,7 +20,6 @@ from typing import Any
 
 from ..checkpoints.files import replace_file
 from ..dumps.format import encode_group
-from ..dumps.writer import FREEZE_TIMEOUT_S
 from ..errors import ConfigError, ReasoningEnvError
 from ..records import Group
 
@@ -76,7 +74,6 @@ class GroupFile:
         self._made_with = json.loads(json.dumps(made_with))
         self._size_bytes = 0
         self._file: FileIO | None = None
-        self._writing = threading.Lock()
 
     def open(self) -> None:
         """Find or make the file; raises ConfigError where another process writes to it, and OSError."""
@@ -102,20 +99,19 @@ class GroupFile:
         When it raises OutputError, the lines that are in the file are whole.
         """
         assert self._file is not None, "open() comes first"
-        with self._writing:
-            for index, line in lines:
-                try:
-                    write_all(self._file, line)
-                except OSError as error:
-                    with suppress(OSError):
-                        self._file.truncate(self._size_bytes)
-                    raise OutputError(
-                        f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, "
-                        "and the same command goes on once there is room"
-                    ) from error
-                self._size_bytes += len(line)
-                self.lines += 1
-                self.last_index = index
+        for index, line in lines:
+            try:
+                write_all(self._file, line)
+            except OSError as error:
+                with suppress(OSError):
+                    self._file.truncate(self._size_bytes)
+                raise OutputError(
+                    f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, "
+                    "and the same command goes on once there is room"
+                ) from error
+            self._size_bytes += len(line)
+            self.lines += 1
+            self.last_index = index
 
     def save(self, source: Mapping[str, Any]) -> None:
         """Keep what a later run goes on from; the file is written again as a whole."""
@@ -130,10 +126,6 @@ class GroupFile:
         """Safe to call twice."""
         if self._file is not None:
             self._file.close()
-
-    def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
-        """Let the lines under way become whole and no other begin: the process ends at once."""
-        self._writing.acquire(timeout=timeout_s)
 
     def _known(self) -> dict[str, Any] | None:
         """Return the record of the file at `path`, or None where it is not of these settings."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -12,7 +11,6 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from ..dumps.writer import FREEZE_TIMEOUT_S
 from .group_file import check_place, numbered, write_all
 
 logger = logging.getLogger(__name__)
@@ -28,8 +26,6 @@ class BackgroundWriter:
     def __init__(self, path: str) -> None:
         self._path = check_place(path)
         self._file: FileIO | None = None
-        self._writing = threading.Lock()
-        self._frozen = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
 
     def write(self, obj: Mapping[str, Any]) -> None:
@@ -42,17 +38,10 @@ class BackgroundWriter:
         if self._file is not None:
             self._file.close()
 
-    def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
-        """Finish the line that is being written and write no other: the process ends at once."""
-        self._frozen = True
-        self._writing.acquire(timeout=timeout_s)
-
     def _write(self, obj: Mapping[str, Any]) -> None:
         line = json.dumps(obj).encode() + b"\n"
-        with self._writing:
-            if not self._frozen:
-                self._file = self._file or _make(self._path)
-                write_all(self._file, line)
+        self._file = self._file or _make(self._path)
+        write_all(self._file, line)
 
 
 def _make(path: Path) -> FileIO:
