@@ -58,7 +58,6 @@ METRICS = {
     "eval_tasks/TASK/mean_score, eval_tasks/TASK/share_correct": "the same by task",
 }
 """Names, with words in capitals for what they are of, and their meaning."""
-TASKS = "train_tasks/"
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
     "time/mean_generation_s": "time/max_generation_s",
@@ -119,13 +118,15 @@ class _Sums:
         tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
         self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
 
+    def add(self, group: Group, outcome: Outcome) -> None:
+        self.outcomes[outcome.value] += 1
+        for name, values in _values(group):
+            self.tallies[name].add(values)
+        self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
+
     def state(self) -> dict[str, Any]:
         tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
         return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
-
-    def mean(self, name: str) -> float:
-        """Return a mean by its metric's name; not a number where there was no group."""
-        return self.tallies[name].mean if name in self.tallies else math.nan
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
@@ -140,7 +141,7 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """What this process has seen of a task; `right` and `unanswered` count rollouts, as `score` adds them up."""
+    """What was seen of a task; `right` and `unanswered` count rollouts, and `score` adds up what they earned."""
 
     groups: int = 0
     rollouts: int = 0
@@ -156,35 +157,38 @@ class TaskTotals:
         self.right += sum(verdict.correct for verdict in verdicts)
         self.unanswered += sum(verdict.answer is None for verdict in verdicts)
 
-    def __iadd__(self, other: TaskTotals) -> TaskTotals:
-        return TaskTotals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+    def of_rollouts(self, count: float) -> float:
+        """Return the mean over all rollouts of what `count` adds up; not a number where there are none."""
+        return count / self.rollouts if self.rollouts else math.nan
 
 
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
         self._pace = Pace(clock)
         self.restore({})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state()` returned, as that run's recorder would have."""
         self._interval = _Sums(state.get("interval", {}))
-        self._total = _Sums(state.get("total", {}))
+        self._outcomes: Counter[str] = Counter(state.get("outcomes", {}))
+        tasks = {task: TaskTotals(*totals) for task, totals in state.get("tasks", {}).items()}
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals, tasks)
         self.dropped: Counter[str] = Counter(state.get("dropped", {}))
         self._retried: int = state.get("retried", 0)
 
     @property
-    def mean_score(self) -> float:
-        """The mean over all groups; not a number where there was none."""
-        return self._total.mean("train/mean_score")
+    def total(self) -> TaskTotals:
+        """What was seen of all tasks together."""
+        return TaskTotals(*map(sum, zip(*map(astuple, self.tasks.values()), strict=True)))
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""
         return {
             "interval": self._interval.state(),
-            "total": self._total.state(),
+            "outcomes": dict(self._outcomes),
+            "tasks": {task: astuple(totals) for task, totals in self.tasks.items()},
             "dropped": dict(self.dropped),
             "retried": self._retried,
         }
@@ -192,13 +196,8 @@ class MetricsRecorder:
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
         outcome = classify(group)
-        values = list(_values(group))
-        reasons = [rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict is not None]
-        for sums in (self._interval, self._total):
-            sums.outcomes[outcome.value] += 1
-            sums.reasons.update(reasons)
-            for name, found in values:
-                sums.tallies[name].add(found)
+        self._interval.add(group, outcome)
+        self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
         self._pace.record(group)
         return outcome
@@ -225,14 +224,14 @@ class MetricsRecorder:
         step: int | None = None,
     ) -> str:
         """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
-        total = self._total
+        total = self.total
         words: dict[str, object] = {
-            "groups": total.outcomes.total(),
-            **{outcome.value: total.outcomes[outcome] for outcome in Outcome},
+            "groups": total.groups,
+            **{outcome.value: self._outcomes[outcome] for outcome in Outcome},
             "failed": self.dropped.total(),
-            "mean_score": f"{total.mean('train/mean_score'):.3f}",
-            "share_correct": f"{total.mean('train/share_correct'):.3f}",
-            "tasks": sum(name.startswith(TASKS) for name in total.tallies),
+            "mean_score": f"{total.of_rollouts(total.score):.3f}",
+            "share_correct": f"{total.of_rollouts(total.right):.3f}",
+            "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
             "in_flight": in_flight,
@@ -258,7 +257,7 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     if problem.level is not None:
         yield "train/mean_level", (problem.level,)
     yield "train/mean_score", group.scores
-    yield f"{TASKS}{problem.task}/mean_score", group.scores
+    yield f"train_tasks/{problem.task}/mean_score", group.scores
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
     yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
     if rollouts[0].tokens:

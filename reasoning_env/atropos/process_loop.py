@@ -148,7 +148,8 @@ class _Processing:
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         line = await asyncio.to_thread(encode_line, packed, group)
-        self._advance(f"mean score {self._run.metrics.mean_score:.3f}")
+        total = self._run.metrics.total
+        self._advance(f"mean score {total.of_rollouts(total.score):.3f}")
         return problem.spec.index, line
 
     async def _write_what_is_next(self) -> None:
