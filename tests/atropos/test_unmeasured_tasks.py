@@ -33,7 +33,7 @@ class Workers:
 async def _audited(*tasks: str, named: Sequence[str] = (), **config: Any) -> tuple[tuple[str, ...], set[str]]:
     workers = Workers()
     plan = TaskPlan(tasks, tasks, tasks, frozenset(), {}, {})
-    settings = SimpleNamespace(**{"exclude_gameable": True, "task_names": named, **config})
+    settings = SimpleNamespace(**{"exclude_gameable": True, "tasks": named, **config})
     return (await audit_unmeasured(plan, settings, workers)).training_tasks, workers.audited
 
 

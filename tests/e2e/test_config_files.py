@@ -40,7 +40,7 @@ def test_a_config_file_is_checked_by_every_command(cli: Cli, config_file: Config
     [
         ("env:\n  group_size: many\n", ["group_size", "many"]),
         ("env:\n  group_size: 0\n", ["group_size", "at least 1"]),
-        ("group_size: 4\n", ["'group_size'", "env"]),
+        ("group_size: 4\n", ["group_size", "env"]),
         ("openai:\n  base_ulr: http://localhost:1/v1\n", ["base_ulr", "base_url"]),
         ("openai:\n  server_type: llama\n", ["server_type", "llama"]),
         ("openai:\n- base_ulr: http://a/v1\n- base_url: http://b/v1\n", ["base_ulr", "base_url"]),
