@@ -15,7 +15,7 @@ from ..metrics import MetricsRecorder
 from ..records import DropReason, Group, Problem, Sampling, Timeouts
 from ..rewards import score_rollouts
 from ..workers.pool import WorkerPool
-from .inference import InferenceClient, describe_failure
+from .inference.client import InferenceClient, describe_failure
 from .problem_source import ProblemSource, RolloutItem
 
 logger = logging.getLogger(__name__)

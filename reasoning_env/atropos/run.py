@@ -19,17 +19,17 @@ from ..folders import default_dumps_folder, find_checkout
 from ..metrics import MetricsRecorder, service_metrics, task_metrics
 from ..prompting import ChatFormat
 from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
+from ..reports.unmeasured_tasks import audit_unmeasured
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
 from ..workers.pool import WorkerPool
-from .chat import PlainChat
 from .collector import GroupCollector
 from .config import RunMode, pool_settings, run_api_entry
-from .group_file import GroupFile
-from .inference import InferenceClient
+from .inference.chat import PlainChat
+from .inference.client import InferenceClient
+from .inference.server_checks import check_servers
+from .modes.group_file import GroupFile
 from .problem_source import ProblemSource
 from .run_api import DeliveryQueue, RunApiSession
-from .server_checks import check_servers
-from .unmeasured_tasks import audit_unmeasured
 
 logger = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ class DumpFiles:
         data = b"".join(lines)
         end = self._size_bytes + len(data)
         try:
-            _write_all(file, data)
+            write_all(file, data)
             _sync(file.fileno())
         except OSError:
             # Readers must not find lines that will be written again. What cannot be cut off now, the next call cuts.
@@ -116,7 +116,7 @@ def _open_exclusively(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o666)
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
+def write_all(file: FileIO, data: bytes) -> None:
     """Write every byte: on a disk that fills up the system takes a part and refuses only the next call."""
     rest = memoryview(data)
     while rest:

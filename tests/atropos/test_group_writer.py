@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.group_writer import BackgroundWriter
+from reasoning_env.atropos.modes.group_file import BackgroundWriter
 
 
 def lines(path: Path) -> list[Any]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, model_validator
 
-from reasoning_env.atropos.launch import (
+from reasoning_env.atropos.launch.configs import (
     build_launch,
     known_options,
     make_config,

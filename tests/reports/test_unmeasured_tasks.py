@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.unmeasured_tasks import audit_unmeasured
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.reports.unmeasured_tasks import audit_unmeasured
 from reasoning_env.tasks.plan import TaskPlan
 
 

@@ -19,8 +19,8 @@ import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from ..errors import ConfigError, did_you_mean
-from .config import check_url
+from ...errors import ConfigError, did_you_mean
+from ..config import check_url
 
 SWITCHES = ("slurm", "testing")
 FLAGS = ("help-all", "print-config")

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..errors import ConfigError
-from ..records import Group
-from ..tasks.plan import describe_run
-from ..terminal import progress_bar
-from .config import RunMode
+from ...errors import ConfigError
+from ...records import Group
+from ...tasks.plan import describe_run
+from ...terminal import progress_bar
+from ..config import RunMode
+from ..problem_source import RolloutItem
+from ..run import Run
 from .group_file import GroupFile, OutputError, check_place, encode_line
-from .problem_source import RolloutItem
-from .run import Run
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..library_facts import KNOWN_TASKS
-from ..reports.verifier_probes import ORACLE, PERTURBED, Setting, Workers, audit_task
 from ..tasks.plan import TaskPlan
+from .verifier_probes import ORACLE, PERTURBED, Setting, Workers, audit_task
 
 logger = logging.getLogger(__name__)
 

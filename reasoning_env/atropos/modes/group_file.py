@@ -1,8 +1,9 @@
-"""The file that `process` writes: one line a group, in the order of the problems, and what a later run goes on from.
+"""The files that `process` and `serve` write groups to: one line a group.
 
-A line holds Atropos' own fields and the facts of a dump line. Beside the file lies a record of the settings that decide
-its content, and of what the run has learnt. The file itself says how far the run has come: whatever ended it, the next
-one cuts a torn last line off, and goes on behind the last whole one.
+A line of `process` holds Atropos' own fields and the facts of a dump line, and lines are in the order of the problems.
+Beside the file lies a record of the settings that decide its content, and of what the run has learnt. The file itself
+says how far the run has come: whatever ended it, the next one cuts a torn last line off, and goes on behind the last
+whole one. `serve` writes Atropos' own fields alone, of the groups that it sends, to a new file each time.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.files import replace_file
-from ..dumps.format import encode_group
-from ..errors import ConfigError, ReasoningEnvError
-from ..records import Group
+from ...checkpoints.files import replace_file
+from ...dumps.files import write_all
+from ...dumps.format import encode_group
+from ...errors import ConfigError, ReasoningEnvError
+from ...records import Group
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -176,8 +179,45 @@ def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
         yield index, len(line)
 
 
-def write_all(file: FileIO, data: bytes) -> None:
-    """Write every byte: a disk that fills up takes a part, and refuses only the next call."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+class BackgroundWriter:
+    """Has one thread write each group as a line, in order, to a file that the first of them makes.
+
+    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a place where no
+    file can be made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = check_place(path)
+        self._file: FileIO | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
+
+    def write(self, obj: Mapping[str, Any]) -> None:
+        # A copy, because the caller goes on to add keys to its own.
+        self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
+
+    def close(self) -> None:
+        """Write what is left and close; safe to call twice."""
+        self._thread.shutdown(wait=True)
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, obj: Mapping[str, Any]) -> None:
+        line = json.dumps(obj).encode() + b"\n"
+        self._file = self._file or _make(self._path)
+        write_all(self._file, line)
+
+
+def _make(path: Path) -> FileIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered(path):
+        with suppress(FileExistsError):
+            file = open(candidate, "xb", buffering=0)  # noqa: SIM115
+            break
+    logger.info("groups that are sent go to %s", candidate)
+    return file
+
+
+def _log_error(written: Future[Any]) -> None:
+    error = written.exception()
+    if error is not None:
+        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)
