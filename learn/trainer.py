@@ -46,7 +46,7 @@ class Recipe:
     """
 
     batch_size: int = 128
-    learning_rate: float = 4e-4
+    learning_rate: float = 5e-4
     ramp_steps: int = 10
     passes: int = 2
     clip_low: float = 0.2

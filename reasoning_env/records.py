@@ -70,7 +70,8 @@ class ProblemSpec:
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
     [0, 2**32), since the library hands it to numpy. `params` are the library's own, as a user set them; `level`, in
-    [0, 1], is the difficulty that the others follow, None for the library's defaults.
+    [0, 1], is the difficulty that the others follow, None for the library's defaults. A problem `as_is` is not searched
+    for flaws.
     """
 
     task: str
@@ -82,6 +83,7 @@ class ProblemSpec:
     level: float | None = None
     item: int = 0
     dataset_size: int = 1
+    as_is: bool = False
 
 
 @dataclass(frozen=True)

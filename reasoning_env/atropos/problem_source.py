@@ -111,10 +111,13 @@ class ProblemSource:
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         """Return the conversation that asks a problem's question."""
-        config, fixed = self._config, self.eval_plan.system_prompt
-        if fixed is None or problem.spec.split is Split.TRAIN:
-            fixed = "\n\n".join(filter(None, [config.custom_thinking_prompt, config.system_prompt]))
-        return build_messages(fixed, problem.question)
+        return build_messages(self.system_prompt(problem.spec.split), problem.question)
+
+    def system_prompt(self, split: Split) -> str:
+        """Return the system message that problems of a split have; empty for none."""
+        if split is Split.EVAL and self.eval_plan.system_prompt is not None:
+            return self.eval_plan.system_prompt
+        return "\n\n".join(filter(None, [self._config.custom_thinking_prompt, self._config.system_prompt]))
 
     async def prompt(self, problem: Problem) -> Prompt:
         """Build a problem's prompt."""

@@ -139,10 +139,11 @@ class Library:
         level: float | None = None,
         item: int = 0,
         dataset_size: int = 1,
+        as_is: bool = False,
     ) -> Generated:
         """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters.
+        Where there is a level, `params` are set over its parameters. With `as_is`, no flaw is looked for.
         """
         _reset_globals(seed)
         wanted = params
@@ -157,7 +158,7 @@ class Library:
         entry = dataset[item]
         packed = pickle.dumps(entry)
         answer = entry.get("answer")
-        flaw = find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
+        flaw = None if as_is else find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
         return Generated(
             question=str(entry["question"]),
             answer=None if answer is None else str(answer),

@@ -17,6 +17,7 @@ from reasoning_env.evaluations.problem_set import (
     EvaluationSet,
     choose_eval_tasks,
     fingerprint,
+    problem_key,
     question_key,
 )
 from reasoning_env.records import Problem, ProblemSpec, Split
@@ -78,13 +79,31 @@ async def test_parameters_reach_the_tasks_that_need_them_and_the_level_all() -> 
     assert [(spec.params, spec.level) for spec in pool.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
 
 
-async def test_fingerprint_is_that_of_the_problems_and_of_their_order() -> None:
+def fingerprint_of(problems: Sequence[Problem]) -> str:
+    return fingerprint({(problem.task, problem.spec.index): problem_key(problem) for problem in problems})
+
+
+async def test_fingerprint_is_that_of_the_problems_in_whatever_order_they_came() -> None:
     problems = await build(Pool())
     changed = [*problems[:-1], replace(problems[-1], answer="3")]
-    prints = {fingerprint(some) for some in (problems, changed, problems[:-1], problems[::-1])}
-    assert len(prints) == 4
-    assert fingerprint(problems) == fingerprint(await build(Pool()))
-    assert fingerprint([replace(problems[0], question="\ud800")])
+    assert len({fingerprint_of(some) for some in (problems, changed, problems[:-1])}) == 3
+    assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
+    assert fingerprint_of([replace(problems[0], question="\ud800")])
+
+
+async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_made() -> None:
+    class StuckAtFirst(Pool):
+        async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+            if (spec.task, spec.index) == ("chain_sum", 0):
+                await asyncio.Event().wait()
+            return await super().generate(spec, deadline_s)
+
+    evaluation_set = make_set(pool := StuckAtFirst())
+    stream = evaluation_set.stream(done={("gcd", 1)})
+    come = [await anext(stream) for _ in range(7)]
+    assert {(problem.task, problem.spec.index) for problem in come}.isdisjoint({("chain_sum", 0), ("gcd", 1)})
+    assert len(pool.specs) == 7
+    await evaluation_set.close()
 
 
 def flawed(spec: ProblemSpec) -> str | None:

@@ -41,3 +41,4 @@ def test_flaw_follows_from_the_seed_whatever_was_made_before(library: Library) -
     back = [library.generate("syllogism", seed, {}).flaw for seed in reversed(range(40))]
     assert forth == back[::-1]
     assert 5 < forth.count(None) < 35
+    assert {library.generate("syllogism", seed, {}, as_is=True).flaw for seed in range(40)} == {None}
