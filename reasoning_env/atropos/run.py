@@ -83,7 +83,6 @@ class Run:
         self._folder = folder
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._dumping = False
         self._step: Callable[[], int] | None = None
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
         self.evaluation_progress: Callable[[], str] = str
@@ -156,10 +155,9 @@ class Run:
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
 
     async def start_dumps(self) -> None:
-        """Make the dumps' folder and thread, unless that has happened; raises ConfigError where it cannot be done."""
-        if self.dumper is not None and not self._dumping:
+        """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""
+        if self.dumper is not None:
             await asyncio.to_thread(self.dumper.start)
-            self._dumping = True
 
     def resume(self, resumed: Resumed) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""

@@ -87,7 +87,12 @@ class RolloutDumper:
         self._failed = DumpFiles(folder, FAILED, run_uuid)
 
     def start(self) -> None:
-        """Make the folder and start the thread. Raises ConfigError for a folder that cannot be made or written to."""
+        """Make the folder and start the thread, unless that has happened.
+
+        Raises ConfigError for a folder that cannot be made or written to.
+        """
+        if self._thread is not None:
+            return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self._folder, os.W_OK | os.X_OK):
