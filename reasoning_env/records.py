@@ -178,7 +178,9 @@ class Rollout:
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
     completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
-    no tokens but, mostly, their number: `token_count`. `score` is the reward that is sent, after the length penalty.
+    of the completion's tokens, mostly, only the number, `token_count`, and some give what the model thought apart from
+    its text, as `thinking`, in which no answer is looked for. `score` is the reward that is sent, after the length
+    penalty.
     """
 
     text: str = field(repr=False)
@@ -189,11 +191,14 @@ class Rollout:
     verdict: Verdict | None = None
     score: float = 0.0
     token_count: int | None = None
+    thinking: str = field(default="", repr=False)
 
     @property
     def completion_tokens(self) -> int | None:
         """Return how many tokens the completion has; None where the server does not say."""
-        return len(self.masks) - self.masks.count(-100) if self.tokens else self.token_count
+        if self.token_count is not None or not self.tokens:
+            return self.token_count
+        return len(self.masks) - self.masks.count(-100)
 
     @property
     def truncated(self) -> bool:
