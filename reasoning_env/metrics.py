@@ -1,8 +1,8 @@
 """What the environment counts: per interval for a metrics backend, in total for the progress line.
 
-Every name has one meaning, and METRICS has them all. What stands before the first slash is a section of a dashboard;
-what there is of each task, reason or outcome has a section of its own. Shares and scores are in [0, 1], times in
-seconds, lengths in tokens.
+Every name has one meaning. The README's table has them all, and a test holds it to what is logged. What stands before
+the first slash is a section of a dashboard; what there is of each task, reason or outcome has a section of its own.
+Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
 
 from __future__ import annotations
@@ -11,65 +11,19 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
 from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
-METRICS = {
-    "train/mean_score": "reward after the length penalty",
-    "train/share_correct": "share of rollouts that the verifier calls right",
-    "train/share_truncated": "share of rollouts that ran out of tokens",
-    "train/mean_level": "level of difficulty of the groups' problems, where they have one",
-    "train/mean_prompt_tokens": "length of prompts",
-    "train/mean_completion_tokens, train/max_completion_tokens": "length of completions",
-    "train/rollouts": "a table of rollouts: text, score, expected answer, task",
-    "train_groups/OUTCOME": "share of groups with a signal (`kept`), and of those without (`all_right`, `all_wrong`, "
-    "`all_equal`)",
-    "train_reasons/REASON": "share of rollouts by the reason of their verdict",
-    "train_tasks/TASK/mean_score": "reward, by task",
-    "sampler/mean_level": "level that the curriculum gives next, over all tasks",
-    "sampler_tasks/TASK/share, sampler_tasks/TASK/level": "how often a task is drawn, and the level that its next "
-    "problem gets",
-    "sampler_tasks/TASK/pass_rate, sampler_tasks/TASK/signal_chance": "what adaptive sampling and the curriculum "
-    "estimate of a task",
-    "problems/ready, problems/failures, problems/flawed": "problems made ahead; draws that failed, and that must not "
-    "be served, in all",
-    "problems/quarantined_tasks": "tasks that are not drawn any more",
-    "dropped/CAUSE": "problems that gave no group, and scored groups that were never delivered, in all",
-    "delivery/delivered, delivery/waiting, delivery/repeated": "groups on their way to the trainer; sent again because "
-    "nobody knew whether they had arrived",
-    "dumps/written, dumps/waiting, dumps/dropped": "groups on their way to disk",
-    "workers/queued_jobs": "jobs that wait for a worker process",
-    "workers/replaced, workers/timeouts, workers/crashes, workers/blocked, workers/protocol_faults": "what happened to "
-    "worker processes, in all",
-    "time/mean_generation_s, time/max_generation_s": "seconds to generate a problem",
-    "time/mean_scoring_s, time/max_scoring_s": "seconds to score an answer",
-    "eval/mean_score, eval/share_correct": "score, and share of completions with 0.99 or more: unweighted means over "
-    "tasks",
-    "eval/problems, eval/failed": "problems of the set, and those of them without a completion",
-    "eval/library_score": "with a preset: the library's own score, as published",
-    "eval/mean_completion_tokens": "length of completions",
-    "eval/pass_at/K": "pass@k",
-    "eval_reasons/REASON": "share of completions by what became of them",
-    "eval_categories/CATEGORY/mean_score": "the same by category",
-    "eval_tasks/TASK/mean_score, eval_tasks/TASK/share_correct": "the same by task",
-}
-"""Names, with words in capitals for what they are of, and their meaning."""
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
     "time/mean_generation_s": "time/max_generation_s",
     "time/mean_scoring_s": "time/max_scoring_s",
 }
 """Means whose highest value is reported too, and under which name."""
-
-
-def metrics_table() -> str:
-    """Return the README's table of all metrics."""
-    rows = [f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {text} |" for names, text in METRICS.items()]
-    return "\n".join(["| name | meaning |", "| --- | --- |", *rows])
 
 
 class Outcome(StrEnum):
@@ -301,13 +255,12 @@ def service_metrics(
 
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
     """Return what a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
-    metrics: dict[str, float] = {}
-    for task, known in report.items():
-        metrics[f"sampler_tasks/{task}/share"] = known.share
-        metrics[f"sampler_tasks/{task}/pass_rate"] = known.pass_rate
-        metrics[f"sampler_tasks/{task}/signal_chance"] = known.signal_chance
-        if known.level is not None:
-            metrics[f"sampler_tasks/{task}/level"] = known.level
+    metrics = {
+        f"sampler_tasks/{task}/{name}": value
+        for task, known in report.items()
+        for name, value in asdict(known).items()
+        if value is not None
+    }
     levels = [known.level for known in report.values() if known.level is not None]
     if levels:
         metrics["sampler/mean_level"] = sum(levels) / len(levels)
