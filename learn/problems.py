@@ -26,14 +26,15 @@ DEADLINE_S = 60.0
 class Problems:
     """The library's workers, from `with` to its end; its methods block."""
 
-    def __init__(self, seed: int, tests_per_task: int) -> None:
+    def __init__(self, tasks: Sequence[str], seed: int, tests_per_task: int) -> None:
+        self.tasks = sorted(tasks)
         self._seed = seed
         self._runner = asyncio.Runner()
         self._pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
-        params = {name: dict(task.params) for name, task in TASKS.items()}
+        params = {task: dict(TASKS[task].params) for task in self.tasks}
         self._test_set = EvaluationSet(
             self._pool,
-            sorted(TASKS),
+            self.tasks,
             params,
             samples_per_task=tests_per_task,
             eval_seed=TEST_SEED,
