@@ -12,10 +12,10 @@ import pytest
 
 from reasoning_env.dumps import read_groups, writer
 from reasoning_env.records import DumpStats
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 from .conftest import LimitFiles, MakeDumper
-from .groups import failed, indices, make_group, passed, wait_until
+from .groups import failed, indices, make_group, passed
 
 TEXT = "x" * 4_000
 
