@@ -14,7 +14,7 @@ from .verifier_probes import ORACLE, PERTURBED, Setting, Workers, audit_task
 
 logger = logging.getLogger(__name__)
 
-ITEMS = 10
+ITEMS = 5
 
 
 async def audit_unmeasured(plan: TaskPlan, config: Any, workers: Workers) -> TaskPlan:

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.dumps import read_groups, writer
+from tests.waiting import PATIENCE_S
 
 from .conftest import MakeDumper
 from .groups import PASSED, failed, indices, passed
-
-TIMEOUT_S = 10.0
 
 
 class Gate:
@@ -29,7 +28,7 @@ class Gate:
     def sync(self, fd: int) -> None:
         self.syncs += 1
         self.entered.set()
-        assert self._open.wait(TIMEOUT_S)
+        assert self._open.wait(PATIENCE_S)
 
     def open(self) -> None:
         self._open.set()
@@ -55,19 +54,19 @@ def test_group_is_on_disk_when_it_is_settled(make_dumper: MakeDumper, monkeypatc
     dumper = make_dumper()
     for index in range(3):
         dumper.offer(passed(index))
-        dumper.settled().result(TIMEOUT_S)
+        dumper.settled().result(PATIENCE_S)
         assert synced[-1] == list(range(index + 1))
 
 
 def test_groups_that_wait_are_synced_together(make_dumper: MakeDumper, gate: Gate) -> None:
     dumper = make_dumper()
     dumper.offer(passed(0))
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     for index in range(1, 40):
         dumper.offer(passed(index))
         dumper.offer(failed(index))
     gate.open()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert gate.syncs == 3  # the first group, then one for each kind
 
 
@@ -79,10 +78,10 @@ def test_groups_of_one_commit_that_fill_a_file_are_done_when_those_in_the_next_f
         dumper.offer(passed(index))
     commit = dumper.settled()
     dumper.start()
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     assert not commit.done()
     gate.open()
-    commit.result(TIMEOUT_S)
+    commit.result(PATIENCE_S)
     assert indices(read_groups(dumps / PASSED.format(1))) == [100]
 
 
@@ -109,7 +108,7 @@ async def test_disk_that_hangs_is_waited_for_once_and_named_until_it_goes_on(
     await dumper.wait_settled()
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     gate.open()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     dumper.offer(passed(1))
     await dumper.wait_settled()
     assert dumper.stats().passed_groups == 2
@@ -120,7 +119,7 @@ def test_offer_encodes_nothing_and_touches_no_file_while_the_disk_hangs(
 ) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     before = {path: path.stat().st_size for path in dumps.iterdir()}
     with monkeypatch.context() as patch:
         patch.setattr(writer, "encode_group", None)
@@ -133,7 +132,7 @@ def test_offer_encodes_nothing_and_touches_no_file_while_the_disk_hangs(
 def test_close_gives_up_at_its_timeout(make_dumper: MakeDumper, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
-    assert gate.entered.wait(TIMEOUT_S)
+    assert gate.entered.wait(PATIENCE_S)
     dumper.offer(passed())
     dumper.close(timeout_s=0.01)
     assert "2 groups still wait" in caplog.messages[-1]

@@ -12,11 +12,11 @@ import pytest
 
 from reasoning_env.dumps import read_groups, writer
 from reasoning_env.records import DumpStats
+from tests.waiting import PATIENCE_S, wait_until
 
 from .conftest import LimitFiles, MakeDumper
-from .groups import failed, indices, make_group, passed, wait_until
+from .groups import failed, indices, make_group, passed
 
-TIMEOUT_S = 10.0
 TEXT = "x" * 4_000
 
 
@@ -38,12 +38,12 @@ def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_waits_for_a_disk_that_refuses_and_groups_keep_their_order(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     dumper.offer(passed(0))
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     dumps.rename(dumps.with_name("moved"))
     dumps.write_text("in the way")
     for index in range(1, 9):
         dumper.offer(passed(index))
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     dumper.offer(passed(9))
     assert dumper.settled().done()
     assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=9, dropped=0)
@@ -58,11 +58,11 @@ def test_groups_wait_for_the_disk_again_after_an_outage(make_dumper: MakeDumper,
     dumper = make_dumper()
     _block(dumps)
     dumper.offer(passed(0))
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     dumps.unlink()
     wait_until(lambda: dumper.stats().waiting == 0)
     dumper.offer(passed(1))
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert indices(read_groups(dumps)) == [0, 1]
 
 
@@ -149,7 +149,7 @@ def test_full_file_system_that_gets_room_again_has_every_group_in_order(disk: Pa
     (disk / "filler").write_bytes(b"x" * 150_000)
     for index in range(40):
         dumper.offer(make_group((1.0,), index, text=TEXT))
-        dumper.settled().result(TIMEOUT_S)
+        dumper.settled().result(PATIENCE_S)
     stats = dumper.stats()
     assert 0 < stats.passed_groups < 40
     assert stats.waiting == 40 - stats.passed_groups

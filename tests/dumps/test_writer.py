@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from reasoning_env.dumps import RolloutDumper, read_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import DumpStats, Group
+from tests.waiting import PATIENCE_S
 
 from .conftest import MakeDumper
 from .groups import FAILED, PASSED, as_dumped, failed, indices, make_group, names, passed
-
-TIMEOUT_S = 10.0
 
 
 def _writer_threads() -> list[threading.Thread]:
@@ -117,7 +116,7 @@ def test_group_that_is_no_json_is_dropped_alone(make_dumper: MakeDumper, caplog:
     dumper = make_dumper()
     for group in (passed(), make_group(metadata_json="{"), passed(), make_group(metadata_json="{")):
         dumper.offer(group)
-        dumper.settled().result(TIMEOUT_S)
+        dumper.settled().result(PATIENCE_S)
     dumper.close()
     assert dumper.stats() == DumpStats(passed_groups=2, failed_groups=0, waiting=0, dropped=2)
     assert "a group of chain_sum cannot be written as JSON" in caplog.text
@@ -135,7 +134,7 @@ def test_nothing_is_made_before_the_start_and_earlier_groups_are_written_after_i
     assert _writer_threads() == before
     assert not dumps.exists()
     dumper.start()
-    dumper.settled().result(TIMEOUT_S)
+    dumper.settled().result(PATIENCE_S)
     assert indices(read_groups(dumps / "with" / "parents")) == [3]
 
 

@@ -40,21 +40,18 @@ async def test_a_report_holds_the_metrics_of_every_part_and_those_it_is_given(
     assert "train/mean_score" not in await env.report()
 
 
-@pytest.mark.parametrize(("per_group", "groups", "rows"), [(1, 32, 3), (-1, 32, 12), (-1, 2, 8), (9, 1, 4), (1, 0, 0)])
-async def test_the_table_keeps_as_many_rollouts_as_it_should(
-    make_env: MakeEnv, collect: Collect, per_group: int, groups: int, rows: int
+async def test_the_table_keeps_as_many_rollouts_of_as_many_groups_as_it_should(
+    make_env: MakeEnv, collect: Collect
 ) -> None:
-    env = await make_env(num_rollouts_per_group_for_logging=per_group, num_rollouts_to_keep=groups, use_wandb=True)
+    env = await make_env(num_rollouts_per_group_for_logging=3, num_rollouts_to_keep=2, use_wandb=True)
     for _ in range(3):
         group, item = await collect(env, "right", WRONG, WRONG, WRONG)
         await env.add_rollouts_for_wandb(group, item)
-    metrics = await env.create_rollout_table({"a": 1})
-    assert ("train/rollouts" in metrics) is bool(rows)
-    if rows:
-        assert len(metrics["train/rollouts"].data) == rows
-        text, score, expected, task = metrics["train/rollouts"].data[-min(4, rows // min(3, groups))]
-        assert text == f"{item.prompt.text}{right(item)}<|im_end|>"
-        assert (score, expected, task) == (1.0, item.problem.answer, "chain_sum")
+    rows = (await env.create_rollout_table({"a": 1}))["train/rollouts"].data
+    assert len(rows) == 6
+    text, score, expected, task = rows[-3]
+    assert text == f"{item.prompt.text}{right(item)}<|im_end|>"
+    assert (score, expected, task) == (1.0, item.problem.answer, "chain_sum")
 
 
 @pytest.fixture

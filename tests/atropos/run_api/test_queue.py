@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiSession
 from reasoning_env.atropos.run_api import queue as queue_module
 from reasoning_env.records import DeliveryStats
+from tests.waiting import until
 
-from .conftest import ENTRY, WAIT_S, said, until
+from .conftest import ENTRY, WAIT_S, said
 from .served import ServedRunApi
 
 SEND_PATHS = ("/scored_data", "/scored_data_list")
