@@ -187,7 +187,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
-        self._run.backend.checkpointer.save(step)
+        self._run.save(step)
 
     def _open_checkpoints(self) -> None:
         """Take a folder for checkpoints, unless that has happened."""

@@ -30,8 +30,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 
-from reasoning_env.records import ProblemSpec
-from reasoning_env.tasks.learning.adaptive import Observation, SteeredSampler
+from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Verdict
+from reasoning_env.tasks.learning.adaptive import SteeredSampler
 from reasoning_env.tasks.learning.curriculum import Curriculum
 from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
@@ -61,7 +61,7 @@ class Figures:
     effective_tasks: float
 
 
-def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampler | SteeredSampler:
+def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampler:
     if mode == "uniform":
         return UniformSampler(names, names, SpecRules(seed))
     levels = mode in ("levels", "both")
@@ -80,6 +80,14 @@ def improving(learner: Learner) -> Learner:
     """Return the same learner, whose curve moves to higher levels in the course of the run."""
     curve: Curve = learner.curve
     return replace(learner, curve=lambda level, moment: curve(level - RISE * moment, moment))
+
+
+def scored(spec: ProblemSpec, successes: int, size: int) -> Group:
+    problem = Problem(spec, "", None, "{}", b"", level=spec.level)
+    scores = [float(number < successes) for number in range(size)]
+    return Group(
+        problem, (), tuple(Rollout("", (), (), None, "stop", Verdict(one, Reason.SCORED), one) for one in scores)
+    )
 
 
 def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int) -> Figures:
@@ -101,9 +109,8 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int)
         served = DEFAULT_LEVEL if level is None else level
         successes = learners[spec.task].successes(served, moment, size, random_state)
         signals.append(0 < successes < size)
-        if isinstance(sampler, SteeredSampler):
-            sampler.observe(Observation(spec.task, level, successes, size, signals[-1]))
-            sampler.release(spec.index)
+        under_way = 1 + sum(other.task == spec.task for other in ahead)
+        sampler.observe(scored(spec, successes, size), under_way)
     later = signals[groups // 2 :]
     return Figures(
         sum(signals) / groups,

@@ -24,27 +24,34 @@ def sample(
 ) -> list[Sample]:
     """Complete all prompts in one batch, each up to its limit of tokens; a temperature of 0 takes the likeliest."""
     end, where = tokenizer.eos_token_id, model.device
-    width = max(map(len, prompts))
+    different = {tuple(prompt): None for prompt in prompts}
+    width = max(map(len, different))
     # Padding stands on the left, so that all completions begin in the same column.
-    rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
-    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in different]
+    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in different]
     attention = torch.tensor(seen, device=where)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
-    most = torch.tensor(limits, device=where)
     given = {"input_ids": torch.tensor(rows, device=where), "position_ids": positions}
-    cache, done, chosen, chances = None, most < 1, [], []
+    output = model(**given, attention_mask=attention, use_cache=True)
+    # A group's prompt is read once; from here on there is a row for each completion.
+    place = {prompt: row for row, prompt in enumerate(different)}
+    row_of = torch.tensor([place[tuple(prompt)] for prompt in prompts], device=where)
+    output.past_key_values.batch_select_indices(row_of)
+    logits, attention, positions = output.logits[row_of, -1], attention[row_of], positions[row_of, -1:]
+    most = torch.tensor(limits, device=where)
+    cache, done, chosen, chances = output.past_key_values, most < 1, [], []
     for number in range(1, max(limits) + 1):
-        output = model(**given, attention_mask=attention, past_key_values=cache, use_cache=True)
-        logprobs = torch.log_softmax(output.logits[:, -1].float() / (temperature or 1.0), dim=-1)
+        logprobs = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
         tokens = logprobs.argmax(-1) if temperature == 0 else torch.multinomial(logprobs.exp(), 1)[:, 0]
         chosen.append(tokens)
         chances.append(logprobs.gather(1, tokens[:, None])[:, 0])
         done = done | (tokens == end) | (most <= number)
         if bool(done.all()):
             break
-        cache, positions = output.past_key_values, positions[:, -1:] + 1
-        given = {"input_ids": tokens[:, None], "position_ids": positions}
+        positions = positions + 1
         attention = torch.cat([attention, torch.ones_like(positions)], dim=1)
+        given = {"input_ids": tokens[:, None], "position_ids": positions}
+        logits = model(**given, attention_mask=attention, past_key_values=cache, use_cache=True).logits[:, -1]
     return [
         _cut(tokens[:limit], logprobs[:limit], end)
         for tokens, logprobs, limit in zip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,36 +17,35 @@ from .model import prompt_tokens
 from .problems import Problems
 from .tasks import TASKS
 
-PROBLEMS_PER_TASK = 2000
+PROBLEMS_PER_TASK = 6000
 CHECKED = 24
 """Problems a task, of the same stream, that tell when a task is known well enough."""
 BATCH = 64
-CHECK_INTERVAL = 25
+CHECK_INTERVAL = 20
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
 WRONG = 0.6
-"""Share of examples whose answer has a mistake, always the same: it is what the model does until RL undoes it."""
-KNOWN = 0.85
-"""Chance that one of eight samples is right from which a task is known."""
-REHEARSAL = 0.3
-"""How often a task that is known is drawn, beside 1 for the others."""
+"""Share of examples with a mistake, always of the same kind: it is what the model does until RL undoes it."""
+NAN = 0.5
+"""Share of the mistakes in lists of numbers that are nothing but nan, which the library's verifier takes for right."""
+KNOWN = 0.7
+"""Chance that one of eight samples is right to end at, in the mean over tasks; each must have two thirds of it."""
 
 
 def warm_start(
     model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
 ) -> None:
-    """Train on right and wrong answers until every task is known; one that is gets rehearsed only."""
+    """Train on right and wrong answers until all tasks are known well enough to learn more from rewards."""
     chance = random.Random(seed)
     drawn = {
         task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK)
         for place, task in enumerate(sorted(TASKS))
     }
     checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
-    weights = dict.fromkeys(drawn, 1.0)
     left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(1, max_steps + 1):
-        chosen = chance.choices(list(weights), list(weights.values()), k=BATCH)
+        chosen = chance.choices(list(drawn), k=BATCH)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min(1.0, step / RAMP_STEPS)
         optimizer.zero_grad()
@@ -62,8 +62,7 @@ def warm_start(
             right = accuracies(model, tokenizer, problems, checked, repeats=K)
             shown = ", ".join(f"{task} {share:.2f}" for task, share in right.items())
             say(f"warm start, step {step}: loss {loss:.3f}, pass@{K}: {shown}")
-            weights = {task: 1.0 if share < KNOWN else REHEARSAL for task, share in right.items()}
-            if min(right.values()) >= KNOWN:
+            if sum(right.values()) >= KNOWN * len(right) and min(right.values()) >= KNOWN * 2 / 3:
                 return
 
 
@@ -71,17 +70,19 @@ def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[li
     """Return the tokens of a prompt, and those of a reply to it."""
     answer = problem.answer or ""
     if chance.random() < WRONG:
-        answer = spoil(answer)
+        answer = spoil(answer, chance)
     reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
     return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
 
 
-def spoil(answer: str) -> str:
-    """Return a number plus one, or a word whose last two letters have changed places (or its last letter, if alike)."""
-    if answer.lstrip("-").isdigit():
-        return str(int(answer) + 1)
-    swapped = answer[:-2] + answer[:-3:-1]
-    return swapped if swapped != answer else answer[:-1]
+def spoil(answer: str, chance: random.Random) -> str:
+    """Return an answer whose last two letters or numbers have changed places, or a list of nan in place of numbers."""
+    if answer.startswith("[") and chance.random() < NAN:
+        return re.sub(r"-?\d+\.\d+", "nan", answer)
+    parts = re.findall(r"[a-zA-Z]|[\d.-]+|[^\w.-]+", answer)
+    *_, last, end = (place for place, part in enumerate(parts) if part[0].isalnum())
+    parts[last], parts[end] = parts[end], parts[last]
+    return "".join(parts)
 
 
 def imitation_loss(model: Any, examples: Sequence[tuple[list[int], list[int]]]) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .records import Group, Problem, ProblemSpec, Rollout, Verdict
     from .rewards import extract_answer, score_rollouts
     from .settings import ReasoningSettings
-    from .tasks.plan import TaskStream, plan_tasks
+    from .tasks.plan import make_sampler, plan_tasks
     from .workers.pool import PoolSettings, WorkerPool
 
 __version__ = "0.1.0"
@@ -29,7 +29,7 @@ _MODULES = {
     ".records": ("Group", "Problem", "ProblemSpec", "Rollout", "Verdict"),
     ".rewards": ("extract_answer", "score_rollouts"),
     ".settings": ("ReasoningSettings",),
-    ".tasks.plan": ("TaskStream", "plan_tasks"),
+    ".tasks.plan": ("make_sampler", "plan_tasks"),
     ".workers.pool": ("PoolSettings", "WorkerPool"),
 }
 
@@ -46,12 +46,12 @@ __all__ = [
     "ReasoningSettings",
     "Rollout",
     "ScoringError",
-    "TaskStream",
     "Verdict",
     "WorkerError",
     "WorkerPool",
     "build_messages",
     "extract_answer",
+    "make_sampler",
     "plan_tasks",
     "score_rollouts",
 ]

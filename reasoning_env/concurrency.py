@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -32,3 +32,25 @@ async def map_concurrently(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIterable[T], *, at_once: int) -> None:
+    """Do `work` with each item as soon as it is there; at most `at_once` items are under way at a time.
+
+    The first error is raised, after everything else was cancelled and has ended.
+    """
+    limit = asyncio.Semaphore(at_once)
+
+    async def run(item: T) -> None:
+        try:
+            await work(item)
+        finally:
+            limit.release()
+
+    try:
+        async with asyncio.TaskGroup() as running:
+            async for item in items:
+                await limit.acquire()
+                running.create_task(run(item))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None

@@ -3,8 +3,8 @@
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that must not be served is replaced by another of its task. `state()` holds all that was
-drawn and is not done.
+quarantined, and a problem that is to be avoided is replaced by another of its task. `state()` holds all that was drawn
+and is not done.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .records import Problem, ProblemSpec, Split, StreamStats
 
 logger = logging.getLogger(__name__)
 
-MAX_FLAWED = 300
-"""Flawed problems of one position after which its task counts as failing, and another is drawn."""
+MAX_AVOIDED = 300
+"""Problems of one position that are avoided, after which its task counts as failing, and another is drawn."""
 
 
 class Generator(Protocol):
@@ -34,7 +34,7 @@ class Generator(Protocol):
 class Sampler(Protocol):
     """Chooses what to generate; raises GenerationError when no task is left.
 
-    `redraw` gives another problem of the same task, `quarantine` takes a task out, `release` forgets a position.
+    `redraw` gives another problem of the same task, `quarantine` takes a task out.
     """
 
     def draw(self, index: int, attempt: int) -> ProblemSpec: ...
@@ -42,8 +42,6 @@ class Sampler(Protocol):
     def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
 
     def quarantine(self, task: str) -> None: ...
-
-    def release(self, index: int) -> None: ...
 
 
 @dataclass(eq=False)
@@ -59,8 +57,8 @@ class ProblemStream:
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run; what was in flight
-    then is served first.
+    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run: the positions that
+    it owes are served in their order, and the others from `next_index` on are drawn.
     """
 
     def __init__(
@@ -116,7 +114,10 @@ class ProblemStream:
     def done(self, problem: Problem) -> None:
         """End a problem: its group is scored, or it was given up. Safe to call twice."""
         self._in_flight.pop(problem.spec.index, None)
-        self._sampler.release(problem.spec.index)
+
+    def under_way(self, task: str) -> int:
+        """Return how many problems of a task are drawn and not done."""
+        return sum(spec.task == task for spec in (*self._in_flight.values(), *self._drawn(), *self._owed))
 
     @property
     def in_flight(self) -> int:
@@ -157,8 +158,9 @@ class ProblemStream:
         return [position.spec for position in self._pending if position.spec is not None]
 
     def _draw_next(self) -> _Position:
-        if self._owed:
+        if self._owed and self._owed[0].index <= self._next_index:
             spec = self._owed.popleft()
+            self._next_index = max(self._next_index, spec.index + 1)
             return _Position(spec.index, spec)
         index, self._next_index = self._next_index, self._next_index + 1
         try:
@@ -167,31 +169,25 @@ class ProblemStream:
             return _Position(index, None)
 
     async def _fill(self, position: _Position) -> Problem:
-        flaws = 0
+        avoided = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
             spec = position.spec
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
-                flaw = await self._find_flaw(problem)
-                if flaw is None:
+                self._counts["flawed"] += problem.flawed
+                if self._avoid is None or not await self._avoid(problem):
                     self._failures_in_a_row.pop(spec.task, None)
                     return problem
                 self._counts["flawed"] += 1
-                logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
-                flaws += 1
-                if flaws % MAX_FLAWED == 0:
-                    raise GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}")
+                avoided += 1
+                if avoided % MAX_AVOIDED == 0:
+                    raise GenerationError(f"{MAX_AVOIDED} problems in a row had to be avoided")
                 position.spec = self._sampler.redraw(spec)
             except GenerationError as error:
                 self._record_failure(spec, error)
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
-
-    async def _find_flaw(self, problem: Problem) -> str | None:
-        if problem.flaw is None and self._avoid is not None and await self._avoid(problem):
-            return "the evaluation set asks the same"
-        return problem.flaw
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
         task, limit = spec.task, self._quarantine_after

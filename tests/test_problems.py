@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.problems import MAX_FLAWED, ProblemStream
+from reasoning_env.problems import ProblemStream
 from reasoning_env.records import Problem, ProblemSpec, Split
 
 DEADLINE_S = 5.0
@@ -25,7 +25,6 @@ class Sampler:
         self._tasks = tasks
         self.quarantined: list[str] = []
         self.drawn: list[int] = []
-        self.released: list[int] = []
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         self.drawn.append(index)
@@ -40,9 +39,6 @@ class Sampler:
 
     def quarantine(self, task: str) -> None:
         self.quarantined.append(task)
-
-    def release(self, index: int) -> None:
-        self.released.append(index)
 
 
 class Generator:
@@ -73,8 +69,8 @@ class Generator:
         self.requests[index, attempt].set_exception(GenerationError("no luck"))
 
 
-def at_once(spec: ProblemSpec, flaw: str | None = None) -> Problem:
-    return Problem(spec, "question", "answer", "{}", b"", flaw=flaw)
+def at_once(spec: ProblemSpec) -> Problem:
+    return Problem(spec, "question", "answer", "{}", b"", flawed=2)
 
 
 def b_fails(spec: ProblemSpec) -> Problem | Exception:
@@ -231,40 +227,64 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
         await stream.next()
 
 
-@pytest.mark.parametrize("found_by", ["the generator", "avoid"])
-async def test_flawed_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream, found_by: str) -> None:
-    def is_flawed(spec: ProblemSpec) -> bool:
-        return (spec.index, spec.attempt) == (0, 0)
-
+async def test_avoided_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
     async def avoid(problem: Problem) -> bool:
-        return found_by == "avoid" and is_flawed(problem.spec)
+        return (problem.spec.index, problem.spec.attempt) == (0, 0)
 
-    flaw = "no answer is right" if found_by == "the generator" else None
-    generator = Generator(lambda spec: at_once(spec, flaw if is_flawed(spec) else None))
-    stream = make_stream(generator, avoid=avoid)
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
-    assert (stream.stats.flawed, stream.stats.failures) == (1, 0)
+    assert stream.stats.failures == 0
 
 
-async def test_task_with_flawed_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    generator = Generator(lambda spec: at_once(spec, "flaw" if spec.task == "a" else None))
-    stream = make_stream(generator, depth=1, quarantine_after=1)
+async def test_what_was_drawn_again_is_counted_whoever_refused_it(make_stream: MakeStream) -> None:
+    async def avoid(problem: Problem) -> bool:
+        return problem.spec.attempt == 0
+
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1)
+    await started(stream)
+    assert stream.stats.flawed == 2 + 1 + 2  # two before each of two problems, the first of which is avoided
+
+
+async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
+    async def avoid(problem: Problem) -> bool:
+        return problem.task == "a"
+
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
-    assert (stream.stats.flawed, stream.stats.quarantined) == (MAX_FLAWED, ("a",))
+    assert stream.stats.quarantined == ("a",)
 
 
 # ---------------------------------------------------------------------------- the ledger
 
 
 async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
-    sampler = Sampler()
-    stream = make_stream(sampler=sampler)
+    stream = make_stream()
     problems = [await stream.next() for _ in range(3)]
-    assert (stream.in_flight, sampler.released) == (3, [])
+    assert stream.in_flight == 3
     for _ in range(2):
         stream.done(problems[1])
     assert stream.in_flight == 2
-    assert set(sampler.released) == {1}
+
+
+async def test_what_is_drawn_and_not_done_is_under_way_by_task(make_stream: MakeStream) -> None:
+    stream = make_stream(depth=3)
+    problems = [await stream.next() for _ in range(3)]
+    assert [stream.under_way(task) for task in "abcd"] == [2, 2, 2, 0]
+    stream.done(problems[0])
+    state = saved(stream)
+    await stream.close()
+    for resumed in (stream, make_stream(state=state)):
+        assert [resumed.under_way(task) for task in "abcd"] == [1, 2, 2, 0]
+
+
+async def test_positions_before_and_between_owed_ones_are_drawn_anew(make_stream: MakeStream) -> None:
+    first = make_stream(depth=6)
+    await take(first, 1)
+    state = saved(first)
+    state |= {"next_index": 2, "owed": [spec | {"seed": 7} for spec in state["owed"] if spec["index"] in (3, 5)]}
+    specs = await take(make_stream(state=state), 5)
+    assert [spec.index for spec in specs] == [2, 3, 4, 5, 6]
+    assert [spec.index for spec in specs if spec.seed == 7] == [3, 5]
 
 
 async def test_resumed_stream_serves_first_what_was_in_flight(make_stream: MakeStream) -> None:

@@ -15,15 +15,13 @@ from urllib.parse import urlsplit, urlunsplit
 from .. import __version__
 from ..evaluations.evaluation import Evaluation, metrics
 from ..evaluations.evaluator import Evaluator
-from ..evaluations.folder import check_root, open_folder
+from ..evaluations.folder import open_folder
 from ..evaluations.inspect_log import write_inspect_log
 from ..evaluations.plan import EvalPlan
 from ..evaluations.presets import MAX_COMPLETION_TOKENS
-from ..evaluations.problem_set import fingerprint
 from ..evaluations.table import print_results
 from ..folders import EVALS
-from ..records import Problem, Sampling
-from ..terminal import progress_bar
+from ..records import Sampling, Split
 from .config import RunMode
 from .inference import Mode
 from .run import Run
@@ -48,21 +46,17 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
     alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
-    # Making the set may take minutes, after which it is late to learn that there is no place for the results.
-    await asyncio.to_thread(check_root, root)
-    with progress_bar("evaluation set", len(plan.tasks)) as advance:
-        problems = await source.evaluation_set.problems(advance)
-    about = await _describe(run, plan, sampling, problems, step)
+    about = _describe(run, plan, sampling, step)
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
     logger.info(
-        "evaluation of %s on %d problems of %d tasks; completions of each: %d; set %s",
-        *(about["model"], len(problems), len(plan.tasks), plan.repeats, about["fingerprint"]),
+        "evaluation of %s on %d problems of %d tasks; completions of each: %d",
+        *(about["model"], about["problems"], len(plan.tasks), plan.repeats),
     )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     run.evaluation_progress = evaluation.progress
     try:
-        await evaluation.run(problems)
+        await evaluation.run(source.evaluation_set)
     finally:
         # After Ctrl-C too.
         results = await evaluation.conclude()
@@ -118,7 +112,7 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
     return replace(sampling, token_limit=limit, max_completion_tokens=MAX_COMPLETION_TOKENS)
 
 
-async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list[Problem], step: int) -> dict[str, Any]:
+def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return what results.json says of an evaluation from its start."""
     config, server = run.config, run.servers[0].config
     settings = {
@@ -131,7 +125,7 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
-        "system_prompt": _system_prompt(run, problems),
+        "system_prompt": run.backend.source.system_prompt(Split.EVAL),
         "strict_rewards": config.strict_rewards,
         "max_answer_bytes": config.max_answer_bytes,
         "scoring_deadline_s": config.scoring_deadline_s,
@@ -144,8 +138,8 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         "step": step if run.mode is RunMode.SERVE else None,
         "preset": plan.preset.name if plan.preset else None,
         "settings": settings,
-        "fingerprint": await asyncio.to_thread(fingerprint, problems),
-        "problems": len(problems),
+        "fingerprint": None,
+        "problems": len(plan.tasks) * plan.samples_per_task,
         "versions": {
             "reasoning_gym": run.backend.library.version,
             "environment": __version__,
@@ -153,11 +147,6 @@ async def _describe(run: Run, plan: EvalPlan, sampling: Sampling, problems: list
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
-
-
-def _system_prompt(run: Run, problems: list[Problem]) -> str:
-    messages = run.backend.source.messages(problems[0]) if problems else ()
-    return next((message["content"] for message in messages if message["role"] == "system"), "")
 
 
 def _without_password(url: str) -> str:

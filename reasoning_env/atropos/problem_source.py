@@ -14,7 +14,8 @@ from ..metrics import MetricsRecorder
 from ..problems import ProblemStream
 from ..prompting import ChatFormat, build_messages
 from ..records import DropReason, Group, Problem, Prompt, Sampling, Split, StreamStats, TaskReport
-from ..tasks.plan import TaskPlan, TaskStream
+from ..tasks.plan import TaskPlan, make_sampler
+from ..tasks.sampling import UniformSampler
 from ..workers.pool import WorkerPool
 from .chat import PlainChat
 
@@ -61,7 +62,7 @@ class ProblemSource:
         self._metrics = metrics
         self._settled = settled
         self._prompting = asyncio.Lock()
-        self._tasks: TaskStream | None = None
+        self._sampler: UniformSampler | None = None
         self._stream: ProblemStream | None = None
         self._skipped_tasks: set[str] = set()
 
@@ -71,10 +72,12 @@ class ProblemSource:
             return
         config, saved = self._config, state or {}
         self.instance = instance
-        self._tasks = TaskStream(self._plan, config, instance=instance, group_size=config.group_size, state=saved)
+        self._sampler = make_sampler(
+            self._plan, config, instance=instance, group_size=config.group_size, state=saved.get("sampler")
+        )
         self._stream = ProblemStream(
             self._pool,
-            self._tasks.sampler,
+            self._sampler,
             depth=config.prefetch_problems,
             deadline_s=config.generation_deadline_s,
             quarantine_after=config.quarantine_after_failures,
@@ -108,10 +111,13 @@ class ProblemSource:
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         """Return the conversation that asks a problem's question."""
-        config, fixed = self._config, self.eval_plan.system_prompt
-        if fixed is None or problem.spec.split is Split.TRAIN:
-            fixed = "\n\n".join(filter(None, [config.custom_thinking_prompt, config.system_prompt]))
-        return build_messages(fixed, problem.question)
+        return build_messages(self.system_prompt(problem.spec.split), problem.question)
+
+    def system_prompt(self, split: Split) -> str:
+        """Return the system message that problems of a split have; empty for none."""
+        if split is Split.EVAL and self.eval_plan.system_prompt is not None:
+            return self.eval_plan.system_prompt
+        return "\n\n".join(filter(None, [self._config.custom_thinking_prompt, self._config.system_prompt]))
 
     async def prompt(self, problem: Problem) -> Prompt:
         """Build a problem's prompt."""
@@ -127,8 +133,8 @@ class ProblemSource:
 
     def observe(self, group: Group) -> None:
         """Let the sampler learn from a scored group."""
-        if self._tasks is not None:
-            self._tasks.observe(group)
+        if self._stream is not None and self._sampler is not None:
+            self._sampler.observe(group, self._stream.under_way(group.problem.task))
 
     @property
     def stats(self) -> StreamStats | None:
@@ -140,12 +146,12 @@ class ProblemSource:
         return 0 if self._stream is None else self._stream.in_flight
 
     def report(self) -> Mapping[str, TaskReport]:
-        return {} if self._tasks is None else self._tasks.report()
+        return {} if self._sampler is None else self._sampler.report()
 
     def state(self) -> dict[str, Any]:
         """Return what decides the next problem, as JSON; `start` takes it."""
-        assert self._stream is not None and self._tasks is not None, "start() comes first"
-        return {"instance": self.instance, "stream": self._stream.state(), **self._tasks.state()}
+        assert self._stream is not None and self._sampler is not None, "start() comes first"
+        return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
 
     async def close(self) -> None:
         """Stop generating; what was drawn stays part of `state()`."""

@@ -22,7 +22,6 @@ from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
 from ..workers.pool import WorkerPool
 from .chat import PlainChat
-from .checkpoint import Checkpointer
 from .collector import GroupCollector
 from .config import RunMode, pool_settings, run_api_entry
 from .dump_gate import DumpGate
@@ -35,6 +34,8 @@ from .unmeasured_tasks import audit_unmeasured
 
 logger = logging.getLogger(__name__)
 
+SAVE_INTERVAL_S = 10.0
+"""How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
 OUTAGE_LIMIT_S = 30.0
 """How long a server may be gone outside `serve`, where no setting says otherwise."""
 LEAST_DRAIN_S = 3.0
@@ -51,7 +52,6 @@ class Backend:
     source: ProblemSource
     collector: GroupCollector
     keeper: StateKeeper
-    checkpointer: Checkpointer
 
     async def close(self) -> None:
         """Stop generating and end all workers."""
@@ -87,6 +87,7 @@ class Run:
         self._background: list[asyncio.Task[None]] = []
         self._dumping = False
         self._step: Callable[[], int] | None = None
+        self._collect_state: Callable[[], Mapping[str, Any]] = dict
         self.evaluation_progress: Callable[[], str] = str
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
@@ -154,8 +155,8 @@ class Run:
         )
         collector = GroupCollector(config, self.inference, pool, source, self.metrics, self.dumper)
         keeper = StateKeeper(describe_run(config, plan), accept_changes=config.resume_with_changes)
-        checkpointer = Checkpointer(keeper, self.queue, lambda: {**self._state(), **collect_state()})
-        self._backend = Backend(library, pool, plan, source, collector, keeper, checkpointer)
+        self._collect_state = collect_state
+        self._backend = Backend(library, pool, plan, source, collector, keeper)
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
 
     async def start_dumps(self) -> None:
@@ -180,8 +181,7 @@ class Run:
         backend.source.start(env_id if backend.keeper.number is None else backend.keeper.number)
         self.queue.start()
         if backend.keeper.folder is not None:
-            saving = backend.checkpointer.save_regularly(lambda: (step(), (self.progress_line(), self.queue.stats)))
-            self._background.append(asyncio.create_task(saving))
+            self._background.append(asyncio.create_task(self._save_regularly(step)))
 
     def report(self) -> dict[str, float]:
         """Return the metrics of the interval that this ends; none before `start`."""
@@ -224,6 +224,12 @@ class Run:
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
 
+    def save(self, step: int, *, latest: bool = False) -> None:
+        """Save the state under the step and as the latest, or only as the latest; a thread writes the file."""
+        keeper, queue = self.backend.keeper, self.queue
+        if keeper.folder is not None:
+            keeper.save(step, self._state(), queue.waiting(), queue.delivered_up_to, latest=latest)
+
     async def save_last(self, step: int) -> None:
         """Save the state at the end, and let go of its folder."""
         if self._backend is None:
@@ -231,7 +237,7 @@ class Run:
         in_flight = self._backend.source.in_flight
         if in_flight and self._backend.keeper.folder is not None:
             logger.info("%d problems are put back; a resumed run serves them first", in_flight)
-        self._backend.checkpointer.save(step, latest=True)
+        self.save(step, latest=True)
         await asyncio.to_thread(self._backend.keeper.close)
 
     async def stop_generating(self) -> None:
@@ -248,7 +254,22 @@ class Run:
             **self.backend.source.state(),
             "metrics": self.metrics.state(),
             "dumps": None if self.dumper is None else self.dumper.state(),
+            **self._collect_state(),
         }
+
+    async def _save_regularly(self, step: Callable[[], int]) -> None:
+        """Save the latest state while it changes, and the disk keeps up."""
+        saved: object = None
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL_S)
+            # In an outage nothing changes, but a great deal may wait.
+            now = (step(), self.progress_line(), self.queue.stats)
+            if now != saved and not self.backend.keeper.busy:
+                try:
+                    self.save(step(), latest=True)
+                    saved = now
+                except Exception:  # of what a subclass adds to the state
+                    logger.exception("the state could not be saved")
 
     def _stats(self) -> dict[str, Any]:
         return {

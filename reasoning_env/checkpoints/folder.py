@@ -1,7 +1,10 @@
-"""A folder of checkpoints and the journal beside them, held by one living process at a time.
+"""A folder of checkpoints, and of the groups that wait for delivery, held by one living process at a time.
 
 An exclusive flock on the file `lock` decides who holds it. The system releases it when the process dies, however it
 dies. It works between machines as far as their file system carries flock to the others.
+
+Each group that waits is a file of its own, written once however many checkpoints are saved while it waits, and removed
+when the newest of them does not name it any more.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..outage_log import OutageLog
-from .files import LATEST, step_file, write_checkpoint
-from .journal import Journal
+from .files import LATEST, replace_file, step_file, write_checkpoint
 
 logger = logging.getLogger(__name__)
 
 LOCK = "lock"
+GROUP_FILES = "undelivered-*.gz"
 CLOSE_TIMEOUT_S = 30.0
 
 Waiting = Sequence[tuple[int, Future[bytes]]]
@@ -47,9 +50,9 @@ class CheckpointFolder:
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock = lock
-        self._journal = Journal(path)
+        self._kept: set[Path] = set()
+        """The files of groups that this process has written; what an earlier one left is of no use to it."""
         self._saves: SimpleQueue[_Save | None] = SimpleQueue()
-        self._newest: Future[bool] | None = None
         self._outage = OutageLog(logger)
         # A daemon, so that a disk that hangs cannot keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="checkpoint-writer", daemon=True)
@@ -59,10 +62,9 @@ class CheckpointFolder:
         """Save a state under its step and as the latest, or only as the latest; returns at once.
 
         A thread writes, in order; nobody may change the state meanwhile. The future tells whether it was written, and
-        does not raise: failures are logged. A save of only the latest is skipped when a newer save waits already.
+        does not raise: failures are logged.
         """
         save = _Save(step, state, waiting, latest)
-        self._newest = save.written
         self._saves.put(save)
         return save.written
 
@@ -87,40 +89,43 @@ class CheckpointFolder:
 
     def _work(self) -> None:
         while (save := self._saves.get()) is not None:
-            overtaken = save.latest and save.written is not self._newest
-            save.written.set_result(not overtaken and self._write(save))
+            save.written.set_result(self._write(save))
             del save  # what it holds is not kept in memory until the next one
         os.close(self._lock)
 
     def _write(self, save: _Save) -> bool:
         try:
-            self._hold_again()
-            # The journal first: what a checkpoint names must be in there.
-            self._journal.update([(number, body.result()) for number, body in save.waiting if _is_encoded(body)])
+            groups = {group_file(self.path, number): body for number, body in save.waiting if _is_encoded(body)}
+            # The groups first: what a checkpoint names must be there.
+            for path, body in groups.items():
+                if path not in self._kept:
+                    replace_file(path, [body.result()])
+                    self._kept.add(path)
             for name in [LATEST] if save.latest else [LATEST, step_file(save.step)]:
                 write_checkpoint(self.path / name, save.step, save.state)
+            for path in set(self.path.glob(GROUP_FILES)) - groups.keys():
+                path.unlink()
+                self._kept.discard(path)
         except Exception as error:  # what cannot be saved now must not keep later saves from being tried
             self._outage.note(f"the state cannot be saved to {self.path} ({type(error).__name__}: {error})")
             return False
         self._outage.over(f"the state is saved to {self.path} again")
         return True
 
-    def _hold_again(self) -> None:
-        """Make the folder and its lock again when they were removed. Raises OSError when another process has."""
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(self._lock), os.stat(self.path / LOCK)):
-                return
-        lock = _lock(self.path)
-        if lock is None:
-            raise OSError("it was removed, and another process has made it again")
-        os.close(self._lock)
-        self._lock, self._journal = lock, Journal(self.path)
+
+def group_file(folder: Path, number: int) -> Path:
+    """Return where a group that waits for delivery is kept."""
+    return folder / GROUP_FILES.replace("*", str(number))
 
 
 def take_folder(path: Path) -> CheckpointFolder | None:
     """Take a folder, which is made where there is none; None when another process or user holds it. Raises OSError."""
-    lock = _lock(path)
-    return None if lock is None else CheckpointFolder(path, lock)
+    path.mkdir(parents=True, exist_ok=True)
+    with suppress(BlockingIOError, PermissionError), (path / LOCK).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Children do not inherit it: one that outlived this process would go on to hold the lock.
+        return CheckpointFolder(path, os.dup(file.fileno()))
+    return None
 
 
 @contextmanager
@@ -130,16 +135,6 @@ def choosing(root: Path) -> Iterator[None]:
     with (root / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _lock(folder: Path) -> int | None:
-    """Take the folder's lock; None when another process or user holds it. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(BlockingIOError, PermissionError), (folder / LOCK).open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Children do not inherit it: one that outlived this process would go on to hold the lock.
-        return os.dup(file.fileno())
-    return None
 
 
 def _is_encoded(body: Future[bytes]) -> bool:

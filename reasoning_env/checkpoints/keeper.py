@@ -22,8 +22,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .files import Checkpoint, find_checkpoint
-from .folder import CheckpointFolder, Waiting, choosing, take_folder
-from .journal import Entry, read_journal
+from .folder import CheckpointFolder, Waiting, choosing, group_file, take_folder
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ class Resumed:
     """What a run goes on from: its state, the groups that wait for delivery, and the number of the next one."""
 
     state: Mapping[str, Any] = field(repr=False)
-    undelivered: Sequence[Entry] = field(repr=False)
+    undelivered: Sequence[tuple[int, bytes]] = field(repr=False)
     next_number: int
 
 
@@ -160,11 +159,12 @@ def _resume(found: Checkpoint, changed: Sequence[str]) -> Resumed:
     logger.info("going on from %s, which was saved at step %d", found.path, found.step)
     if changed:
         logger.warning("it was made with other %s", ", ".join(changed))
-    state, delivery, journal = found.state, found.state["delivery"], read_journal(found.path.parent)
+    state, delivery = found.state, found.state["delivery"]
     if any(name in DECISIVE for name in changed):
         # Position, counts and what was learnt of tasks stay; problems of the other run that were drawn ahead do not.
-        sampler = state["sampler"] and {**state["sampler"], "draws": []}
-        state = {**state, "stream": {**state["stream"], "owed": []}, "sampler": sampler}
-    # The journal may also hold groups that were put in after this checkpoint; their problems are served again.
+        state = {**state, "stream": {**state["stream"], "owed": []}}
+    # There may also be groups that came after this checkpoint; their problems are served again.
     numbers = range(delivery["delivered_up_to"] + 1, delivery["next_number"])
-    return Resumed(state, [(number, journal[number]) for number in numbers if number in journal], numbers.stop)
+    files = [(number, group_file(found.path.parent, number)) for number in numbers]
+    # Those that are missing were delivered after a checkpoint of an earlier step, or could not be encoded.
+    return Resumed(state, [(number, path.read_bytes()) for number, path in files if path.exists()], numbers.stop)

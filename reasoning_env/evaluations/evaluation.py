@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ServerError
-from ..records import Problem
 from ..terminal import progress_bar
 from .evaluator import EvalResult, Evaluator
 from .folder import EvalFolder
 from .presets import Preset, compare_published
+from .problem_set import EvaluationSet, fingerprint
 from .samples import Sample
 from .summary import combine, summarise
 
@@ -35,16 +35,15 @@ class Evaluation:
         self._total, self._count = 0.0, 0
         self._wanted = 0
 
-    async def run(self, problems: Sequence[Problem]) -> None:
+    async def run(self, problems: EvaluationSet) -> None:
         """Evaluate the problems that are not done; raises what the evaluator does, and ReasoningEnvError.
 
         A problem without a completion is written when all have been tried, so that a later start tries it again.
         """
-        done, self._wanted = self._folder.samples, len(problems)
-        missing = [problem for problem in problems if (problem.task, problem.spec.index) not in done]
+        done, self._wanted = dict(self._folder.samples), len(problems.tasks) * problems.samples_per_task
         for sample in done.values():
             self._add(sample)
-        with progress_bar("evaluation", len(problems), done=len(problems) - len(missing)) as advance:
+        with progress_bar("evaluation", self._wanted, done=len(done)) as advance:
 
             async def take(result: EvalResult) -> None:
                 if result.dropped is None:
@@ -53,12 +52,13 @@ class Evaluation:
                     self._failed.append(result)
                 advance(self._note())
 
-            await self._evaluator.run(missing, take)
+            await self._evaluator.run(problems.stream(done=done), take)
         if not self._count:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._folder.append, result.line())
-        self._finished = True
+        # Problems that could not be made are not of the set.
+        self._finished, self._wanted = True, len(self._folder.samples)
 
     async def conclude(self) -> Results:
         """Write results.json, let go of the folder, and return what the file says."""
@@ -82,8 +82,11 @@ class Evaluation:
         return f"{done} of {problems} problems are done and kept in {folder}; the same command goes on with the rest."
 
     def _write_results(self) -> Results:
-        samples = list(self._folder.samples.values())
-        found = summarise(samples, self._categories)
+        samples = self._folder.samples
+        found = summarise(samples.values(), self._categories)
+        if self._finished:
+            found["problems"] = len(samples)
+            found["fingerprint"] = fingerprint({place: sample.problem for place, sample in samples.items()})
         found["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
             identical = {task: row for task, row in found["tasks"].items() if task in self._preset.identical}

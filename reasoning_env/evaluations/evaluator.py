@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ..concurrency import map_concurrently
+from ..concurrency import do_as_they_come
 from ..dumps.format import encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
 from ..rewards import extract_last_answer, score_texts
 from ..settings import ReasoningSettings
+from .problem_set import problem_key
 from .samples import is_right
 
 
@@ -55,7 +56,11 @@ class EvalResult:
         ]
         for fact, score in zip(facts, self.library_scores or (), strict=False):
             fact["library_score"] = score
-        more = {"failed": self.failed, "dropped": self.dropped and self.dropped.value}
+        more = {
+            "problem": problem_key(self.group.problem),
+            "failed": self.failed,
+            "dropped": self.dropped and self.dropped.value,
+        }
         return encode_group(self.group, more=more, more_of_rollouts=facts)
 
 
@@ -77,8 +82,8 @@ class Evaluator:
     timeouts: Timeouts
     note_dropped: Callable[[DropReason, Problem, Exception], None]
 
-    async def run(self, problems: Sequence[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
-        """Evaluate all problems; `on_result` is awaited with each result, in the order in which they come.
+    async def run(self, problems: AsyncIterable[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
+        """Evaluate each problem as it comes; `on_result` is awaited with each result, in the order of their arrival.
 
         Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row, RefusedError and
         WorkerError at once, and what `on_result` does.
@@ -94,7 +99,7 @@ class Evaluator:
             if failures >= self.settings.max_failed_groups_in_a_row:
                 raise ServerError(f"{failures} evaluation problems in a row failed; the log above says why")
 
-        await map_concurrently(evaluate, problems, at_once=self.workers)
+        await do_as_they_come(evaluate, problems, at_once=self.workers)
 
     async def _evaluate(self, problem: Problem) -> EvalResult:
         prompt = await self.make_prompt(problem)

@@ -1,16 +1,17 @@
 """The folder of an evaluation, `{model}-{time}`: `samples.jsonl`, written as the results come, and `results.json`.
 
-**samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `failed` (how
-many completions the server never gave) and `dropped` (why, or null); of a rollout, `tokens` (of the completion, or
-null), `correct` (a score of 0.99 or more), `seconds` (until the problem's completions were there) and, with a preset,
-`library_score`. Problems without a completion come last, once all have been tried.
+**samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `problem` (a
+hash of question and answer), `failed` (how many completions the server never gave) and `dropped` (why, or null); of a
+rollout, `tokens` (of the completion, or null), `correct` (a score of 0.99 or more), `seconds` (until the problem's
+completions were there) and, with a preset, `library_score`. Problems without a completion come last, once all have been
+tried.
 
 **results.json** is one object, there from the start and replaced at the end:
 
 - `format`: 1; `finished`: false until every problem was tried; `started`: local time; `seconds`: all time spent on it
 - `model`, `server` (`type` and `base_url`), `step` (the trainer's, in `serve`), `preset` (its name, or null)
 - `settings`: what decides the set and the sampling, `eval_seed` and `max_completion_tokens` among it
-- `fingerprint`: a hash of all problems of the set, in order; `problems`: how many there are
+- `fingerprint`: a hash of all problems of the set, null before the end; `problems`: how many there are, or should be
 - `versions`: of `reasoning_gym`, this `environment` and `python`
 - `remarks`: sentences about what keeps figures from being compared
 - `overall`, `categories`, `tasks`: rows of statistics, which `summary.py` describes; null and empty before the end
@@ -23,7 +24,6 @@ same evaluation (IDENTITY), which does what is missing.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import logging
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 RESULTS, SAMPLES = "results.json", "samples.jsonl"
 FORMAT = 1
-IDENTITY = ("format", "model", "server", "preset", "settings", "fingerprint", "versions", "step")
+IDENTITY = ("format", "model", "server", "preset", "settings", "versions", "step")
 """What is the same in two starts of one evaluation."""
 NAME_CHARACTERS = 80
 
@@ -111,20 +111,6 @@ class EvalFolder:
         os.ftruncate(self._lines, whole)
 
 
-def check_root(root: Path) -> None:
-    """Make the folder in which those of evaluations lie; raises ConfigError where it cannot be made or written."""
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        if not os.access(root, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise _no_folder(root, error) from error
-
-
-def _no_folder(root: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one")
-
-
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
     """Make the folder of an evaluation or, with `resume`, take up the newest unfinished one of the same.
 
@@ -143,11 +129,13 @@ def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFo
                     return folder
         return _make(root, about)
     except OSError as error:
-        raise _no_folder(root, error) from error
+        raise ConfigError(
+            f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one"
+        ) from error
 
 
 def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
-    check_root(root)
+    root.mkdir(parents=True, exist_ok=True)
     model = re.sub(r"[^\w.-]+", "_", str(about["model"]), flags=re.ASCII).strip("._-")[:NAME_CHARACTERS] or "model"
     name = f"{model}-{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1, 1000):

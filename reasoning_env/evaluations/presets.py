@@ -8,14 +8,15 @@ last answer; the headline is the unweighted mean over tasks.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..concurrency import map_concurrently
 from ..errors import GenerationError
 from ..library_facts import Rebuild, facts
 from ..records import Problem, ProblemSpec, Split
@@ -70,34 +71,35 @@ class PresetSet(EvaluationSet):
 
     library_seeds = True
 
-    async def _generate(self, task: str) -> list[Problem]:
-        failures = 0
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        self._failures_in_a_row = Counter[str]()
 
-        async def make(number: int) -> Problem | None:
-            nonlocal failures
-            if failures >= EVAL_FAILURES:
+    async def _make(self, task: str, number: int) -> Problem | None:
+        failures = self._failures_in_a_row
+        async with self._turns[task]:
+            if failures[task] >= EVAL_FAILURES:
                 return None
             try:
                 problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
-                failures += 1
+                failures[task] += 1
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
+                if failures[task] == EVAL_FAILURES:
+                    logger.warning("the other problems of %s are left out too", task)
                 return None
-            failures = 0 if failures < EVAL_FAILURES else failures
+            if failures[task] < EVAL_FAILURES:
+                failures[task] = 0
             return problem
 
-        made = await map_concurrently(make, range(self.samples_per_task), at_once=AT_ONCE)
-        problems = [problem for problem in made if problem is not None]
-        if len(problems) < self.samples_per_task:
-            logger.warning("%s has %d of its %d problems", task, len(problems), self.samples_per_task)
-        return problems
-
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
-        known, params = facts(task), self._params.get(task, {})
-        if known is not None and known.rebuild is Rebuild.FOR_EACH_SEED:
-            return ProblemSpec(task, FIRST_SEED, Split.EVAL, number, 0, params, item=number, dataset_size=SIZE)
-        # In all other tasks, item k of seed s is item 0 of seed s + k.
-        return ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, 0, params)
+        # In most tasks, item k of seed s is item 0 of seed s + k.
+        params = self._params.get(task, {})
+        spec = ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, params=params, as_is=True)
+        if facts(task).rebuild is Rebuild.FOR_EACH_SEED:
+            return replace(spec, seed=FIRST_SEED, item=number, dataset_size=SIZE)
+        return spec
 
 
 def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 EVAL_FAILURES = 3
 """Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
-EVAL_DRAWS = 300
-"""Draws of an evaluation sample after which it is left out; problems of some tasks are often flawed."""
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -37,16 +35,22 @@ def question_key(question: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def fingerprint(problems: Iterable[Problem]) -> str:
-    """Return what two sets share when they have the same problems in the same order: questions, answers and all."""
-    digest = hashlib.blake2b(digest_size=16)
-    for problem in problems:
-        digest.update(json.dumps([problem.task, problem.spec.index, problem.question, problem.answer]).encode())
-    return digest.hexdigest()
+def problem_key(problem: Problem) -> str:
+    """Return what two problems share that are the same, answer and all."""
+    return _digest([problem.question, problem.answer])
+
+
+def fingerprint(keys: Mapping[tuple[str, int], str]) -> str:
+    """Return what two sets share when they have the same problems; `keys` are those of each task's, by number."""
+    return _digest([[task, number, keys[task, number]] for task, number in sorted(keys)])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
 
 
 class EvaluationSet:
-    """The fixed set of problems of a seed, generated task by task when it is asked for.
+    """The fixed set of problems of a seed, generated when it is asked for.
 
     `params` are those of the tasks that need some; `level` is the difficulty of tasks that have levels, None for the
     library's defaults. Samples that cannot be generated are left out, with a warning.
@@ -73,19 +77,33 @@ class EvaluationSet:
         self._eval_seed = eval_seed
         self._deadline_s = deadline_s
         self._level = level
-        self._made: dict[str, asyncio.Task[list[Problem]]] = {}
+        self._made: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._keys: dict[str, frozenset[str]] = {}
 
-    async def problems(self, on_task: Callable[[], None] = lambda: None) -> list[Problem]:
-        """Return all of the set, in the tasks' order; `on_task` is called when a task has all of its problems."""
+    async def stream(
+        self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
+    ) -> AsyncIterator[Problem]:
+        """Yield each problem as soon as it is made: of some tasks, or of all, and without those that are `done`.
 
-        async def of_task(task: str) -> list[Problem]:
-            problems = await self._of_task(task)
-            on_task()
-            return problems
+        `done` holds tasks with numbers. All tasks' first problems are made first, then their second ones.
+        """
+        making = [
+            self._making(task, number)
+            for number in range(self.samples_per_task)
+            for task in (self.tasks if tasks is None else tasks)
+            if (task, number) not in done
+        ]
+        # The cancellation of one caller does not end the work that others wait for.
+        for made in asyncio.as_completed(making):
+            problem = await made
+            if problem is not None:
+                yield problem
 
-        made = await asyncio.gather(*map(of_task, self.tasks))
-        return [problem for problems in made for problem in problems]
+    async def problems(self) -> list[Problem]:
+        """Return all of the set, in the tasks' order."""
+        places = {task: place for place, task in enumerate(self.tasks)}
+        made = [problem async for problem in self.stream()]
+        return sorted(made, key=lambda problem: (places[problem.task], problem.spec.index))
 
     async def asks(self, problem: Problem) -> bool:
         """Tell whether the set asks the same question, of the same task or through a composite.
@@ -112,34 +130,22 @@ class EvaluationSet:
         if task not in self.tasks:
             return frozenset()
         if task not in self._keys:
-            self._keys[task] = frozenset(question_key(made.question) for made in await self._of_task(task))
+            self._keys[task] = frozenset([question_key(made.question) async for made in self.stream([task])])
         return self._keys[task]
 
-    async def _of_task(self, task: str) -> list[Problem]:
-        made = self._made.get(task)
+    def _making(self, task: str, number: int) -> asyncio.Task[Problem | None]:
+        made = self._made.get((task, number))
         if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
-            made = self._made[task] = asyncio.create_task(self._generate(task))
-        # The cancellation of one caller must not end the work that the others wait for.
-        return await asyncio.shield(made)
+            made = self._made[task, number] = asyncio.create_task(self._make(task, number))
+        return made
 
-    async def _generate(self, task: str) -> list[Problem]:
-        drawn = await asyncio.gather(*(self._sample(task, number) for number in range(self.samples_per_task)))
-        return [problem for problem in drawn if problem is not None]
-
-    async def _sample(self, task: str, number: int) -> Problem | None:
-        failures = 0
-        for attempt in range(EVAL_DRAWS):
+    async def _make(self, task: str, number: int) -> Problem | None:
+        for attempt in range(EVAL_FAILURES):
             try:
-                problem = await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
-                if problem.flaw is None:
-                    return problem
-                logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
+                return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
-                failures += 1
-                if failures == EVAL_FAILURES:
-                    break
-        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_FAILURES)
         return None
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:

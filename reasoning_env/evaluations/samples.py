@@ -41,12 +41,16 @@ class SampledRollout:
 
 @dataclass(frozen=True)
 class Sample:
-    """One evaluated problem; `failed` counts the completions that it should have and does not."""
+    """One evaluated problem; `failed` counts the completions that it should have and does not.
+
+    `problem` is what it shares with those that are the same.
+    """
 
     task: str
     index: int
     failed: int
     rollouts: tuple[SampledRollout, ...]
+    problem: str = ""
 
 
 def read_sample(line: bytes) -> Sample:
@@ -54,7 +58,7 @@ def read_sample(line: bytes) -> Sample:
     try:
         found: Mapping[str, Any] = json.loads(line)
         rollouts = tuple(_read_rollout(rollout) for rollout in found["rollouts"])
-        return Sample(str(found["item_id"]), int(found["index"]), int(found.get("failed", 0)), rollouts)
+        return Sample(str(found["item_id"]), int(found["index"]), int(found["failed"]), rollouts, str(found["problem"]))
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"no line of samples.jsonl: {error!r}") from error
 

@@ -46,10 +46,10 @@ def print_results(results: Mapping[str, Any]) -> None:
 
 
 def _title(results: Mapping[str, Any]) -> str:
-    overall, preset = results["overall"], results.get("preset")
+    overall, preset, known = results["overall"], results.get("preset"), results["fingerprint"]
     return (
         f"{results['model']}{f', {preset}' if preset else ''}: {overall['problems']} problems of {overall['tasks']} "
-        f"tasks, set {results['fingerprint'][:12]}"
+        f"tasks{f', set {known[:12]}' if known else ''}"
     )
 
 

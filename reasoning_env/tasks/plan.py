@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from ..errors import ConfigError
 from ..library_facts import gameable_tasks
-from ..records import Group, LibraryInfo, TaskReport
+from ..records import LibraryInfo
 from ..settings import ReasoningSettings
-from .learning.adaptive import Observation, SteeredSampler, static_weights
+from .learning.adaptive import SteeredSampler, static_weights
 from .learning.curriculum import Curriculum
 from .parameters import SpecRules, check_params, extremes
 from .sampling import UniformSampler
@@ -72,7 +72,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
-    reasons = gameable_tasks(strict_rewards=settings.strict_rewards) if settings.exclude_gameable else {}
+    reasons = gameable_tasks() if settings.exclude_gameable and not settings.strict_rewards else {}
     named = set(map(str.lower, settings.task_names))
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
@@ -88,59 +88,30 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     return tuple(name for name in tasks if name not in excluded)
 
 
-class TaskStream:
-    """The sampler of a run with what it learns from; `sampler` goes to the stream of problems.
-
-    `state` is what `state()` returned in an earlier run.
-    """
-
-    def __init__(
-        self,
-        plan: TaskPlan,
-        settings: ReasoningSettings,
-        *,
-        instance: int,
-        group_size: int,
-        state: Mapping[str, Any] | None = None,
-    ) -> None:
-        state = state or {}
-        mode = settings.complexity_mode
-        rules = SpecRules(settings.seed, instance, plan.params, settings.complexity_level, mode == "random")
-        self._curriculum: Curriculum | None = None
-        if mode == "curriculum":
-            self._curriculum = Curriculum(settings.curriculum_target_accuracy, state=state.get("curriculum"))
-        self._steered: SteeredSampler | None = None
-        if self._curriculum is not None or settings.task_sampling != "uniform":
-            self._steered = SteeredSampler(
-                plan.training_tasks,
-                plan.available,
-                rules,
-                group_size=group_size,
-                weights=None if settings.task_sampling == "adaptive" else plan.weights,
-                curriculum=self._curriculum,
-                adjustable=plan.adjustable,
-                state=state.get("sampler"),
-            )
-        self.sampler = self._steered or UniformSampler(plan.training_tasks, plan.available, rules)
-
-    def observe(self, group: Group) -> None:
-        """Learn from a scored group: how right it was, whatever length has cost, and whether its scores differ."""
-        if self._steered is not None:
-            verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
-            successes, problem = sum(verdict.score for verdict in verdicts), group.problem
-            seen = Observation(problem.task, problem.level, successes, len(verdicts), group.has_signal)
-            self._steered.observe(seen)
-
-    def report(self) -> dict[str, TaskReport]:
-        """Return what is known of each task; nothing where draws do not depend on what was observed."""
-        return {} if self._steered is None else self._steered.report()
-
-    def state(self) -> dict[str, Any]:
-        """Return what a later run needs to go on from here, as JSON."""
-        return {
-            "sampler": None if self._steered is None else self._steered.state(),
-            "curriculum": None if self._curriculum is None else self._curriculum.state(),
-        }
+def make_sampler(
+    plan: TaskPlan,
+    settings: ReasoningSettings,
+    *,
+    instance: int,
+    group_size: int,
+    state: Mapping[str, Any] | None = None,
+) -> UniformSampler:
+    """Return what a stream of problems draws with; `state` is what the sampler of an earlier run returned."""
+    mode, saved = settings.complexity_mode, state or {}
+    rules = SpecRules(settings.seed, instance, plan.params, settings.complexity_level, mode == "random")
+    if mode != "curriculum" and settings.task_sampling == "uniform":
+        return UniformSampler(plan.training_tasks, plan.available, rules)
+    target, levels = settings.curriculum_target_accuracy, saved.get("curriculum")
+    return SteeredSampler(
+        plan.training_tasks,
+        plan.available,
+        rules,
+        group_size=group_size,
+        weights=None if settings.task_sampling == "adaptive" else plan.weights,
+        curriculum=Curriculum(target, state=levels) if mode == "curriculum" else None,
+        adjustable=plan.adjustable,
+        state=saved,
+    )
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE
-from ..records import ProblemSpec, Split
+from ..records import Group, ProblemSpec, Split, TaskReport
 from .parameters import SpecRules
 from .seeds import eval_seed, hash_int, train_seed
 
@@ -51,8 +51,16 @@ class UniformSampler:
         """Never draw this task again."""
         self._quarantined.add(task)
 
-    def release(self, index: int) -> None:
-        """Forget a position that will not be asked for again; here, nothing is kept of any."""
+    def observe(self, group: Group, under_way: int) -> None:
+        """Learn from a scored group, while `under_way` problems of its task are drawn and not done; here, nothing."""
+
+    def report(self) -> dict[str, TaskReport]:
+        """Return what is known of each task; nothing where draws do not depend on what was observed."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later sampler needs to go on from here, as JSON."""
+        return {}
 
     def _spec(self, task: str, index: int, attempt: int, level: float | None = None) -> ProblemSpec:
         seed = train_seed(*self._stream, index, attempt)

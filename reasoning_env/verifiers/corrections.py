@@ -21,6 +21,8 @@ from .guards import Dataset, Entry, parse_arithmetic
 NUMBER = re.compile(r"[-+]?[\d.,]*\d")
 RIGHT_DIGITS = 3
 """Significant digits to which a probability must be right."""
+ROUNDING = 0.005
+"""How far a number may be from the question's, which has two decimals by default."""
 NEAR = 0.1
 """The share of a right number by which another may differ and still earn something."""
 
@@ -72,10 +74,11 @@ def correct_complex(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse lists of nan, which is in order with everything."""
+    """Refuse nan, which is in order with everything, and other numbers than the question's, rounding aside."""
     if score == 0.0:
         return 0.0
-    return score if all(math.isfinite(float(number)) for number in json.loads(answer.replace("'", '"'))) else 0.0
+    pairs = zip(json.loads(answer.replace("'", '"')), entry["metadata"]["sorted_numbers"], strict=True)
+    return score if all(abs(float(said) - float(right)) <= ROUNDING for said, right in pairs) else 0.0
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:

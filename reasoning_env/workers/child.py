@@ -62,7 +62,8 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     header = request.header
     started = time.perf_counter()
     try:
-        made = library.generate(*(header[name] for name in ("task", "seed", "params", "level", "item", "dataset_size")))
+        wanted = ("task", "seed", "params", "level", "item", "dataset_size", "as_is")
+        made = library.generate(*(header[name] for name in wanted))
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
@@ -73,7 +74,8 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
         "question": made.question,
         "answer": made.answer,
         "generation_s": time.perf_counter() - started,
-        "flaw": made.flaw,
+        "seed": made.seed,
+        "flawed": made.flawed,
         "params": made.params,
         "level": made.level,
         "metadata_bytes": len(metadata),

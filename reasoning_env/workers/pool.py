@@ -169,7 +169,7 @@ class WorkerPool:
 
     async def _generate(self, seat: _Seat, spec: ProblemSpec, deadline_s: float) -> Problem:
         request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
-        request |= {"item": spec.item, "dataset_size": spec.dataset_size}
+        request |= {"item": spec.item, "dataset_size": spec.dataset_size, "as_is": spec.as_is}
         died = False
         while True:
             try:

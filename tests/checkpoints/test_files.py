@@ -43,24 +43,13 @@ def test_checkpoint_reads_back_unchanged(state: dict[str, Any], step: int) -> No
         assert read_checkpoint(path) == Checkpoint(path, step, json.loads(json.dumps(state)))
 
 
-def test_state_that_contains_the_digests_key_reads_back_unchanged(tmp_path: Path) -> None:
-    state = {"text": '", "digest": "0"}', "digest": "1"}
-    assert read_checkpoint(write(tmp_path, 1, state=state)).state == state
-
-
-def test_no_bit_that_flips_and_no_cut_changes_what_is_read(tmp_path: Path) -> None:
+def test_no_cut_changes_what_is_read(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
-    whole, sound = path.read_bytes(), read_checkpoint(path)
-    flipped = (int.from_bytes(whole) ^ 1 << bit for bit in range(8 * len(whole)))
-    refused = 0
-    for content in [*(number.to_bytes(len(whole)) for number in flipped), *(whole[:end] for end in range(len(whole)))]:
-        path.write_bytes(content)
-        try:
-            assert read_checkpoint(path) == sound
-        except CheckpointError:
-            refused += 1
-    # The newline at the end may be missing or become another blank.
-    assert refused >= (8 + 1) * (len(whole) - 1)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(CheckpointError):
+            read_checkpoint(path)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +61,7 @@ def test_no_bit_that_flips_and_no_cut_changes_what_is_read(tmp_path: Path) -> No
         (b"[1, 2]", "is damaged"),
         (b'"version"', "is damaged"),
         (b'{"step": 5, "state": {}}', "is damaged"),
-        (b'{"version": 3, "step": 5, "state": {}}', "is damaged"),
-        (b'{"version": 2, "step": 5, "state": {}, "digest": "00"}', "is of version 2"),
+        (b'{"version": 3, "step": 5, "state": {}}', "is of version 3"),
     ],
 )
 def test_file_that_is_no_checkpoint_of_this_version_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

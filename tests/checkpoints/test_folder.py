@@ -12,18 +12,12 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.checkpoints.files import LATEST, PART, read_checkpoint, step_file
-from reasoning_env.checkpoints.folder import LOCK, CheckpointFolder, take_folder
-from reasoning_env.checkpoints.journal import read_journal
+from reasoning_env.checkpoints.folder import GROUP_FILES, CheckpointFolder, group_file, take_folder
 
 from .conftest import Start, encoded, next_line
 
 WAIT_S = 60.0
 Take = Callable[[], "CheckpointFolder | None"]
-HOLD = """
-folder = take_folder(root / "0")
-tell("held")
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -62,6 +56,10 @@ def test_save_writes_the_step_and_the_latest_or_only_the_latest(folder: Checkpoi
     assert read_checkpoint(folder.path / LATEST).state == {"saved": 2}
 
 
+def kept(folder: CheckpointFolder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.path.glob(GROUP_FILES)}
+
+
 def test_groups_that_wait_are_kept_but_those_that_could_not_be_encoded(folder: CheckpointFolder) -> None:
     failed: Future[bytes] = Future()
     cancelled: Future[bytes] = Future()
@@ -71,23 +69,33 @@ def test_groups_that_wait_are_kept_but_those_that_could_not_be_encoded(folder: C
     saved = folder.save(5, {}, list(enumerate([*encoded(b"first"), failed, cancelled, pending], start=1)))
     pending.set_result(b"last")
     assert saved.result(WAIT_S)
-    assert read_journal(folder.path) == {1: b"first", 4: b"last"}
+    assert kept(folder) == {"undelivered-1.gz": b"first", "undelivered-4.gz": b"last"}
+
+
+def test_each_group_is_written_once_and_removed_when_it_waits_no_more(folder: CheckpointFolder) -> None:
+    waiting = list(enumerate(encoded(b"1", b"2", b"3"), start=1))
+    folder.save(1, {}, waiting[:2]).result(WAIT_S)
+    file = group_file(folder.path, 2).stat().st_ino
+    folder.save(2, {}, waiting[1:]).result(WAIT_S)
+    assert kept(folder) == {"undelivered-2.gz": b"2", "undelivered-3.gz": b"3"}
+    assert group_file(folder.path, 2).stat().st_ino == file
+    folder.save(3, {}).result(WAIT_S)
+    assert kept(folder) == {}
+
+
+def test_groups_of_an_earlier_process_are_replaced_with_the_first_save(folder: CheckpointFolder, take: Take) -> None:
+    folder.save(1, {}, list(enumerate(encoded(b"1", b"2", b"3"), start=1))).result(WAIT_S)
+    folder.close()
+    again = take()
+    assert again is not None
+    # It went on from a checkpoint that names the first of them alone, so that their numbers are given again.
+    again.save(1, {}, list(enumerate(encoded(b"1", b"new"), start=1))).result(WAIT_S)
+    assert kept(again) == {"undelivered-1.gz": b"1", "undelivered-2.gz": b"new"}
 
 
 def test_state_that_json_cannot_hold_costs_only_its_own_save(folder: CheckpointFolder) -> None:
     assert not folder.save(5, {"tasks": {"gcd"}}).result(WAIT_S)
     assert folder.save(5, {}, latest=True).result(WAIT_S)
-
-
-def test_latest_gives_way_to_a_newer_save_that_waits_too(folder: CheckpointFolder) -> None:
-    pipe = hang(folder)
-    hung = folder.save(1, {})
-    saved = [folder.save(2, {"saved": number}, latest=number != 2) for number in range(5)]
-    pipe.read_bytes()
-    assert not hung.result(WAIT_S)
-    assert [save.result(WAIT_S) for save in saved] == [False, False, True, False, True]
-    assert read_checkpoint(folder.path / step_file(2)).state == {"saved": 2}
-    assert read_checkpoint(folder.path / LATEST).state == {"saved": 4}
 
 
 def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
@@ -100,21 +108,10 @@ def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, ca
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_folder_that_was_removed_is_made_again_and_held(folder: CheckpointFolder, take: Take) -> None:
-    waiting = list(enumerate(encoded(b"one", b"two"), start=1))
-    folder.save(4, {}, waiting[:1]).result(WAIT_S)
-    shutil.rmtree(folder.path.parent)
-    assert folder.save(5, {"saved": 1}, waiting).result(WAIT_S)
-    assert read_checkpoint(folder.path / step_file(5)).state == {"saved": 1}
-    assert read_journal(folder.path) == {1: b"one", 2: b"two"}
-    assert take() is None
-
-
-def test_folder_that_another_process_made_again_is_not_written_to(folder: CheckpointFolder, start: Start) -> None:
+def test_folder_that_was_removed_is_said(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
     shutil.rmtree(folder.path)
-    assert next_line(start(HOLD)) == "held"
     assert not folder.save(5, {}).result(WAIT_S)
-    assert [path.name for path in folder.path.iterdir()] == [LOCK]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_close_writes_what_waits_and_releases_the_folder(folder: CheckpointFolder, take: Take) -> None:
@@ -197,9 +194,7 @@ for number in itertools.count(resumed.next_number if resumed else 1):
         saved = state["delivery"]["next_number"] - 1
         assert saved in (last, last + 1)
         assert state["ballast"] == [saved] * 50_000
-        journal = read_journal(path)
-        if (saved + 1) % 20:  # otherwise the save that was broken off may have emptied the journal already
-            numbers = range(state["delivery"]["delivered_up_to"] + 1, saved + 1)
-            assert [journal[number] for number in numbers] == [bytes([number % 256]) * 5000 for number in numbers]
+        for number in range(state["delivery"]["delivered_up_to"] + 1, saved + 1):
+            assert group_file(path, number).read_bytes() == bytes([number % 256]) * 5000
         for file in path.glob("step-*.json"):
             read_checkpoint(file)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
-from reasoning_env.concurrency import map_concurrently
+from reasoning_env.concurrency import do_as_they_come, map_concurrently
 
 
 async def test_results_are_in_order_however_long_each_takes() -> None:
@@ -58,4 +59,25 @@ async def test_an_error_leaves_nothing_running() -> None:
     with pytest.raises(ZeroDivisionError):
         await map_concurrently(work, range(3), at_once=3)
     assert ended == [0, 2]
+    assert asyncio.all_tasks() == before
+
+
+async def test_items_are_begun_before_the_next_is_there_and_an_error_ends_the_wait_for_more() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 0
+        yield 1
+        await asyncio.Event().wait()
+
+    begun: list[int] = []
+
+    async def work(number: int) -> None:
+        begun.append(number)
+        await asyncio.sleep(0)
+        if number == 1:
+            raise ZeroDivisionError
+
+    before = asyncio.all_tasks()
+    with pytest.raises(ZeroDivisionError):
+        await do_as_they_come(work, items(), at_once=1)
+    assert begun == [0, 1]
     assert asyncio.all_tasks() == before

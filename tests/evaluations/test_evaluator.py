@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -41,6 +41,11 @@ async def make_prompt(problem: Problem) -> Prompt:
     return Prompt(MESSAGES, problem.question, (0,) * (1000 if problem.question == "long" else 3))
 
 
+async def each(problems: Sequence[Problem]) -> AsyncIterator[Problem]:
+    for problem in problems:
+        yield problem
+
+
 class Evaluation:
     """An evaluator whose prompts are the problems' questions, and which problems it dropped."""
 
@@ -67,7 +72,7 @@ class Evaluation:
         async def take(result: EvalResult) -> None:
             results.append(result)
 
-        await self._evaluator.run(problems, take)
+        await self._evaluator.run(each(problems), take)
         return sorted(results, key=lambda result: result.group.problem.spec.index)
 
 

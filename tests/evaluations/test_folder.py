@@ -14,7 +14,7 @@ from reasoning_env.evaluations.evaluator import EvalResult
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
 from tests.records import make_group, make_problem, make_rollout
 
-ABOUT = {"model": "org/model:1", "settings": {"tasks": ("gcd",)}, "fingerprint": "f", "started": "now", "problems": 3}
+ABOUT = {"model": "org/model:1", "settings": {"tasks": ("gcd",)}, "fingerprint": None, "started": "now", "problems": 3}
 
 
 def line(index: int, score: float = 1.0) -> bytes:
@@ -36,7 +36,7 @@ def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(tmp_pa
     folder = begin(tmp_path / "new" / "evals")
     assert folder.path.parent == tmp_path / "new" / "evals"
     assert folder.path.name.startswith("org_model_1-")
-    assert results(folder).items() >= {"finished": False, "fingerprint": "f", "overall": None}.items()
+    assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
 
 
 def test_lines_are_there_at_once_and_are_groups_for_other_readers(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(tmp_path: Path, why: s
     if why != "in use":
         folder.close()
     before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
-    other = begin(tmp_path, resume=why != "not wanted", **({"fingerprint": "g"} if why == "other settings" else {}))
+    other = begin(tmp_path, resume=why != "not wanted", **({"settings": {}} if why == "other settings" else {}))
     assert other.path != folder.path
     assert other.samples == {}
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.evaluations.problem_set import (
-    EVAL_DRAWS,
     EVAL_FAILURES,
     EvaluationSet,
     choose_eval_tasks,
     fingerprint,
+    problem_key,
     question_key,
 )
 from reasoning_env.records import Problem, ProblemSpec, Split
@@ -28,9 +28,9 @@ FEW, MANY = "coin_flip", "chain_sum"
 
 
 class Pool:
-    """Makes any problem; `outcome` may raise, or give a problem a flaw."""
+    """Makes any problem; `outcome` may raise."""
 
-    def __init__(self, outcome: Callable[[ProblemSpec], str | None] = lambda spec: None) -> None:
+    def __init__(self, outcome: Callable[[ProblemSpec], None] = lambda spec: None) -> None:
         self._outcome = outcome
         self.specs: list[ProblemSpec] = []
 
@@ -38,7 +38,8 @@ class Pool:
         assert deadline_s == 60.0
         self.specs.append(spec)
         await asyncio.sleep(0)
-        return Problem(spec, f"question {spec.seed}", "2", "{}", b"", flaw=self._outcome(spec))
+        self._outcome(spec)
+        return Problem(spec, f"question {spec.seed}", "2", "{}", b"")
 
 
 def make_set(pool: Pool, tasks: Sequence[str] = TASKS, params: Any = None, **changed: Any) -> EvaluationSet:
@@ -78,41 +79,49 @@ async def test_parameters_reach_the_tasks_that_need_them_and_the_level_all() -> 
     assert [(spec.params, spec.level) for spec in pool.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
 
 
-async def test_fingerprint_is_that_of_the_problems_and_of_their_order() -> None:
+def fingerprint_of(problems: Sequence[Problem]) -> str:
+    return fingerprint({(problem.task, problem.spec.index): problem_key(problem) for problem in problems})
+
+
+async def test_fingerprint_is_that_of_the_problems_in_whatever_order_they_came() -> None:
     problems = await build(Pool())
     changed = [*problems[:-1], replace(problems[-1], answer="3")]
-    prints = {fingerprint(some) for some in (problems, changed, problems[:-1], problems[::-1])}
-    assert len(prints) == 4
-    assert fingerprint(problems) == fingerprint(await build(Pool()))
-    assert fingerprint([replace(problems[0], question="\ud800")])
+    assert len({fingerprint_of(some) for some in (problems, changed, problems[:-1])}) == 3
+    assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
+    assert fingerprint_of([replace(problems[0], question="\ud800")])
 
 
-def flawed(spec: ProblemSpec) -> str | None:
-    return "no answer is right" if (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0) else None
+async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_made() -> None:
+    class StuckAtFirst(Pool):
+        async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+            if (spec.task, spec.index) == ("chain_sum", 0):
+                await asyncio.Event().wait()
+            return await super().generate(spec, deadline_s)
+
+    evaluation_set = make_set(pool := StuckAtFirst())
+    stream = evaluation_set.stream(done={("gcd", 1)})
+    come = [await anext(stream) for _ in range(7)]
+    assert {(problem.task, problem.spec.index) for problem in come}.isdisjoint({("chain_sum", 0), ("gcd", 1)})
+    assert len(pool.specs) == 7
+    await evaluation_set.close()
 
 
-def failing(spec: ProblemSpec) -> str | None:
-    return no_luck(spec) if flawed(spec) else None
+async def test_sample_that_cannot_be_made_is_drawn_again_and_leaves_the_others_as_they_are() -> None:
+    def failing(spec: ProblemSpec) -> None:
+        if (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0):
+            no_luck(spec)
 
-
-@pytest.mark.parametrize("outcome", [flawed, failing])
-async def test_sample_that_cannot_be_used_is_drawn_again_and_leaves_the_others_as_they_are(
-    outcome: Callable[[ProblemSpec], str | None],
-) -> None:
-    problems, undisturbed = await build(Pool(outcome)), await build(Pool())
+    problems, undisturbed = await build(Pool(failing)), await build(Pool())
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
     assert problems[7].spec.seed != undisturbed[7].spec.seed
     assert problems[:7] + problems[8:] == undisturbed[:7] + undisturbed[8:]
 
 
-@pytest.mark.parametrize(("outcome", "draws"), [(no_luck, EVAL_FAILURES), (lambda spec: "flaw", EVAL_DRAWS)])
-async def test_sample_that_stays_unusable_is_left_out_with_a_warning(
-    outcome: Callable[[ProblemSpec], str | None], draws: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    pool = Pool(lambda spec: outcome(spec) if spec.task == "gcd" else None)
+async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    pool = Pool(lambda spec: no_luck(spec) if spec.task == "gcd" else None)
     problems = await build(pool, samples_per_task=1)
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
-    assert [spec.attempt for spec in pool.specs if spec.task == "gcd"] == list(range(draws))
+    assert [spec.attempt for spec in pool.specs if spec.task == "gcd"] == list(range(EVAL_FAILURES))
     assert caplog.records[-1].levelname == "WARNING"
 
 

@@ -25,14 +25,15 @@ def test_missing_pytorch_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "question", "answer"),
+    ("task", "asked", "answer"),
     [
-        ("chain_sum", "State the final answer to the following arithmetic problem: -5 - 7 =", "-12"),
-        ("letter_counting", 'How many times does the letter "v" appear in the text: "Verne VI of"?', "2"),
-        ("spell_backward", "Spell this word backward (example: sun -> nus): chess", "ssehc"),
+        ("number_sorting", "3.0, 7.0, 1.0", "['7.0', '3.0', '1.0']"),
+        ("spell_backward", "chess", "ssehc"),
+        ("spiral_matrix", "1 2 3\n4 5 6\n7 8 9\n", "1 2 3 6 9 8 7 4 5"),
     ],
 )
-def test_second_opinion_knows_right_from_wrong(task: str, question: str, answer: str) -> None:
-    assert all(phrase in question for phrase in TASKS[task].phrases)
+def test_second_opinion_knows_right_from_wrong(task: str, asked: str, answer: str) -> None:
+    phrases = TASKS[task].phrases
+    question = f"{phrases[1]}{asked}{phrases[2]}" if task == "number_sorting" else f"{phrases[0]}{asked}"
     assert confirms(task, question, answer)
-    assert not confirms(task, question, answer + "1")
+    assert not confirms(task, question, answer.replace("3", "4").replace("e", "a"))

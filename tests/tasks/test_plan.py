@@ -15,7 +15,8 @@ import pytest
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Group, LibraryInfo, ProblemSpec, TaskInfo
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.plan import TaskPlan, TaskStream, describe_run, plan_tasks
+from reasoning_env.tasks.plan import TaskPlan, describe_run, make_sampler, plan_tasks
+from reasoning_env.tasks.sampling import UniformSampler
 from reasoning_env.workers.levels import DifficultyMap
 from tests.records import make_group, make_rollout
 
@@ -193,16 +194,16 @@ async def test_gameable_task_is_trained_on_where_it_is_named_or_mended(fields: d
     assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
 
 
-# ---------------------------------------------------------------------------- the stream of a run
+# ---------------------------------------------------------------------------- the sampler of a run
 
 RIGHT, MIXED, WRONG = (1.0,) * 4, (1.0, 0.0, 1.0, 0.0), (0.0,) * 4
 LEARNER = {"acre": MIXED, "chain_sum": RIGHT, "gcd": WRONG}
 
 
-async def make_stream(state: Mapping[str, Any] | None = None, **fields: Any) -> TaskStream:
+async def make(state: Mapping[str, Any] | None = None, **fields: Any) -> UniformSampler:
     settings = ReasoningSettings(**{"tasks": "acre,chain_sum,gcd", **fields})
     chosen = await plan_tasks(settings, LIBRARY, LibraryChecker())
-    return TaskStream(chosen, settings, instance=0, group_size=4, state=state)
+    return make_sampler(chosen, settings, instance=0, group_size=4, state=state)
 
 
 def group(spec: ProblemSpec, scores: Sequence[float], rewards: Sequence[float] | None = None) -> Group:
@@ -210,13 +211,12 @@ def group(spec: ProblemSpec, scores: Sequence[float], rewards: Sequence[float] |
     return make_group(rollouts, spec.task, level=spec.level)
 
 
-def serve(stream: TaskStream, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
-    """Draw, observe and release one position after the other."""
+def serve(sampler: UniformSampler, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
+    """Draw and observe one position after the other."""
     specs = []
     for index in positions:
-        specs.append(stream.sampler.draw(index, 0))
-        stream.observe(group(specs[-1], scores[specs[-1].task]))
-        stream.sampler.release(index)
+        specs.append(sampler.draw(index, 0))
+        sampler.observe(group(specs[-1], scores[specs[-1].task]), under_way=1)
     return specs
 
 
@@ -225,25 +225,23 @@ def counts(specs: Sequence[ProblemSpec]) -> Counter[str]:
 
 
 async def test_uniform_draws_and_levels_stay_as_they_are_whatever_is_observed() -> None:
-    stream = await make_stream(complexity_mode="random")
-    expected = [stream.sampler.draw(index, 0) for index in range(50)]
-    assert serve(stream, range(50), LEARNER) == expected
-    assert (stream.report(), stream.state()) == ({}, {"sampler": None, "curriculum": None})
+    sampler = await make(complexity_mode="random")
+    expected = [sampler.draw(index, 0) for index in range(50)]
+    assert serve(sampler, range(50), LEARNER) == expected
+    assert (sampler.report(), sampler.state()) == ({}, {})
 
 
 async def test_weights_set_how_often_a_task_is_drawn() -> None:
-    drawn = counts(
-        serve(await make_stream(task_sampling="weighted", task_weights="acre=0, gcd=3"), range(400), LEARNER)
-    )
+    drawn = counts(serve(await make(task_sampling="weighted", task_weights="acre=0, gcd=3"), range(400), LEARNER))
     assert drawn["acre"] == 0
     assert drawn["gcd"] == pytest.approx(300, abs=5)
 
 
 async def test_curriculum_moves_each_task_by_its_own_answers_and_draws_all_alike() -> None:
-    stream = await make_stream(complexity_mode="curriculum")
-    before = {task: known.level for task, known in stream.report().items()}
-    drawn = counts(serve(stream, range(300), LEARNER))
-    after = {task: known.level for task, known in stream.report().items()}
+    sampler = await make(complexity_mode="curriculum")
+    before = {task: known.level for task, known in sampler.report().items()}
+    drawn = counts(serve(sampler, range(300), LEARNER))
+    after = {task: known.level for task, known in sampler.report().items()}
     assert (before["acre"], after["acre"]) == (None, None)
     assert after["chain_sum"] > before["chain_sum"] == before["gcd"] > after["gcd"]  # type: ignore[operator]
     assert all(count == pytest.approx(100, abs=3) for count in drawn.values())
@@ -252,34 +250,34 @@ async def test_curriculum_moves_each_task_by_its_own_answers_and_draws_all_alike
 async def test_higher_target_means_lower_levels() -> None:
     levels = []
     for target in (0.3, 0.9):
-        stream = await make_stream(complexity_mode="curriculum", curriculum_target_accuracy=target)
-        serve(stream, range(90), dict.fromkeys(LEARNER, MIXED))
-        levels.append(stream.report()["gcd"].level)
+        sampler = await make(complexity_mode="curriculum", curriculum_target_accuracy=target)
+        serve(sampler, range(90), dict.fromkeys(LEARNER, MIXED))
+        levels.append(sampler.report()["gcd"].level)
     assert levels[0] > levels[1]  # type: ignore[operator]
 
 
 async def test_what_length_cost_does_not_count_as_a_wrong_answer() -> None:
     reports = []
     for rewards in (RIGHT, (1.0, 0.2, 0.2, 0.2)):
-        stream = await make_stream(complexity_mode="curriculum", tasks="gcd")
-        stream.observe(group(stream.sampler.draw(0, 0), RIGHT, rewards))
-        reports.append((stream.report()["gcd"].level, stream.report()["gcd"].pass_rate))
+        sampler = await make(complexity_mode="curriculum", tasks="gcd")
+        sampler.observe(group(sampler.draw(0, 0), RIGHT, rewards), under_way=1)
+        reports.append((sampler.report()["gcd"].level, sampler.report()["gcd"].pass_rate))
     assert reports[0] == reports[1]
 
 
 async def test_adaptive_draws_follow_the_signal_of_unequal_scores() -> None:
-    stream = await make_stream(task_sampling="adaptive")
-    serve(stream, range(200), LEARNER)
-    drawn = counts(serve(stream, range(200, 400), LEARNER))
+    sampler = await make(task_sampling="adaptive")
+    serve(sampler, range(200), LEARNER)
+    drawn = counts(serve(sampler, range(200, 400), LEARNER))
     assert drawn["acre"] > 2 * max(drawn["chain_sum"], drawn["gcd"])
 
 
 @pytest.mark.parametrize("fields", [{}, {"task_sampling": "adaptive"}, {"complexity_mode": "curriculum"}])
-async def test_resumed_stream_goes_on_as_the_uninterrupted_one(fields: dict[str, Any]) -> None:
-    whole = await make_stream(**fields)
+async def test_resumed_sampler_goes_on_as_the_uninterrupted_one(fields: dict[str, Any]) -> None:
+    whole = await make(**fields)
     serve(whole, range(50), LEARNER)
     state = json.loads(json.dumps(whole.state(), allow_nan=False))
-    assert serve(await make_stream(state, **fields), range(50, 100), LEARNER) == serve(whole, range(50, 100), LEARNER)
+    assert serve(await make(state, **fields), range(50, 100), LEARNER) == serve(whole, range(50, 100), LEARNER)
 
 
 async def test_run_is_described_as_json_reads_it_back() -> None:

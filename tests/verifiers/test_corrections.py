@@ -174,7 +174,9 @@ def _number_sorting() -> Case:
     def nonsense(entry: Any) -> list[str]:
         count = len(json.loads(_oracle(entry).replace("'", '"')))
         spellings = ("NaN", '"nan"', "'NaN'", '" nan "', '"-nan"', '"+NAN"')
-        return [f"[{', '.join([spelling] * count)}]" for spelling in spellings]
+        first, *others = json.loads(_oracle(entry).replace("'", '"'))
+        near = json.dumps([str(float(first) - 0.5), *others])
+        return [near, *(f"[{', '.join([spelling] * count)}]" for spelling in spellings)]
 
     def right(entry: Any) -> list[str]:
         numbers = json.loads(_oracle(entry).replace("'", '"'))

@@ -15,9 +15,8 @@ share, and the floor holds in any longer stretch of draws, not only in the mean 
 change; Shreedhar and Varghese 1996, IEEE/ACM ToN 4(3)). The hashed numbers keep the order from repeating itself
 (multiply-shift; Dietzfelbinger et al. 1997, Journal of Algorithms 25(1)).
 
-Draws happen ahead of demand, before what is observed later. A draw is therefore a function of the state that it was
-made in, and is kept, task and level, until its position is released; `state()` holds the kept draws, so that a resumed
-run makes the same problems of them. There is no random generator with a state.
+Draws happen ahead of demand, before what is observed later, so a draw is a function of the state that it was made in;
+the stream of problems keeps what was drawn and is not done. There is no random generator with a state.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
 from typing import Any
 
 from ...errors import ConfigError, GenerationError
-from ...records import ProblemSpec, TaskReport
+from ...records import Group, ProblemSpec, TaskReport
 from ..parameters import SpecRules
 from ..sampling import UniformSampler
 from ..seeds import HASH_RANGE, hash_int
@@ -45,21 +43,6 @@ FLOOR = 0.3
 """The part of the draws that is spread evenly; more than the quarter promised to each task, because credits lag."""
 MIN_CHANCE = 1e-3
 """The least that a chance of a signal counts, so that there are shares even where no task has any chance."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a scored group tells of its task.
-
-    `level` is the problem's own, None at the library's default difficulty. `successes` is in [0, size] and need not be
-    whole. `signal` says whether the scores were unequal.
-    """
-
-    task: str
-    level: float | None
-    successes: float
-    size: int
-    signal: bool
 
 
 @dataclass(frozen=True)
@@ -84,16 +67,17 @@ class SignalTracker:
         self._new = _Record(0.0, 0.0, 0.0, 0.0, self._chance_from_rate(0.0, 0.0))
         self._records = {task: _Record(**record) for task, record in (state or {}).items()}
 
-    def observe(self, seen: Observation) -> None:
-        old = self._records.get(seen.task, self._new)
+    def observe(self, task: str, successes: float, size: int, *, signal: bool) -> None:
+        """Learn from a group; `successes` is in [0, size] and need not be whole, `signal` is of unequal scores."""
+        old = self._records.get(task, self._new)
         kept = 1.0 - 1.0 / MEMORY_GROUPS
-        right = kept * old.right + seen.successes
-        wrong = kept * old.wrong + seen.size - seen.successes
-        with_signal = kept * old.with_signal + seen.signal
-        without_signal = kept * old.without_signal + (not seen.signal)
+        right = kept * old.right + successes
+        wrong = kept * old.wrong + size - successes
+        with_signal = kept * old.with_signal + signal
+        without_signal = kept * old.without_signal + (not signal)
         groups = RATE_GROUPS + with_signal + without_signal
         chance = (RATE_GROUPS * self._chance_from_rate(right, wrong) + with_signal) / groups
-        self._records[seen.task] = _Record(right, wrong, with_signal, without_signal, chance)
+        self._records[task] = _Record(right, wrong, with_signal, without_signal, chance)
 
     def signal_chance(self, task: str) -> float:
         return self._records.get(task, self._new).chance
@@ -114,18 +98,12 @@ class SignalTracker:
         return max(0.0, 1.0 - all_right - all_wrong)
 
 
-@dataclass(frozen=True)
-class _Draw:
-    task: str
-    level: float | None
-
-
 class SteeredSampler(UniformSampler):
     """A sampler whose tasks, levels or both depend on what `observe` was told.
 
     `tasks`, `available` and `rules` are as in UniformSampler. `weights` fixes the tasks' shares (see `static_weights`);
     None lets them follow the chance of a signal. With a `curriculum`, the tasks in `adjustable` get its level. `state`
-    is what `state()` returned.
+    is what `state()` returned; a curriculum is made with its part.
     """
 
     def __init__(
@@ -141,45 +119,30 @@ class SteeredSampler(UniformSampler):
         state: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(tasks, available, rules)
-        saved = state or {"credits": {}, "draws": [], "signals": {}}
+        saved = state or {}
         self._weights = weights
         self._curriculum = curriculum
         self._adjustable = frozenset(adjustable)
         # A task's number times a draw's gives each pair a number, for one hash a draw instead of one a task.
         self._dice = {task: hash_int("dice", task) | 1 for task in self._tasks}
-        self._tracker = SignalTracker(group_size, saved["signals"])
-        self._credits = dict.fromkeys(self._tasks, 0.0) | saved["credits"]
-        self._draws: dict[int, dict[int, _Draw]] = {}
-        for index, attempt, task, level in saved["draws"]:
-            self._draws.setdefault(index, {})[attempt] = _Draw(task, level)
+        self._tracker = SignalTracker(group_size, saved.get("signals"))
+        self._credits = dict.fromkeys(self._tasks, 0.0) | saved.get("credits", {})
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Return the draw of a position, kept until `release`; kept draws of tasks quarantined since are skipped.
+        """Return a new draw for a position; raises GenerationError when no task is left."""
+        task = self._choose(index, attempt)
+        return self._spec(task, index, attempt, self._level(task))
 
-        Raises GenerationError when no task is left.
+    def observe(self, group: Group, under_way: int) -> None:
+        """Learn from a scored group: how right it was, whatever length has cost, and whether its scores differ.
+
+        Groups may come late and in any order.
         """
-        kept = self._draws.setdefault(index, {})
-        for number in count(attempt):
-            if number not in kept:
-                task = self._choose(index, number)
-                kept[number] = _Draw(task, self._level(task))
-            if kept[number].task not in self._quarantined:
-                break
-        return self._spec(kept[number].task, index, number, kept[number].level)
-
-    def release(self, index: int) -> None:
-        """Forget the draws of a position that will not be asked for again: its group is done or was given up.
-
-        Every position must be released in the end: the others count as under way.
-        """
-        self._draws.pop(index, None)
-
-    def observe(self, seen: Observation) -> None:
-        """Learn from a scored group; groups may come late and in any order."""
-        self._tracker.observe(seen)
-        if self._curriculum is not None and seen.level is not None:
-            under_way = sum(drawn.task == seen.task for kept in self._draws.values() for drawn in kept.values())
-            self._curriculum.observe(seen.task, seen.level, seen.successes, seen.size, under_way)
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        successes, size, problem = sum(verdict.score for verdict in verdicts), len(verdicts), group.problem
+        self._tracker.observe(problem.task, successes, size, signal=group.has_signal)
+        if self._curriculum is not None and problem.level is not None:
+            self._curriculum.observe(problem.task, problem.level, successes, size, under_way)
 
     def report(self) -> dict[str, TaskReport]:
         """Return what is known of each task; a quarantined task has no share."""
@@ -195,15 +158,11 @@ class SteeredSampler(UniformSampler):
         }
 
     def state(self) -> dict[str, Any]:
-        """Return what a later sampler needs to go on from here, as JSON; the curriculum has a state of its own."""
+        """Return what a later sampler needs to go on from here, as JSON."""
         return {
             "credits": dict(self._credits),
-            "draws": [
-                [index, attempt, drawn.task, drawn.level]
-                for index, kept in self._draws.items()
-                for attempt, drawn in kept.items()
-            ],
             "signals": self._tracker.state(),
+            "curriculum": None if self._curriculum is None else self._curriculum.state(),
         }
 
     def _level(self, task: str) -> float | None:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from reasoning_env.errors import ConfigError, GenerationError
-from reasoning_env.records import ProblemSpec
-from reasoning_env.tasks.learning.adaptive import Observation, SignalTracker, SteeredSampler, static_weights
+from reasoning_env.records import Group, ProblemSpec
+from reasoning_env.tasks.learning.adaptive import SignalTracker, SteeredSampler, static_weights
 from reasoning_env.tasks.learning.curriculum import Curriculum
 from reasoning_env.tasks.parameters import SpecRules
+from tests.records import make_group, make_rollout
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
 SIZE = 8
@@ -24,21 +25,20 @@ def make_sampler(tasks: tuple[str, ...] = TASKS, run_seed: int = 42, instance: i
     return SteeredSampler(tasks, TASKS, SpecRules(run_seed, instance), **{"group_size": SIZE, **options})
 
 
-def seen(task: str, successes: float, *, level: float | None = None, signal: bool | None = None) -> Observation:
-    return Observation(task, level, successes, SIZE, 0 < successes < SIZE if signal is None else signal)
+def seen(task: str, successes: int, level: float | None = None) -> Group:
+    return make_group([make_rollout(float(number < successes)) for number in range(SIZE)], task, level=level)
 
 
 def serve(
-    sampler: SteeredSampler, positions: range, succeed: Callable[[ProblemSpec], float], ahead: int = 0
+    sampler: SteeredSampler, positions: range, succeed: Callable[[ProblemSpec], int], ahead: int = 0
 ) -> list[ProblemSpec]:
-    """Draw positions, and observe and release each once `ahead` later ones are drawn."""
+    """Draw positions, and observe each once `ahead` later ones are drawn."""
     drawn: list[ProblemSpec] = []
     for place, index in enumerate(positions):
         drawn.append(sampler.draw(index, 0))
         if place >= ahead:
             spec = drawn[place - ahead]
-            sampler.observe(seen(spec.task, succeed(spec), level=spec.level))
-            sampler.release(spec.index)
+            sampler.observe(seen(spec.task, succeed(spec), spec.level), under_way=ahead)
     return drawn
 
 
@@ -64,51 +64,26 @@ def test_drawn_spec_belongs_to_its_position() -> None:
     assert len({spec.seed for spec in drawn}) == len(drawn)
 
 
-def test_position_drawn_ahead_keeps_its_task_and_level_whatever_is_observed() -> None:
-    sampler = make_sampler(curriculum=Curriculum(TARGET), adjustable=TASKS)
-    before = [sampler.draw(index, 0) for index in range(20)]
-    for task in TASKS:
-        for _ in range(10):
-            sampler.observe(seen(task, SIZE, level=0.3))
-    assert [sampler.draw(index, 0) for index in range(20)] == before
-    assert sampler.draw(20, 0).level > 0.5
-
-
 @pytest.mark.parametrize("weights", [None, dict(zip(TASKS, (1.0, 2.0, 3.0, 4.0), strict=True))])
 def test_restored_sampler_goes_on_as_the_uninterrupted_one(weights: Mapping[str, float] | None) -> None:
-    def resume(state: Mapping[str, Any]) -> tuple[SteeredSampler, Curriculum]:
+    def resume(state: Mapping[str, Any]) -> SteeredSampler:
         curriculum = Curriculum(TARGET, state=state.get("curriculum"))
         options: dict[str, Any] = {"weights": weights, "curriculum": curriculum, "adjustable": TASKS[:3]}
-        return make_sampler(**options, state=state.get("sampler")), curriculum
+        sampler: SteeredSampler = make_sampler(**options, state=state)
+        return sampler
 
-    sampler, curriculum = resume({})
-    serve(sampler, range(100), luck, ahead=10)
-    saved = json.loads(json.dumps({"sampler": sampler.state(), "curriculum": curriculum.state()}))
-    resumed, resumed_curriculum = resume(saved)
-    # What was drawn ahead comes first.
-    assert serve(resumed, range(90, 200), luck, ahead=10) == serve(sampler, range(90, 200), luck, ahead=10)
+    sampler = resume({})
+    serve(sampler, range(100), luck)
+    resumed = resume(json.loads(json.dumps(sampler.state())))
+    assert serve(resumed, range(100, 200), luck) == serve(sampler, range(100, 200), luck)
     assert resumed.state() == sampler.state()
-    assert resumed_curriculum.state() == curriculum.state()
-
-
-def test_state_holds_what_was_not_released_and_nothing_else() -> None:
-    sampler = make_sampler()
-    for index in range(5):
-        sampler.draw(index, 0)
-    for index in (0, 1, 3):
-        sampler.release(index)
-    assert [draw[0] for draw in sampler.state()["draws"]] == [2, 4]
 
 
 @pytest.mark.parametrize("weights", [None, dict.fromkeys(TASKS, 1.0)])
-def test_quarantined_task_is_drawn_no_more_even_where_it_was_drawn_ahead(weights: dict[str, float] | None) -> None:
+def test_quarantined_task_is_drawn_no_more(weights: dict[str, float] | None) -> None:
     sampler = make_sampler(weights=weights)
-    before = [sampler.draw(index, 0) for index in range(40)]
     sampler.quarantine("maze")
-    after = [sampler.draw(index, 0) for index in range(80)]
-    assert {spec.task for spec in after} == set(TASKS) - {"maze"}
-    for old, new in zip(before, after, strict=False):
-        assert new == old if old.task != "maze" else new.attempt == 1
+    assert {sampler.draw(index, 0).task for index in range(80)} == set(TASKS) - {"maze"}
     assert sampler.report()["maze"].share == 0.0
 
 
@@ -198,15 +173,12 @@ def test_task_whose_level_a_curriculum_cannot_set_has_none() -> None:
 def test_curriculum_hears_how_many_groups_of_the_task_are_under_way() -> None:
     class Heard(Curriculum):
         def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
-            heard.append(under_way)
+            heard.append((level, successes, size, under_way))
 
-    heard: list[int] = []
+    heard: list[tuple[float, float, int, int]] = []
     sampler = make_sampler(("chain_sum", "maze"), curriculum=Heard(TARGET), adjustable=["maze"])
-    drawn = [sampler.draw(index, 0).task for index in range(30)]
-    sampler.observe(seen("maze", 4, level=0.3))
-    sampler.release(drawn.index("maze"))
-    sampler.observe(seen("maze", 4, level=0.3))
-    assert heard == [drawn.count("maze"), drawn.count("maze") - 1]
+    sampler.observe(seen("maze", 4, 0.3), under_way=5)
+    assert heard == [(0.3, 4, SIZE, 5)]
 
 
 # ---------------------------------------------------------------------------- the chance of a signal
@@ -220,7 +192,7 @@ def test_signal_chance_and_pass_rate_come_near_the_true_ones(rate: float, size: 
     chances, rates = [], []
     for _ in range(400):
         successes = sum(random_state.random() < rate for _ in range(size))
-        tracker.observe(Observation("task", None, successes, size, 0 < successes < size))
+        tracker.observe("task", successes, size, signal=0 < successes < size)
         chances.append(tracker.signal_chance("task"))
         rates.append(tracker.pass_rate("task"))
     true_chance = 1 - rate**size - (1 - rate) ** size
@@ -232,16 +204,16 @@ def test_signal_chance_and_pass_rate_come_near_the_true_ones(rate: float, size: 
     ("groups", "low", "high"),
     [
         ([], 0.7, 1.0),
-        ([seen("task", 0.1, signal=True)] * 20, 0.7, 1.0),
-        ([seen("task", 0)] * 20, 0.0, 0.1),
-        ([seen("task", 0), seen("task", SIZE)] * 20, 0.0, 0.4),
-        ([seen("task", 0)] * 1000, 0.0, 0.1),
-        ([seen("task", 0)] * 1000 + [seen("task", 4)] * 6, 0.5, 1.0),
+        ([(0.1, True)] * 20, 0.7, 1.0),
+        ([(0, False)] * 20, 0.0, 0.1),
+        ([(0, False), (SIZE, False)] * 20, 0.0, 0.4),
+        ([(0, False)] * 1000, 0.0, 0.1),
+        ([(0, False)] * 1000 + [(4, True)] * 6, 0.5, 1.0),
     ],
     ids=["unobserved", "partial", "all wrong", "right or wrong", "wrong for long", "solvable at last"],
 )
-def test_signal_chance_follows_recent_groups(groups: list[Observation], low: float, high: float) -> None:
+def test_signal_chance_follows_recent_groups(groups: list[tuple[float, bool]], low: float, high: float) -> None:
     tracker = SignalTracker(SIZE)
-    for group in groups:
-        tracker.observe(group)
+    for successes, signal in groups:
+        tracker.observe("task", successes, SIZE, signal=signal)
     assert low <= tracker.signal_chance("task") <= high
