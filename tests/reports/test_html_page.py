@@ -279,4 +279,4 @@ def test_evaluations_are_compared_by_problem(view: View) -> None:
     view.page.select_option("#run", label="first")
     view.show("overview")
     assert "a model" in view.page.inner_text("#overview .bars")
-    assert view.page.locator("#overview .u-legend .named").all_text_contents() == ["a model: –"]
+    assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
