@@ -104,22 +104,22 @@ class GroupFile:
             except OSError as error:
                 with suppress(OSError):
                     self._file.truncate(self._size_bytes)
-                raise OutputError(
-                    f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, "
-                    "and the same command goes on once there is room"
-                ) from error
+                raise self._no_room(error) from error
             self._size_bytes += len(line)
             self.lines += 1
             self.last_index = index
 
     def save(self, source: Mapping[str, Any]) -> None:
-        """Keep what a later run goes on from; the file is written again as a whole."""
+        """Keep what a later run goes on from, in a file that is written again as a whole; raises OutputError."""
         record = {
             "made_with": self._made_with,
             "file": {"lines": self.lines, "last_index": self.last_index, "size_bytes": self._size_bytes},
             "source": source,
         }
-        replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+        try:
+            replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+        except OSError as error:
+            raise self._no_room(error) from error
 
     def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
         """Keep lines, by the positions of their problems, that cannot be appended yet; earlier ones are forgotten."""
@@ -132,6 +132,12 @@ class GroupFile:
         """Safe to call twice."""
         if self._file is not None:
             self._file.close()
+
+    def _no_room(self, error: OSError) -> OutputError:
+        return OutputError(
+            f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the same "
+            "command goes on once there is room"
+        )
 
     def _known(self) -> dict[str, Any] | None:
         """Return the record of the file at `path`, or None where it is not of these settings."""

@@ -116,7 +116,7 @@ class _Processing:
             for group in self._groups:
                 group.cancel()
             await asyncio.gather(*self._groups, return_exceptions=True)
-            with suppress(OSError):  # the file itself says how far it goes
+            with suppress(OSError, OutputError):  # the file itself says how far it goes
                 await self._save()
                 await _in_thread(self._file.keep_ahead, self._finished_ahead())
 
