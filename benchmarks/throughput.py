@@ -14,8 +14,8 @@ draws of tasks), and `dumps` of every group.
 Prints the rates of each seed on stderr as they come, then one line of JSON: ratios as median, least and greatest over
 the seeds, figures as medians. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds
 a rollout over calling the verifier of a cheap task directly; what the main process and its workers take is in
-milliseconds of processor time a group. Needs Linux, and about a minute and a half for a seed: the plain loop scores
-symbolic integrals, at up to a second each, in two forms for every rollout.
+milliseconds of processor time a group. Needs Linux, and about a minute for a seed; more where the plain loop meets one
+of the problems that take the library minutes.
 """
 
 from __future__ import annotations

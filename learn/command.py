@@ -18,7 +18,6 @@ import testing as rig
 
 from .errors import LearnError
 from .line import Line
-from .tasks import DEFAULT, TASKS
 
 MIN_MEMORY_MB = 2500
 POLL_INTERVAL_S = 0.05
@@ -51,10 +50,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"), help="for all files of the run")
-    parser.add_argument(
-        "--tasks", nargs="+", choices=sorted(TASKS), default=list(DEFAULT), metavar="TASK", help="what to learn"
-    )
-    parser.add_argument("--steps", type=int, default=200, help="batches to learn from")
+    parser.add_argument("--steps", type=int, default=120, help="batches to learn from")
     parser.add_argument("--minutes", type=float, default=10.0, help="stop after so long, the warm start included")
     parser.add_argument("--seed", type=int, default=1, help="seed of problems, first weights and samples")
     parser.add_argument("--warm-steps", type=int, default=1000, help="supervised steps at most")
@@ -105,11 +101,10 @@ class Run:
         torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with Problems(options.tasks, options.seed, options.tests) as self._problems:
+        with Problems(options.seed, options.tests) as self._problems:
             self._model, self._tokenizer = self._warm_model()
             torch.set_num_threads(max(1, options.threads - 1))  # the server wants one
-            wanted = (self._problems.tasks, options.seed, options.tests, options.env)
-            with Line(self._folder, *wanted, self._say) as line:
+            with Line(self._folder, options.seed, options.tests, options.env, self._say) as line:
                 trainer = Trainer(self._model, self._folder, line.run_api.url, line.server_url, recipe, options.seed)
                 self._earlier_s = max(self._earlier_s, trainer.history[-1]["seconds"] if trainer.history else 0.0)
                 trainer.register(self._folder / "environment")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,8 @@ RESTARTS = 5
 """How often an environment that ended by itself is started again."""
 VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
 SETTINGS = {
+    "tasks": sorted(TASKS),
+    "task_params": {name: dict(task.params) for name, task in TASKS.items()},
     "system_prompt": SYSTEM_PROMPT,
     "eval_seed": TEST_SEED,
     "group_size": 8,
@@ -45,13 +47,7 @@ class Line:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        tasks: Sequence[str],
-        seed: int,
-        tests: int,
-        settings: Mapping[str, Any],
-        say: Callable[[str], None],
+        self, folder: Path, seed: int, tests: int, settings: Mapping[str, Any], say: Callable[[str], None]
     ) -> None:
         self.dumps = folder / "dumps"
         self._model = folder / "warm"
@@ -60,7 +56,6 @@ class Line:
         self._port = rig.free_port()
         self.server_url = f"http://{rig.HOST}:{self._port}"
         own = {"seed": seed, "num_eval_samples_per_task": tests, "tokenizer_name": self._model}
-        own |= {"tasks": tasks, "task_params": {task: dict(TASKS[task].params) for task in tasks}}
         own |= {"rollout_server_url": self.run_api.url, "data_dumps_dir": self.dumps}
         self._settings = {**SETTINGS, **own, **settings}
         self._say = say

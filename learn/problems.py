@@ -26,15 +26,14 @@ DEADLINE_S = 60.0
 class Problems:
     """The library's workers, from `with` to its end; its methods block."""
 
-    def __init__(self, tasks: Sequence[str], seed: int, tests_per_task: int) -> None:
-        self.tasks = sorted(tasks)
+    def __init__(self, seed: int, tests_per_task: int) -> None:
         self._seed = seed
         self._runner = asyncio.Runner()
         self._pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
-        params = {task: dict(TASKS[task].params) for task in self.tasks}
+        params = {name: dict(task.params) for name, task in TASKS.items()}
         self._test_set = EvaluationSet(
             self._pool,
-            self.tasks,
+            sorted(TASKS),
             params,
             samples_per_task=tests_per_task,
             eval_seed=TEST_SEED,

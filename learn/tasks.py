@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DEFAULT = ("rotate_matrix", "spell_backward", "spiral_matrix")
 TEST_SEED = 123
 """The test set is the environment's evaluation set of this seed."""
 SYSTEM_PROMPT = "Reply with <answer>the answer</answer>."
@@ -28,11 +27,6 @@ def _number_sorting(question: str) -> str:
     found = re.match(r"Sort these numbers in (ascending|descending) order: (.*)", question)
     assert found is not None
     return str(sorted(found[2].split(", "), key=float, reverse=found[1] == "descending"))
-
-
-def _rotate_matrix(question: str) -> str:
-    rows = [line.split() for line in question.rpartition("clockwise:\n")[2].splitlines()]
-    return "\n".join(" ".join(row) for row in zip(*rows[::-1], strict=True))
 
 
 def _spell_backward(question: str) -> str:
@@ -66,22 +60,13 @@ TASKS: Mapping[str, Task] = {
         ),
         _number_sorting,
     ),
-    "rotate_matrix": Task(
-        {"min_n": 3, "max_n": 3, "min_rotations": 1, "max_rotations": 1},
-        (
-            "Given a square matrix, your job is to rotate it clockwise.\n\n"
-            "Your output should be a matrix in the same format as the input.\n\n"
-            "Rotate the matrix below by 90 degrees clockwise:\n",
-        ),
-        _rotate_matrix,
-    ),
     "spell_backward": Task(
-        {"min_word_len": 5, "max_word_len": 5},
+        {"min_word_len": 3, "max_word_len": 5},
         ("Spell this word backward (example: sun -> nus): ",),
         _spell_backward,
     ),
     "spiral_matrix": Task(
-        {"min_n": 3, "max_n": 3},
+        {"min_n": 2, "max_n": 3},
         (
             "Given a matrix, your job is to generate a list of elements in spiral order, "
             "starting from the top-left element.\n\n"
@@ -108,4 +93,4 @@ def confirms(task: str, question: str, answer: str) -> bool:
                 float(number) for number in ast.literal_eval(right)
             ]
         return False
-    return said.lower().split() == right.lower().split() and said.count("\n") == right.count("\n")
+    return said.lower().split() == right.lower().split()

@@ -10,9 +10,9 @@ from reasoning_env.library_facts import KNOWN_TASKS, facts
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.reports.verifier_probes import perturb, reference_answer
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.waiting import PATIENCE_S
 
 from .hostile import TABLES
-from .support import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
