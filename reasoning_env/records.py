@@ -53,7 +53,7 @@ class DropReason(StrEnum):
     TIMED_OUT = "timed_out"
     """Its completions took longer than `worker_timeout` while other requests succeeded."""
     UNDELIVERED = "undelivered"
-    """A scored group that was refused, or for which there was no room to wait for its delivery."""
+    """A scored group that was refused, or that JSON cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class ProblemSpec:
     """What to generate: enough to make the same problem again.
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
-    [0, 2**32), since the library hands it to numpy. `params` are the library's own, as a user set them; `level`, in
-    [0, 1], is the difficulty that the others follow, None for the library's defaults. A problem `as_is` is not searched
-    for flaws.
+    [0, 2**32), since the library hands it to numpy; where its problem must not be served, others that follow from it
+    are tried, unless it is `as_is`. `params` are the library's own, as a user set them; `level`, in [0, 1], is the
+    difficulty that the others follow, None for the library's defaults.
     """
 
     task: str
@@ -94,7 +94,7 @@ class Problem:
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
-    of `params`. `flaw`, where there is one, is why the problem must not be served.
+    of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
     """
 
     spec: ProblemSpec
@@ -105,7 +105,7 @@ class Problem:
     generation_s: float = 0.0
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
-    flaw: str | None = None
+    flawed: int = 0
 
     @property
     def task(self) -> str:

@@ -1,7 +1,7 @@
 """An inference server without a model: a policy behind the protocols of vLLM, SGLang, OpenAI and TRL, all on one port.
 
 As a process of its own it is `python -m testing.inference_server --policy MODULE:FACTORY`, and prints one line of JSON
-once it listens, `{"url": ...}`. POST /fault takes `{"fault": NAME, "seconds": S}`, with one of FAULTS.
+once it listens, `{"url": ...}`.
 """
 
 from __future__ import annotations
@@ -84,11 +84,9 @@ class InferenceServer(FaultyServer):
         return APIServerConfig(**{**server_settings(self.url, server_type, self._tokenizer), **fields})
 
     def make_app(self) -> web.Application:
-        self._recovery = asyncio.get_running_loop().call_soon(lambda: None)
         app = web.Application()
         app.router.add_get("/health", self._health)
         app.router.add_get("/v1/models", self._models)
-        app.router.add_post("/fault", self._order)
         for path in PATHS:
             app.router.add_post(path, self._complete)
         return app
@@ -119,19 +117,6 @@ class InferenceServer(FaultyServer):
 
     async def _models(self, _request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": MODEL_NAME, "object": "model"}]})
-
-    async def _order(self, request: web.Request) -> web.StreamResponse:
-        """Let a fault begin once this request is answered, and end by itself."""
-        order = json.loads(await request.read())
-        if order.keys() != {"fault", "seconds"} or order["fault"] not in FAULTS:
-            return web.json_response({"error": f"expected seconds, and as fault one of {list(FAULTS)}"}, status=400)
-        response = web.json_response(order)
-        await response.prepare(request)
-        await response.write_eof()
-        self.fail(FAULTS[order["fault"]], only=lambda request, _body: request.path != "/fault")
-        self._recovery.cancel()
-        self._recovery = asyncio.get_running_loop().call_later(order["seconds"], self.recover)
-        return response
 
 
 async def serve(server: InferenceServer) -> None:

@@ -10,7 +10,6 @@ with Line(folder, policy) as line:
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -49,7 +48,7 @@ def start_environment(
     path = processes.folder / f"{name}.yaml"
     plain = {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
     path.write_text(json.dumps({"env": plain, "openai": servers[0] if len(servers) == 1 else servers}))  # JSON is YAML
-    return processes.start(name, [sys.executable, script.resolve(), "serve", "--config", path], variables=variables)
+    return processes.start(name, [script.resolve(), "serve", "--config", path], python=True, variables=variables)
 
 
 class Line:

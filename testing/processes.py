@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +22,7 @@ GRACE_S = 10.0
 TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.05
 TAIL_LINES = 15
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
+LAUNCHER = Path(__file__).with_name("launcher.py")
 ISOLATED_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHONDONTWRITEBYTECODE")
 
 
@@ -34,22 +39,39 @@ def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> 
         time.sleep(POLL_INTERVAL_S)
 
 
+PRELOADED: list[str] = []
+"""Modules that are imported once for all processes that run Python; to be named before the first process starts."""
+_starting = threading.Lock()
+
+
+@cache
+def _launcher() -> socket.socket:
+    """Start the launcher, which lives as long as this process, and return the socket to ask it over."""
+    control, its_end = socket.socketpair()
+    flags = ["-P"] if PRELOADED else ["-I", "-S"]
+    words = [sys.executable, *flags, str(LAUNCHER), *PRELOADED]
+    with its_end:
+        process = subprocess.Popen(words, stdin=its_end.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
+    atexit.register(process.poll)  # holds it: its finalizer would warn that it still runs
+    return control
+
+
 class Process:
     """A process with a folder for its output, `stdout.log` and `stderr.log`. `pid` is the command's own."""
 
-    def __init__(self, name: str, folder: Path, command: Sequence[str], grace_s: float, **options: Any) -> None:
+    def __init__(self, name: str, folder: Path, **request: Any) -> None:
         self.name = name
         self.folder = folder
-        self._hold, its_end = socket.socketpair()
-        words = [sys.executable, "-I", "-S", str(SUPERVISOR), str(grace_s), *command]
-        with its_end, (folder / "stdout.log").open("wb") as out, (folder / "stderr.log").open("wb") as err:
-            self._supervisor: subprocess.Popen[bytes] = subprocess.Popen(
-                words, stdin=its_end.fileno(), stdout=out, stderr=err, start_new_session=True, **options
-            )
-        started = self._hold.makefile().readline()
+        self._reading = threading.Lock()
+        self._exit_status: int | None = None
+        self._supervisor, its_end = socket.socketpair()
+        self._lines = self._supervisor.makefile()
+        with its_end, _starting:
+            socket.send_fds(_launcher(), [b"+"], [its_end.fileno()])
+        self._supervisor.sendall(json.dumps({"folder": str(folder), **request}).encode() + b"\n")
+        started = self._lines.readline()
         if not started:
-            self._supervisor.wait()
-            self._hold.close()
+            self._close()
             raise self.error("could not be started")
         self.pid: int = json.loads(started)["pid"]
 
@@ -64,7 +86,19 @@ class Process:
     @property
     def exit_status(self) -> int | None:
         """None while it runs, 128 + N if signal N ended it."""
-        return self._supervisor.poll()
+        return self._wait(0.0)
+
+    def _wait(self, timeout_s: float) -> int | None:
+        with self._reading:
+            if self._exit_status is None and select.select([self._supervisor], [], [], timeout_s)[0]:
+                told = self._lines.readline()
+                self._exit_status = json.loads(told)["exit_status"] if told else 128 + signal.SIGKILL
+                self._close()
+            return self._exit_status
+
+    def _close(self) -> None:
+        self._lines.close()
+        self._supervisor.close()
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process alone."""
@@ -74,16 +108,15 @@ class Process:
         """Send the signal, if any, wait for the end and return the exit status. Raises ProcessError."""
         if number is not None:
             self.send(number)
-        try:
-            status = self._supervisor.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise self.error(f"still runs after {timeout_s:g} s") from None
-        self._hold.close()
+        status = self._wait(timeout_s)
+        if status is None:
+            raise self.error(f"still runs after {timeout_s:g} s")
         return status
 
     def release(self) -> None:
-        """End it with all that runs in its process group, as `supervisor` describes, without waiting for that."""
-        self._hold.close()
+        """End it with all that runs in its process group, as `launcher` describes, without waiting for that."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._supervisor.shutdown(socket.SHUT_WR)
 
     def check(self) -> bool:
         """Return True while it runs. Raises ProcessError once it has ended."""
@@ -140,19 +173,30 @@ class Processes:
         name: str,
         command: Sequence[str | Path],
         *,
+        python: bool = False,
         variables: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Process:
         """Start a command in a session of its own, where a Ctrl-C meant for this process does not reach it.
 
-        `name` must be new: it names the folder, in which the command runs unless `cwd` says otherwise.
+        `name` must be new: it names the folder, in which the command runs unless `cwd` says otherwise. With `python`,
+        the command is a script, or `-m` and a module, with its arguments: where modules are PRELOADED, it runs in a
+        fork of a Python that has imported them, unless `variables` say how Python is to start.
         """
         folder = self.folder / name
         (folder / "tmp").mkdir(parents=True)
         own = {"HOME": str(folder), "TMPDIR": str(folder / "tmp"), "COLUMNS": "120"} if self._isolated else {}
-        environment = {**self._variables, **own, **(variables or {})}
-        words = [str(word) for word in command]
-        process = Process(name, folder, words, self._grace_s, cwd=cwd or folder, env=environment)
+        given = variables or {}
+        fork = python and bool(PRELOADED) and not any(name.startswith("PYTHON") for name in given)
+        process = Process(
+            name,
+            folder,
+            command=[*([sys.executable] if python and not fork else []), *map(str, command)],
+            fork=fork,
+            cwd=str(cwd or folder),
+            variables={**self._variables, **own, **given},
+            grace_s=self._grace_s,
+        )
         self._started.append(process)
         return process
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import signal
-import sys
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -40,8 +39,8 @@ class RunApi:
     def start(self, *, wait: bool = True) -> None:
         """Start it, empty; return when it answers, or at once."""
         port = self.url.rpartition(":")[2]
-        command = [sys.executable, "-m", "atroposlib.cli.run_api", "--host", HOST, "--port", port]
-        self._lives.append(self._processes.start(f"run-api-{len(self._lives)}", command))
+        command = ["-m", "atroposlib.cli.run_api", "--host", HOST, "--port", port]
+        self._lives.append(self._processes.start(f"run-api-{len(self._lives)}", command, python=True))
         if wait:
             wait_until(lambda: self.process.check() and self.answers(), TIMEOUT_S, "the start of run-api")
 

@@ -9,11 +9,16 @@ import os
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from testing import TOKENIZER
+from testing.processes import PRELOADED
+
+# What takes seconds to import is imported once for all processes of the tests that run one after the other.
+PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api"]
 
 settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any_speed")
@@ -24,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole-corpus", action="store_true", help=help_text)
 
 
-LONGEST = ("test_resume.py", "test_instances.py", "test_dumps_after_kill.py", "test_faults_")
+LONGEST = ("test_resume.py", "test_every_task.py", "test_faults.py", "test_hostile.py", "test_faster.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import group_file
-from reasoning_env.atropos.group_file import GroupFile, OutputError, check_place, encode_line
+from reasoning_env.atropos.modes import group_file
+from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_place, encode_line
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout
 

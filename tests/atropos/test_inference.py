@@ -14,15 +14,21 @@ import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from reasoning_env.atropos import inference
-from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, MAX_FAILURES, IncompleteReply, InferenceClient, Mode
+from reasoning_env.atropos.inference import client as inference
+from reasoning_env.atropos.inference.client import (
+    FRUITLESS_REQUESTS,
+    MAX_FAILURES,
+    IncompleteReply,
+    InferenceClient,
+    Mode,
+)
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Timeouts
 from tests.records import SAMPLING
+from tests.waiting import until
 
 PATIENT = Timeouts(reply_s=None, outage_s=600.0)
-WAIT_S = 60.0
 
 
 class Server:
@@ -109,12 +115,6 @@ def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("FIRST_PAUSE_S", 0.001), ("LONGEST_PAUSE_S", 0.002), ("HEALTH_POLL_S", 0.01)):
         monkeypatch.setattr(inference, name, value)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
-            await asyncio.sleep(0.001)
 
 
 async def polled(server: Server, times: int = 20) -> None:

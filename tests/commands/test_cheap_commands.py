@@ -20,18 +20,16 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
 
 
 @pytest.mark.parametrize(
-    ("argv", "status", "words"),
+    ("argv", "words"),
     [
-        ([], 0, "usage"),
-        (["-h"], 0, "usage"),
-        (["--version"], 0, "reasoning-gym 0.1"),
-        (["settings"], 0, "group_size"),
-        (["sserve"], 2, "did you mean serve"),
-        (["tasks", "--help"], 0, "--difficulty"),
-        (["report", "--help"], 0, "--output"),
+        ([], "usage"),
+        (["--version"], "reasoning-gym 0.1"),
+        (["settings"], "group_size"),
+        (["tasks", "--help"], "--difficulty"),
+        (["report", "--help"], "--output"),
     ],
 )
-def test_command_loads_no_framework(argv: list[str], status: int, words: str) -> None:
+def test_command_loads_no_framework(argv: list[str], words: str) -> None:
     # The folder of a script is the first place where it finds modules.
     code = f"import sys; sys.path[0] = {str(SCRIPT.parent)!r}; sys.argv.pop(0)\n" + RUN.replace(
         "sys.argv[1]", "sys.argv[0]"
@@ -40,6 +38,6 @@ def test_command_loads_no_framework(argv: list[str], status: int, words: str) ->
         [sys.executable, "-c", code, str(SCRIPT), *argv], capture_output=True, text=True, timeout=100
     )
     output, _, loaded = (ended.stdout + ended.stderr).rpartition("LOADED ")
-    assert ended.returncode == status, output
+    assert ended.returncode == 0, output
     assert words in output
     assert not HEAVY & set(loaded.split())

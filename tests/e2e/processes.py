@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from testing import TOKENIZER, Process, Processes, server_settings
@@ -13,7 +12,7 @@ SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 
 def start_script(processes: Processes, name: str, *arguments: str | Path) -> Process:
     """Run the script, from a working directory that is not the project's."""
-    return processes.start(name, [sys.executable, SCRIPT, *arguments])
+    return processes.start(name, [SCRIPT, *arguments], python=True)
 
 
 def server_flags(url: str, server_type: str = "openai") -> list[str]:

@@ -25,7 +25,7 @@ from reasoning_env.dumps import DumpedGroup, read_groups
 from testing import Delivery, Line, Processes, Trainer, wait_until
 from testing.trainer import key_of_messages
 
-from .outages import all_at_once, handed_out, quiet_line, scored
+from .lines import all_at_once, handed_out, make_line, scored
 from .policies import steady_policy
 from .processes import start_script
 
@@ -35,19 +35,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ALONE, RESTARTED, EMPTIED = "run-api left alone", "run-api restarted", "run-api emptied"
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
-# Where outcomes decide what comes next they must come in the order of the problems, so one at a time.
-MODES: Mapping[str, Mapping[str, Any]] = {
-    "random": {"max_num_workers": 4, "complexity_mode": "random", "shutdown_grace_s": 0},
-    "curriculum, adaptive": {"max_num_workers": 1, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
-}
-CYCLES = {
-    "random": ((TERM, ALONE), (KILL, RESTARTED), (TERM, EMPTIED), (TERM, ALONE)),
-    "curriculum, adaptive": ((TERM, ALONE), (KILL, ALONE), (KILL, EMPTIED), (TERM, ALONE)),
-}
+CYCLES = ((TERM, ALONE), (KILL, RESTARTED), (TERM, EMPTIED), (TERM, ALONE))
 """How a run ends, and what happens to run-api before the next one starts."""
 SETTINGS = {
     "seed": 7,
-    "prefetch_problems": 4,  # so that outcomes soon have an effect on what comes next
+    "complexity_mode": "random",
+    "shutdown_grace_s": 0,
+    "prefetch_problems": 4,
     "tasks": "chain_sum,gcd,count_bits,products",
 }
 DUMPING = {"dump_rollouts": True, "dump_failed_rollouts": True, "rollout_save_score_threshold": 0.0}
@@ -90,11 +84,11 @@ class Stopped:
         return Counter(position for piece in self.pieces for position in piece.positions)
 
 
-def run_through(folder: Path, mode: str) -> tuple[Problem, ...]:
+def run_through(folder: Path) -> tuple[Problem, ...]:
     """What a run hands out that nobody stops."""
-    with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
+    with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
-        environment = line.start_environment("reference", **MODES[mode])
+        environment = line.start_environment("reference")
         wait_until(lambda: len(handed_out(environment)) >= REFERENCE, 200, "the end of the reference")
         return tuple(handed_out(environment)[:REFERENCE])
 
@@ -103,17 +97,17 @@ def has_checkpoint(folder: Path, after: int, until: int) -> bool:
     return any(after < int(path.stem.partition("-")[2]) <= until for path in folder.glob("*/*/step-*.json"))
 
 
-def run_piece(line: Line, trainer: Trainer, folder: Path, number: int, mode: str) -> Piece:
+def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
     """Run until there is a checkpoint of this run that the trainer has come to, and end it some moment later."""
-    end, between = CYCLES[mode][number]
+    end, between = CYCLES[number]
     begin = trainer.step
-    environment = line.start_environment(f"run-{number}", **MODES[mode], **DUMPING, data_dumps_dir=folder / "dumps")
+    environment = line.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
     wait_until(
         lambda: trainer.step >= begin + STEPS_A_CYCLE and has_checkpoint(folder / "checkpoints", begin, trainer.step),
         90,
-        f"the checkpoint of run {number} ({mode})",
+        f"the checkpoint of run {number}",
     )
-    time.sleep(random.Random(f"{mode}:{number}").uniform(0, MOST_S))
+    time.sleep(random.Random(number).uniform(0, MOST_S))
     before = len(handed_out(environment))
     wait_until(lambda: len(handed_out(environment)) > before, 60, "another problem, which is in flight then")
     environment.end(end)
@@ -128,16 +122,16 @@ def disturb(line: Line, between: str) -> None:
         line.run_api.reset_data()
 
 
-def stop_and_resume(folder: Path, mode: str) -> Stopped:
+def stop_and_resume(folder: Path) -> Stopped:
     checkpoints, dumps = folder / "checkpoints", folder / "dumps"
     checkpoints.mkdir()
-    with quiet_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
+    with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         trainer = line.start_trainer(
             batch_size=BATCH_SIZE, checkpoint_dir=str(checkpoints), save_checkpoint_interval=INTERVAL
         )
         pieces = []
-        for number, (_, between) in enumerate(CYCLES[mode]):
-            pieces.append(run_piece(line, trainer, folder, number, mode))
+        for number, (_, between) in enumerate(CYCLES):
+            pieces.append(run_piece(line, trainer, folder, number))
             disturb(line, between)
         dumped = tuple(read_groups(dumps))
         status = recover(line.processes, dumps)
@@ -154,94 +148,63 @@ def recover(processes: Processes, dumps: Path) -> int:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[Any]]]:
-    works = {f"{mode}, resumed": partial(stop_and_resume, mode=mode) for mode in MODES}
-    works |= {f"{mode}, reference": partial(run_through, mode=mode) for mode in MODES}
-    with all_at_once({name: partial(work, tmp_path_factory.mktemp("line")) for name, work in works.items()}) as futures:
+    works = {work.__name__: partial(work, tmp_path_factory.mktemp("line")) for work in (stop_and_resume, run_through)}
+    with all_at_once(works) as futures:
         yield futures
 
 
-def of(seen: Mapping[str, Future[Any]], mode: str) -> Stopped:
-    stopped: Stopped = seen[f"{mode}, resumed"].result()
-    return stopped
+@pytest.fixture
+def stopped(seen: Mapping[str, Future[Any]]) -> Stopped:
+    run: Stopped = seen["stop_and_resume"].result()
+    return run
 
 
-def reference(seen: Mapping[str, Future[Any]], mode: str) -> tuple[Problem, ...]:
-    handed_out: tuple[Problem, ...] = seen[f"{mode}, reference"].result()
-    return handed_out
+@pytest.fixture
+def reference(seen: Mapping[str, Future[Any]]) -> tuple[Problem, ...]:
+    never_stopped: tuple[Problem, ...] = seen["run_through"].result()
+    return never_stopped
 
 
-each_mode = pytest.mark.parametrize("mode", MODES)
-
-
-@each_mode
-def test_each_position_gets_the_problem_of_a_run_that_was_never_stopped(
-    seen: Mapping[str, Future[Any]], mode: str
+def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stopped(
+    stopped: Stopped, reference: tuple[Problem, ...]
 ) -> None:
-    never_stopped = reference(seen, mode)
-    for piece in of(seen, mode).pieces:
-        assert list(piece.handed_out) == [never_stopped[position] for position in piece.positions]
-
-
-@each_mode
-def test_each_run_hands_out_in_order(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    for piece in of(seen, mode).pieces:
+    for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
+        assert list(piece.handed_out) == [reference[position] for position in piece.positions]
 
 
-@each_mode
-def test_no_position_is_left_out(seen: Mapping[str, Future[Any]], mode: str) -> None:
+def test_no_position_is_left_out(stopped: Stopped) -> None:
     done: set[int] = set()
-    for piece in of(seen, mode).pieces:
+    for piece in stopped.pieces:
         left_out = set(range(piece.positions[-1])) - set(piece.positions)
         assert left_out <= done
         done |= piece.scored
 
 
-@each_mode
-def test_a_run_that_was_told_to_end_is_resumed_where_it_stopped(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    pieces = of(seen, mode).pieces
-    for before, after in pairwise(pieces):
+def test_a_run_is_resumed_where_it_was_told_to_end_and_after_its_beginning_where_it_was_killed(
+    stopped: Stopped,
+) -> None:
+    for before, after in pairwise(stopped.pieces):
+        assert after.positions[0] > before.positions[0]
         if (before.end, before.between) == (signal.SIGTERM, ALONE):
             assert not set(after.positions) & before.scored
 
 
-@each_mode
-def test_a_run_that_was_killed_is_resumed_after_its_beginning(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    pieces = of(seen, mode).pieces
-    print(mode, [(piece.positions[0], piece.positions[-1]) for piece in pieces])
-    for before, after in pairwise(pieces):
-        assert after.positions[0] > before.positions[0]
+def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped, reference: tuple[Problem, ...]) -> None:
+    # Otherwise nothing above would show much.
+    assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
+    assert len({problem["level"] for problem in reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
-def test_problems_were_in_flight_at_ends(seen: Mapping[str, Future[Any]]) -> None:
-    # Otherwise nothing above would show what becomes of them.
-    assert any(set(piece.positions) - piece.scored for mode in MODES for piece in of(seen, mode).pieces)
-
-
-@each_mode
-def test_levels_changed_on_the_way(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    reached = of(seen, mode).pieces[-1].positions[-1]
-    assert len({problem["level"] for problem in reference(seen, mode)[:reached]}) > 2
-
-
-@each_mode
-def test_every_group_that_was_delivered_is_in_the_dumps(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    stopped = of(seen, mode)
+def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in stopped.dumped}
     assert stopped.delivered
     assert {one.key for one in stopped.delivered} <= dumped
-
-
-@each_mode
-def test_no_group_is_dumped_more_often_than_it_was_handed_out(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    stopped = of(seen, mode)
     assert Counter(group.index for group in stopped.dumped) <= stopped.times_handed_out()
 
 
-@each_mode
-def test_recover_leaves_whole_lines_in_files_of_each_run(seen: Mapping[str, Future[Any]], mode: str) -> None:
-    stopped = of(seen, mode)
+def test_recover_leaves_whole_lines_in_files_of_each_run(stopped: Stopped) -> None:
     assert stopped.recover_status == 0
-    assert len(stopped.recovered) >= len(CYCLES[mode])
+    assert len(stopped.recovered) >= len(CYCLES)
     assert all(DUMP_NAME.fullmatch(name) for name in stopped.recovered), stopped.recovered.keys()
     assert all(content.endswith(b"}\n") or not content for content in stopped.recovered.values())

@@ -16,6 +16,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
+from tests.waiting import until
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
@@ -41,8 +42,8 @@ Make = Callable[..., Awaitable[Env]]
 
 
 @pytest.fixture
-def make(make_env: MakeEnv, api: ServedRunApi) -> Make:
-    """Makes environments that are registered at run-api and deliver there."""
+def make(api: ServedRunApi, make_env: MakeEnv) -> Make:
+    """Makes environments that are registered at run-api and deliver there; it is there until they have ended."""
 
     async def make_registered(**fields: Any) -> Env:
         fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.0, **fields}
@@ -53,12 +54,6 @@ def make(make_env: MakeEnv, api: ServedRunApi) -> Make:
         return env
 
     return make_registered
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
-            await asyncio.sleep(0.005)
 
 
 async def start_worker(env: Env) -> asyncio.Task[Any]:

@@ -25,49 +25,50 @@ async def a_web_page(_request: web.Request, _handler: Handler) -> web.Response:
     return web.Response(text="<html>Welcome</html>", content_type="text/html")
 
 
-NONSENSE: dict[str, Fault] = {
-    "no JSON": no_json,
-    "a web page": a_web_page,
-    "another object": respond(200, {"hello": "world"}),
-    "a list": respond(200, [1, 2, 3]),
-    "odd values": respond(200, {"choices": 7, "text": 7, "logprobs": 7, "finish_reasons": 7}),
-    "no completion": respond(200, {"choices": [], "text": [], "logprobs": [], "finish_reasons": []}),
-}
-USELESS = {**NONSENSE, "404": respond(404, {"detail": "Not Found"}), "401": respond(401, {"error": "wrong api key"})}
-ABSENT = {"500": respond(500), "cut": cut, "refuse": refuse, "hang": hang}
+NONSENSE: list[Fault] = [
+    no_json,
+    a_web_page,
+    respond(200, {"hello": "world"}),
+    respond(200, [1, 2, 3]),
+    respond(200, {"choices": 7, "text": 7, "logprobs": 7, "finish_reasons": 7}),
+    respond(200, {"choices": [], "text": [], "logprobs": [], "finish_reasons": []}),
+]
+USELESS = [*NONSENSE, respond(404, {"detail": "Not Found"}), respond(401, {"error": "wrong api key"})]
+ABSENT: list[Fault] = [respond(500), cut, refuse, hang]
 
 
 @BOTH
-@pytest.mark.parametrize("fault", USELESS)
 async def test_a_server_that_will_never_do_is_refused_at_once(
-    make_env: MakeEnv, server: InferenceServer, kind: str, fault: str
+    make_env: MakeEnv, server: InferenceServer, kind: str
 ) -> None:
-    server.fail(USELESS[fault])
-    with pytest.raises(ServerError, match=server.url):
-        await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), WAIT_S)
+    for fault in USELESS:
+        server.fail(fault)
+        with pytest.raises(ServerError, match=server.url):
+            await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), WAIT_S)
 
 
 @BOTH
-@pytest.mark.parametrize("fault", ABSENT)
 async def test_a_server_that_is_not_up_is_given_up_after_the_timeout(
-    make_env: MakeEnv, server: InferenceServer, kind: str, fault: str
+    make_env: MakeEnv, server: InferenceServer, kind: str
 ) -> None:
-    server.fail(ABSENT[fault])
-    with pytest.raises(ServerError, match=f"no inference server answered within 0.1 s.*{server.url}"):
-        await asyncio.wait_for(make_env(kind, startup_timeout_s=0.1), WAIT_S)
+    for fault in ABSENT:
+        server.fail(fault)
+        with pytest.raises(ServerError, match=f"no inference server answered within 0.1 s.*{server.url}"):
+            await asyncio.wait_for(make_env(kind, startup_timeout_s=0.1), WAIT_S)
 
 
 @BOTH
-@pytest.mark.parametrize("fault", [*NONSENSE, "500", "cut"])
 async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
-    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str, fault: str
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
 ) -> None:
     env = await make_env(kind, group_size=2)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
-    server.fail({**NONSENSE, **ABSENT}[fault], only=generations)
-    assert (await asyncio.wait_for(collect(env, "right", WRONG), WAIT_S))[0] is None
-    metrics = await env.report()
-    assert metrics["dropped/inference_failed"] == 1
-    assert "train/mean_score" not in metrics
-    server.recover()
-    assert (await collect(env, "right", WRONG))[0]["scores"] == [1.0, 0.0]
+    for fault in (*NONSENSE, respond(500), cut):
+        server.fail(fault, only=generations)
+        assert (await asyncio.wait_for(collect(env, "right", WRONG), WAIT_S))[0] is None
+        metrics = await env.report()
+        assert metrics["dropped/inference_failed"] == 1
+        assert "train/mean_score" not in metrics
+        server.recover()
+        assert (await collect(env, "right", WRONG))[0]["scores"] == [1.0, 0.0]
+        await env.report()

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-
-PATIENCE_S = 60.0
-"""Generous, for machines that do much else at the time; nothing here waits that long when all is well."""
+from tests.waiting import PATIENCE_S, until
 
 UNSANDBOXED = {"sandbox_verifiers": False}
 """The fake library's verifiers misbehave on purpose, in ways that a sandbox would not let them."""
@@ -57,20 +53,6 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
 async def make(pool: WorkerPool, task: str = "ok", seed: int = 1, **params: Any) -> Problem:
     return await pool.generate(spec(task, seed, **params), PATIENCE_S)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        await asyncio.sleep(0.005)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.005)
 
 
 def is_gone(pid: int) -> bool:

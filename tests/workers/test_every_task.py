@@ -14,7 +14,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *REBUILT[Rebuild.FOR_EACH_L
 class Served:
     """What the workers made of a spec, the verdicts on the library's own answer and on a wrong one, and a direct call.
 
-    `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`.
+    `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
+    `direct` is the library's entry, None where it was not called.
     """
 
     problem: Problem
@@ -85,14 +86,21 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) -> Run:
     info, served = asyncio.run(_through_workers())
-    direct = _call_directly(tmp_path_factory.mktemp("direct"), served, difficulty)
-    return Run(
-        info,
-        [
-            Served(one.problem, one.oracle, one.plain, pickle.loads(entry), scores)
-            for one, (entry, scores) in zip(served, direct, strict=True)
-        ],
-    )
+    compared = [one for one in served if _is_compared(one.problem.spec)]
+    direct = iter(_call_directly(tmp_path_factory.mktemp("direct"), compared, difficulty))
+
+    def beside_direct_call(one: Served) -> Served:
+        if not _is_compared(one.problem.spec):
+            return one
+        entry, scores = next(direct)
+        return replace(one, direct=pickle.loads(entry), direct_scores=scores)
+
+    return Run(info, list(map(beside_direct_call, served)))
+
+
+def _is_compared(spec: ProblemSpec) -> bool:
+    """Whether the library is called directly as well: at the hardest level only for what is made in ways of its own."""
+    return spec.level != 1.0 or spec.task in (*ALTERNATING, "composite")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +116,7 @@ async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
 
     async def serve(spec: ProblemSpec) -> Served:
         problem = await pool.generate(spec, DEADLINE_S)
-        scorable = problem.answer is not None and problem.flaw is None
+        scorable = problem.answer is not None
         oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
         asked = _plain_answers(problem)
         return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
@@ -122,7 +130,7 @@ async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
 
 
 def _plain_answers(problem: Problem) -> list[str]:
-    if problem.spec.seed not in SEEDS or problem.flaw is not None:
+    if problem.spec.seed not in SEEDS:
         return []
     return [WRONG_ANSWER] if problem.answer is None else [WRONG_ANSWER, problem.answer]
 
@@ -182,9 +190,11 @@ def test_every_task_has_a_category(run: Run) -> None:
 
 
 def test_problems_are_those_of_a_direct_call(run: Run) -> None:
-    assert [one.name for one in run.served if pickle.loads(one.problem.entry) != one.direct] == []
-    assert [one.name for one in run.served if one.problem.question != one.direct["question"]] == []
-    answers = [(one.problem.answer, one.direct["answer"]) for one in run.served]
+    compared = [one for one in run.served if one.direct is not None]
+    assert {one.problem.task for one in compared} == KNOWN_TASKS
+    assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
+    assert [one.name for one in compared if one.problem.question != one.direct["question"]] == []
+    answers = [(one.problem.answer, one.direct["answer"]) for one in compared]
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
 
 

@@ -21,8 +21,9 @@ from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import Reason
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.waiting import PATIENCE_S, until, wait_until
 
-from .support import PATIENCE_S, is_gone, make, running_pool, spec, until, wait_until
+from .support import is_gone, make, running_pool, spec
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's part is there on Linux only")
 

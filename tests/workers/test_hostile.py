@@ -23,6 +23,7 @@ from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import PoolStats, Reason, Rollout, Verdict
 from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.waiting import PATIENCE_S
 
 from .hostile import (
     EVALUATED,
@@ -39,7 +40,6 @@ from .hostile import (
     hostile_answers,
     make_target,
 )
-from .support import PATIENCE_S
 
 TASKS = sorted(KNOWN_TASKS - {"composite"})
 DEADLINE_S = 60.0

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -264,16 +261,3 @@ def test_levels_of_our_own_are_for_fields_that_there_are(library: DifficultyMap)
     for task, known in FACTS.items():
         for ours in known.levels:
             assert set(ours.fields) <= set(library.parameters(task, 0.0).params)
-
-
-def test_mapping_is_the_same_in_every_process(library: DifficultyMap) -> None:
-    script = (
-        "import importlib, json; from reasoning_env.workers.levels import DifficultyMap;"
-        "difficulty = DifficultyMap.from_factory(importlib.import_module('reasoning_gym.factory'));"
-        f"print(json.dumps([difficulty.parameters(task, 0.5).params for task in {TASKS}]))"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
-    printed = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], env=environment, capture_output=True, text=True, check=True
-    ).stdout
-    assert json.loads(printed) == [library.parameters(task, 0.5).params for task in TASKS]

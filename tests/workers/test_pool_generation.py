@@ -15,14 +15,15 @@ from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import Frame, ProtocolFault
 from reasoning_env.workers.replies import read_problem
+from tests.waiting import PATIENCE_S, until
 
-from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
+from .support import is_gone, make, running_pool, spec
 
 
 async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
-    assert problem.spec is wanted
+    assert problem.spec == wanted
     assert (problem.question, problem.answer) == ("question 5", "5")
     assert json.loads(problem.metadata_json) == {"width": 3}
     assert problem.generation_s >= 0.0
@@ -31,20 +32,17 @@ async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
 ODD_METADATA = '{"(1, 2)": [3], "nan": "nan", "deep": [[1.5, null, true]], "object": "(1+2j)"}'
 
 
-@pytest.mark.parametrize(
-    ("task", "answer", "metadata"),
-    [
+async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
+    for task, answer, metadata in (
         ("no_answer", None, "{}"),
         ("number_answer", "7", "{}"),
         ("no_metadata", "1", "{}"),
         ("odd_metadata", "1", ODD_METADATA),
         ("noisy", "1", "{}"),
-    ],
-)
-async def test_odd_entries_become_problems(pool: WorkerPool, task: str, answer: str | None, metadata: str) -> None:
-    problem = await make(pool, task)
-    assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata))
-    assert (await make(pool, "ok", seed=5)).answer == "5"
+    ):
+        problem = await make(pool, task)
+        assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata)), task
+        assert (await make(pool, "ok", seed=5)).answer == "5"
     assert pool.stats.workers_replaced == 0
 
 
@@ -56,40 +54,41 @@ async def test_global_random_generator_starts_from_the_seed(pool: WorkerPool) ->
 # ------------------------------------------------------------------ failures
 
 
-@pytest.mark.parametrize(
-    ("task", "cause"),
-    [
+async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool) -> None:
+    for task, cause in (
         ("raise", "ValueError: no such puzzle"),
         ("exit", "SystemExit: leaving"),
         ("no_such_task", "KeyError"),
         ("unbuildable", "ValueError"),
-    ],
-)
-async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool, task: str, cause: str) -> None:
+    ):
+        with pytest.raises(GenerationError, match=rf"^{task}, seed 0: .*{cause}"):
+            await make(pool, task, seed=0)
     await make(pool)
-    with pytest.raises(GenerationError, match=rf"^{task}, seed 0: .*{cause}"):
-        await make(pool, task, seed=0)
-    assert (pool.stats.generated, pool.stats.generation_failures, pool.stats.workers_replaced) == (1, 1, 0)
+    assert (pool.stats.generated, pool.stats.generation_failures, pool.stats.workers_replaced) == (1, 4, 0)
 
 
-@pytest.mark.parametrize(
-    ("task", "how", "workers"),
-    [("crash", "ended its worker twice", 2), ("memory", "ended its worker twice", 2), ("huge", "went wrong", 1)],
-)
-async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(
-    pool: WorkerPool, task: str, how: str, workers: int
-) -> None:
-    with pytest.raises(GenerationError, match=f"^{task}, seed 1: generation {how}"):
-        await make(pool, task)
-    assert (await make(pool, "ok", seed=2)).answer == "2"
-    assert (pool.stats.generation_failures, pool.stats.workers_replaced) == (1, workers)
+async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: WorkerPool) -> None:
+    replaced = 0
+    for task, how, workers in (
+        ("crash", "ended its worker twice", 2),
+        ("memory", "ended its worker twice", 2),
+        ("huge", "went wrong", 1),
+    ):
+        replaced += workers
+        with pytest.raises(GenerationError, match=f"^{task}, seed 1: generation {how}"):
+            await make(pool, task)
+        assert (await make(pool, "ok", seed=2)).answer == "2"
+        assert pool.stats.workers_replaced == replaced
+    assert pool.stats.generation_failures == 3
 
 
-async def test_worker_that_died_idle_costs_nobody_a_problem(pool: WorkerPool) -> None:
-    generator = pool.worker_pids[0]
-    os.kill(generator, signal.SIGKILL)
-    await until(lambda: is_gone(generator))
-    assert (await make(pool, "ok", seed=7)).answer == "7"
+async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> None:
+    workers = pool.worker_pids
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+    await until(lambda: all(map(is_gone, workers)))
+    problem = await make(pool, "ok", seed=7)
+    assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
     assert pool.stats.generation_failures == 0
 
 
@@ -156,13 +155,16 @@ async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: Worker
 # ------------------------------------------------------------------ the pool
 
 
-async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None:
+async def test_cancelled_callers_do_not_stop_the_pool(pool: WorkerPool) -> None:
+    problem = await make(pool, seed=3)
     waiting = [asyncio.create_task(make(pool, "ok", seed)) for seed in range(5)]
+    waiting += [asyncio.create_task(pool.score(problem, [str(number)])) for number in range(5)]
     await asyncio.sleep(0)
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     assert (await make(pool, "ok", seed=6)).answer == "6"
+    assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
 async def test_closing_fails_what_is_queued_and_under_way(pool: WorkerPool, tmp_path: Path) -> None:

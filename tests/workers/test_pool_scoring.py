@@ -23,8 +23,9 @@ from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, encode_frame
 from reasoning_env.workers.replies import read_verdict
+from tests.waiting import PATIENCE_S, until
 
-from .support import PATIENCE_S, is_gone, make, running_pool, spec, until
+from .support import is_gone, make, running_pool, spec
 
 
 def _shape(verdicts: list[Verdict]) -> list[tuple[float, Reason]]:
@@ -45,35 +46,32 @@ async def test_verdicts_are_in_the_order_of_the_answers_of_which_equal_ones_are_
     assert await pool.score(problem, []) == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        ("number 0.25 0.5", 0.5),
-        ("number 0.5 0.25", 0.5),
-        ("number 7 0", 1.0),
-        ("number -3 -2", 0.0),
-        ("number nan 0.5", 0.5),
-        ("number 0.5 inf", 0.5),
-        ("raise_untagged", 1.0),
-    ],
-)
-async def test_better_form_counts_clamped(pool: WorkerPool, answer: str, score: float) -> None:
-    assert _shape(await pool.score(await make(pool), [answer])) == [(score, Reason.SCORED)]
+async def test_better_form_counts_clamped(pool: WorkerPool) -> None:
+    scores = {
+        "number 0.25 0.5": 0.5,
+        "number 0.5 0.25": 0.5,
+        "number 7 0": 1.0,
+        "number -3 -2": 0.0,
+        "number nan 0.5": 0.5,
+        "number 0.5 inf": 0.5,
+        "raise_untagged": 1.0,
+    }
+    verdicts = await pool.score(await make(pool), list(scores))
+    assert _shape(verdicts) == [(score, Reason.SCORED) for score in scores.values()]
 
 
-@pytest.mark.parametrize("answer", ["raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"])
-async def test_verifier_that_fails_costs_its_answer_only(pool: WorkerPool, answer: str) -> None:
+async def test_verifier_that_fails_costs_its_answer_only(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG]
+    for answer in ("raise", "exit", "interrupt", "text", "number nan nan", "number inf -inf"):
+        assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, FAILED, WRONG], answer
     assert pool.stats.workers_replaced == 0
 
 
-@pytest.mark.parametrize("answer", ["noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000])
-async def test_odd_answers_and_side_effects_leave_the_next_answer_right(pool: WorkerPool, answer: str) -> None:
+async def test_odd_answers_and_side_effects_leave_the_next_answer_right(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    verdicts = await pool.score(problem, [answer, "3"])
-    assert verdicts[0].reason is Reason.SCORED
-    assert _shape(verdicts[1:]) == [RIGHT]
+    for answer in ("noisy", "spoil", "\ud800", "\x00", "𝟛 \u2028", "x" * 1_000_000):
+        odd, right = await pool.score(problem, [answer, "3"])
+        assert (odd.reason, (right.score, right.reason)) == (Reason.SCORED, RIGHT), answer[:10]
     assert pool.stats.workers_replaced == 0
 
 
@@ -84,12 +82,12 @@ async def test_file_over_the_limit_is_an_error_of_the_verifier(fake_library: Pat
         assert pool.stats.workers_replaced == 0
 
 
-@pytest.mark.parametrize("act", ["crash", "memory"])
-async def test_worker_that_dies_twice_of_an_answer_costs_that_answer_only(pool: WorkerPool, act: str) -> None:
+async def test_worker_that_dies_twice_of_an_answer_costs_that_answer_only(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    verdicts = await pool.score(problem, ["3", act, "4", "number 0.5 0"])
-    assert _shape(verdicts) == [RIGHT, (0.0, Reason.CRASH), WRONG, (0.5, Reason.SCORED)]
-    assert (pool.stats.crashes, pool.stats.workers_replaced) == (1, 2)
+    verdicts = await pool.score(problem, ["3", "crash", "4", "memory", "number 0.5 0"])
+    died = (0.0, Reason.CRASH)
+    assert _shape(verdicts) == [RIGHT, died, WRONG, died, (0.5, Reason.SCORED)]
+    assert (pool.stats.crashes, pool.stats.workers_replaced) == (2, 4)
 
 
 async def test_worker_that_dies_once_of_an_answer_costs_nothing(pool: WorkerPool, tmp_path: Path) -> None:
@@ -99,21 +97,12 @@ async def test_worker_that_dies_once_of_an_answer_costs_nothing(pool: WorkerPool
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_two_deadly_answers_each_get_their_second_try(pool: WorkerPool) -> None:
-    problem = await make(pool, seed=3)
-    verdicts = await pool.score(problem, ["crash", "crash again", "3"])
-    assert _shape(verdicts) == [(0.0, Reason.CRASH), (0.0, Reason.CRASH), RIGHT]
-
-
-@pytest.mark.parametrize("act", ["noisy", "big_file", "spawn {pid}", "once {marker} noisy"])
-async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(
-    fake_library: Path, tmp_path: Path, act: str
-) -> None:
+async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(fake_library: Path, tmp_path: Path) -> None:
+    acts = ["noisy", "big_file", f"spawn {tmp_path / 'pid'}", f"once {tmp_path / 'marker'} noisy"]
     async with running_pool(fake_library, sandbox_verifiers=True) as pool:
-        problem = await make(pool, seed=3)
-        answer = act.format(pid=tmp_path / "pid", marker=tmp_path / "marker")
-        assert _shape(await pool.score(problem, ["3", answer, "33"])) == [RIGHT, (0.0, Reason.BLOCKED), WRONG]
-        assert (pool.stats.blocked, pool.stats.workers_replaced) == (1, 0)
+        verdicts = await pool.score(await make(pool, seed=3), ["3", *acts, "33"])
+        assert _shape(verdicts) == [RIGHT, *[(0.0, Reason.BLOCKED)] * len(acts), WRONG]
+        assert (pool.stats.blocked, pool.stats.workers_replaced) == (len(acts), 0)
         assert not {"pid", "pid.part", "marker"} & {path.name for path in tmp_path.iterdir()}
 
 
@@ -209,40 +198,17 @@ async def test_worker_killed_mid_answer_is_replaced_and_the_scores_are_right(poo
     assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
 
 
-async def test_worker_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
-    problem = await make(pool, seed=3)
-    verifier = pool.worker_pids[1]
-    os.kill(verifier, signal.SIGKILL)
-    await until(lambda: is_gone(verifier))
-    assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
-
-
-@pytest.mark.parametrize(
-    ("task", "entry", "reason"),
-    [
-        ("unbuildable", None, "^unbuildable, seed 1: the verifier worker cannot score"),
-        ("no_such_task", None, "^no_such_task, seed 1: the verifier worker cannot score"),
-        ("build_crash", None, "died before it had built the task"),
-        ("composite", b"broken", "cannot score"),
-    ],
-)
-async def test_fault_before_the_answer_was_read_is_no_verdict(
-    pool: WorkerPool, task: str, entry: bytes | None, reason: str
-) -> None:
+async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
-    with pytest.raises(ScoringError, match=reason):
-        await pool.score(replace(made, spec=spec(task, datasets=[]), entry=entry or made.entry), ["3"])
-    assert _shape(await pool.score(made, ["3"])) == [RIGHT]
-
-
-async def test_cancelled_caller_does_not_stop_the_pool(pool: WorkerPool) -> None:
-    problem = await make(pool, seed=3)
-    waiting = [asyncio.create_task(pool.score(problem, [str(number)])) for number in range(5)]
-    await asyncio.sleep(0)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
+    for task, entry, reason in (
+        ("unbuildable", made.entry, "^unbuildable, seed 1: the verifier worker cannot score"),
+        ("no_such_task", made.entry, "^no_such_task, seed 1: the verifier worker cannot score"),
+        ("build_crash", made.entry, "died before it had built the task"),
+        ("composite", b"broken", "cannot score"),
+    ):
+        with pytest.raises(ScoringError, match=reason):
+            await pool.score(replace(made, spec=spec(task, datasets=[]), entry=entry), ["3"])
+        assert _shape(await pool.score(made, ["3"])) == [RIGHT]
 
 
 async def test_closing_fails_the_scoring_under_way(pool: WorkerPool, tmp_path: Path) -> None:
@@ -312,14 +278,12 @@ FORGED_REPLIES = {
 }
 
 
-@pytest.mark.parametrize("reply", FORGED_REPLIES.values(), ids=FORGED_REPLIES.keys())
-async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: WorkerPool, reply: bytes) -> None:
+async def test_forged_reply_is_counted_and_its_answer_alone_is_lost(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    verifier = pool.worker_pids[1]
-    verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
-    assert _shape(verdicts) == [(0.0, Reason.CRASH), RIGHT, WRONG]
-    assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2, 2)
-    await until(lambda: is_gone(verifier))
+    for count, (name, reply) in enumerate(FORGED_REPLIES.items(), start=1):
+        verdicts = await pool.score(problem, [f"forge {reply.hex()}", "3", "4"])
+        assert _shape(verdicts) == [(0.0, Reason.CRASH), RIGHT, WRONG], name
+        assert (pool.stats.protocol_faults, pool.stats.workers_replaced) == (2 * count, 2 * count)
 
 
 async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: WorkerPool, tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.workers.channel import Channel, DeadlineExceeded, WorkerDied
 from reasoning_env.workers.protocol import FRAME, Frame, FrameLimits, ProtocolFault, encode_frame, read_frame
-
-from .support import PATIENCE_S
+from tests.waiting import PATIENCE_S
 
 LIMITS = FrameLimits(header=1000, blob=1000)
 FLOOD_BYTES = 8 << 20

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -31,12 +30,6 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "RETRY_S", 0.01)
     monkeypatch.setattr(session, "POLL_S", 0.01)
     monkeypatch.setattr(session, "MAX_PAUSE_S", 0.1)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows of no event
-            await asyncio.sleep(0.005)
 
 
 def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:

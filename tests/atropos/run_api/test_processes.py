@@ -10,8 +10,9 @@ import pytest
 
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiClient, RunApiFault, RunApiSession, State
 from testing import Processes, RunApi
+from tests.waiting import until
 
-from .conftest import ENTRY, WAIT_S, until
+from .conftest import ENTRY, WAIT_S
 from .served import TRAINER
 
 

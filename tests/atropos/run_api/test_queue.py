@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiSession
 from reasoning_env.atropos.run_api import queue as queue_module
 from reasoning_env.records import DeliveryStats
+from tests.waiting import until
 
-from .conftest import ENTRY, WAIT_S, said, until
+from .conftest import ENTRY, WAIT_S, said
 from .served import ServedRunApi
 
 SEND_PATHS = ("/scored_data", "/scored_data_list")
@@ -194,22 +195,6 @@ async def test_a_group_that_is_no_json_is_dropped_alone(api: ServedRunApi, make:
     await put_all(queue, group(1), {**group(2), "messages": object()}, group(3))
     assert numbers(api) == [1, 3]
     assert queue.stats.dropped == 1
-
-
-async def test_beyond_the_limit_groups_are_dropped_and_counted(
-    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    queue = make(max_bytes=1)
-    queue.put(group(1))
-    await until(lambda: queue._bytes)
-    for number in range(5):
-        assert queue.put(group(number)).done()
-    assert queue.stats == DeliveryStats(delivered=0, waiting=1, dropped=5, repeated=0)
-    assert len(said(caplog, "WARNING")) == 1
-    queue.start()
-    await queue.drain(WAIT_S)
-    await put_all(queue, group(9))
-    assert numbers(api) == [1, 9]
 
 
 @pytest.mark.parametrize("limit", ["BATCH_GROUPS", "BATCH_BYTES"])

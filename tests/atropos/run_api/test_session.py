@@ -14,8 +14,9 @@ import pytest
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, State
 from reasoning_env.atropos.run_api import session as session_module
 from reasoning_env.errors import ServerError
+from tests.waiting import until
 
-from .conftest import ENTRY, WAIT_S, said, until
+from .conftest import ENTRY, WAIT_S, said
 from .served import ServedRunApi
 
 

@@ -19,7 +19,7 @@ from testing import Process, generations, wait_until
 from testing.http_server import Handler
 from testing.process_table import descendants, survivors
 
-from .outages import Scored, all_at_once, handed_out, quiet_line, scored, wait_for_groups
+from .lines import Scored, all_at_once, handed_out, make_line, scored, wait_for_groups
 from .processes import left_behind
 
 pytestmark = [
@@ -29,11 +29,10 @@ pytestmark = [
 ]
 
 IN_FLIGHT = 4
-LATENCY_S = 0.2
 GRACE_S = 2.0
 LONG_GRACE_S = 600.0
 """Longer than any test takes."""
-LEFT_TIMEOUT_S = 5.0
+LEFT_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ class Ended:
     dumped: tuple[DumpedGroup, ...]
     left_processes: frozenset[int]
     left_folders: tuple[str, ...]
-    dump_names: tuple[str, ...]
     log: str
 
 
@@ -87,7 +85,7 @@ class Gate:
 def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, finish: bool) -> Ended:
     """End an environment all of whose rollouts are in flight; they finish after the signal, or never."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
-    with quiet_line(folder, LATENCY_S) as line:
+    with make_line(folder) as line:
         line.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
         environment = line.start_environment(
             "environment",
@@ -122,7 +120,6 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             dumped=tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path)),
             left_processes=frozenset(survivors(below, LEFT_TIMEOUT_S)),
             left_folders=tuple(left_behind(environment)),
-            dump_names=tuple(path.name for path in dumps.iterdir()),
             log=environment.stderr,
         )
 
@@ -135,12 +132,10 @@ def put_back(checkpoints: Path) -> frozenset[int]:
 
 SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
     "SIGTERM, time to finish": partial(end, signals=(signal.SIGTERM,), grace_s=LONG_GRACE_S, finish=True),
-    "SIGINT, time to finish": partial(end, signals=(signal.SIGINT,), grace_s=LONG_GRACE_S, finish=True),
     "SIGTERM, too slow": partial(end, signals=(signal.SIGTERM,), grace_s=GRACE_S, finish=False),
     "twice SIGINT": partial(end, signals=(signal.SIGINT, signal.SIGINT), grace_s=LONG_GRACE_S, finish=False),
 }
-TIME_TO_FINISH = ["SIGTERM, time to finish", "SIGINT, time to finish"]
-ORDERLY = [*TIME_TO_FINISH, "SIGTERM, too slow"]
+ORDERLY = ["SIGTERM, time to finish", "SIGTERM, too slow"]
 
 
 @pytest.fixture(scope="module")
@@ -156,18 +151,15 @@ each_orderly_end = pytest.mark.parametrize("name", ORDERLY)
 
 
 @each_end
-def test_the_exit_status_tells_the_signal(ended: Futures, name: str) -> None:
-    assert ended[name].result().exit_code == (143 if "SIGTERM" in name else 130)
-
-
-@each_end
-def test_rollouts_were_in_flight(ended: Futures, name: str) -> None:
-    assert len(ended[name].result().in_flight) == IN_FLIGHT
-
-
-@pytest.mark.parametrize("name", TIME_TO_FINISH)
-def test_rollouts_in_flight_are_finished(ended: Futures, name: str) -> None:
+def test_the_exit_status_tells_the_signal_and_nothing_is_left(ended: Futures, name: str) -> None:
     end = ended[name].result()
+    assert end.exit_code == (143 if "SIGTERM" in name else 130)
+    assert (end.left_processes, end.left_folders) == (frozenset(), ())
+    assert "Traceback" not in end.log
+
+
+def test_rollouts_in_flight_are_finished(ended: Futures) -> None:
+    end = ended["SIGTERM, time to finish"].result()
     assert end.in_flight <= {group.index for group in end.scored}
     assert not end.in_flight & end.put_back
 
@@ -190,29 +182,7 @@ def test_run_api_is_told(ended: Futures, name: str) -> None:
 
 
 @each_end
-def test_no_process_is_left(ended: Futures, name: str) -> None:
-    assert ended[name].result().left_processes == frozenset()
-
-
-@each_end
-def test_no_temporary_folder_is_left(ended: Futures, name: str) -> None:
-    assert ended[name].result().left_folders == ()
-
-
-@each_orderly_end
-def test_dump_files_are_finished(ended: Futures, name: str) -> None:
-    names = ended[name].result().dump_names
-    assert names
-    assert all(name.endswith(".jsonl") for name in names)
-
-
-@each_end
 def test_every_group_that_was_scored_is_dumped_whole(ended: Futures, name: str) -> None:
     end = ended[name].result()
     # At a threshold of 0 one of the two streams takes it, whatever its scores are.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in end.scored)
-
-
-@each_end
-def test_it_ends_without_a_traceback(ended: Futures, name: str) -> None:
-    assert "Traceback" not in ended[name].result().log

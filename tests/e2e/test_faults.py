@@ -1,0 +1,211 @@
+"""Faults of all that is around an environment: no group is lost, and none comes twice or in another order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from demo.policy import ScriptedPolicy
+from testing import FaultyServer, Line, Process, cut, cut_reply, generations, refuse, respond, wait_until
+from testing.http_server import Fault, Picks, every_request
+from testing.inference_server import FAULTS
+from testing.process_table import descendants
+from testing.run_api import sends
+
+from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
+]
+
+AT_ONCE = 4
+"""Requests for completions that are under way at any time."""
+MEANWHILE = 30
+"""More groups than are under way at any time: so many arrive only where work goes on during a fault."""
+STEADILY = 5
+"""Groups that arrive before a fault counts as over; the first of them may have been under way when it began."""
+AWAY_S = 4.0
+HOUR_S = 3600
+
+
+def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times: int = 3) -> None:
+    """Let a fault meet requests until there were so many of them."""
+    met = []
+
+    def picks(request: web.Request, body: bytes) -> bool:
+        picked = only(request, body)
+        met.extend([1] * picked)
+        return picked
+
+    server.fail(fault, picks)
+    wait_until(lambda: len(met) >= times, 90, "the requests that a fault should meet")
+    server.recover()
+
+
+def go_on(line: Line, count: int = STEADILY) -> None:
+    """Wait until groups arrive."""
+    wait_for_groups(line, count=count, since=time.monotonic())
+
+
+def inference_servers(line: Line) -> Process:
+    """Both are not there at the start; later one is away, and then both, in several ways."""
+    line.start_trainer()
+    one, other = line.servers[0], line.add_server(ScriptedPolicy(skill=0.6, seed=2), 0.2)
+    other.fail(refuse)
+    environment = line.start_environment("environment", server_type="openai")
+    meet(one, cut)
+    go_on(line, MEANWHILE)
+    for fault in (respond(500), FAULTS["garbage"]):
+        meet(one, fault, only=generations, times=2 * AT_ONCE)
+        go_on(line)
+    other.recover()
+    one.fail(refuse)
+    go_on(line, MEANWHILE)
+    one.recover()
+    return environment
+
+
+def surroundings(line: Line) -> Process:
+    """The clock is set back, the trainer takes nothing for a while, and one worker after another is killed."""
+    folder, trainer = line.processes.folder, line.start_trainer()
+    (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
+    shift = folder / "shift"
+    shift.write_text("0")
+    settings = {"max_batches_offpolicy": 2, "prefetch_problems": 4, "worker_timeout": 60}
+    variables = {"PYTHONPATH": str(folder), "SHIFT_FILE": str(shift)}
+    environment = line.start_environment("environment", variables=variables, **settings)
+    go_on(line)
+    for seconds in (-HOUR_S, 0):
+        beside = shift.with_suffix(".part")
+        beside.write_text(str(seconds))
+        beside.replace(shift)
+        go_on(line, MEANWHILE)
+    trainer.pause()
+    time.sleep(AWAY_S)
+    trainer.go_on()
+    go_on(line)
+    [fork_server] = [process for process in descendants(environment.pid) if descendants(process)]
+    for process in (*descendants(fork_server), fork_server):
+        os.kill(process, signal.SIGKILL)
+        go_on(line)
+    return environment
+
+
+SHIFTED_CLOCK = '''
+"""Moves the clock of this process by the seconds in the file that SHIFT_FILE names."""
+import os, time
+
+_time, _path = time.time, os.environ["SHIFT_FILE"]
+
+def _shifted():
+    with open(_path) as file:
+        return _time() + float(file.read())
+
+time.time = _shifted
+time.time_ns = lambda: int(1e9 * _shifted())
+'''
+"""As `sitecustomize`. What reads the clock without Python's `time` is not moved."""
+
+
+def run_api(line: Line) -> Process:
+    """run-api comes after the environment, dies and comes back, hangs, and forgets everything."""
+    line.run_api.kill()
+    environment = line.start_environment("environment")
+    meet(line.proxy, cut)
+    line.run_api.start()
+    line.start_trainer()
+    go_on(line)
+    line.proxy.fail(refuse)
+    line.run_api.kill()
+    time.sleep(AWAY_S)
+    line.run_api.start()
+    line.proxy.recover()
+    go_on(line)
+    line.run_api.pause()
+    time.sleep(AWAY_S)
+    line.run_api.go_on()
+    go_on(line)
+    line.run_api.reset_data()
+    go_on(line)
+    return environment
+
+
+def broken_connections(line: Line) -> Process:
+    """Connections break after run-api has taken what was sent, and it answers with errors."""
+    line.start_trainer()
+    environment = line.start_environment("environment")
+    go_on(line)
+    for fault in (cut_reply, respond(500)):
+        for only in (sends, every_request):
+            meet(line.proxy, fault, only)
+            go_on(line)
+    return environment
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the problems of an environment that served alone and was stopped by SIGTERM.
+
+    Problems are named by their positions; `kept` and `delivered` are the scores of groups, in order, each once.
+    """
+
+    exit_code: int
+    never_scored: tuple[int, ...]
+    scored_twice: tuple[int, ...]
+    delivered_twice: int
+    kept: tuple[tuple[float, ...], ...]
+    delivered: tuple[tuple[float, ...], ...]
+
+
+def account(scenario: Callable[[Line], Process], folder: Path) -> Account:
+    """Play a scenario to its end, stop the environment and account for its groups."""
+    with make_line(folder) as line:
+        environment = scenario(line)
+        go_on(line)
+        exit_code = environment.end(signal.SIGTERM)
+    groups = scored(environment)
+    times = Counter(group.index for group in groups)
+    arrived: dict[str, tuple[float, ...]] = {}
+    for delivery in line.proxy.delivered:
+        arrived.setdefault(delivery.key, delivery.scores)
+    return Account(
+        exit_code=exit_code,
+        never_scored=tuple(sorted({problem["index"] for problem in handed_out(environment)} - times.keys())),
+        scored_twice=tuple(index for index, count in times.items() if count > 1),
+        delivered_twice=len(line.proxy.delivered) - len(arrived),
+        kept=tuple(group.kept for group in groups if group.kept is not None),
+        delivered=tuple(arrived.values()),
+    )
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (inference_servers, surroundings, run_api, broken_connections)}
+
+
+@pytest.fixture(scope="module")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[Account]]]:
+    works = {name: partial(account, scenario, tmp_path_factory.mktemp("line")) for name, scenario in SCENARIOS.items()}
+    with all_at_once(works) as futures:
+        yield futures
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_all_problems_are_scored_once_and_all_groups_arrive_in_order(
+    accounts: Mapping[str, Future[Account]], name: str
+) -> None:
+    found = accounts[name].result()
+    assert (found.exit_code, found.never_scored, found.scored_twice) == (143, (), ())
+    assert found.kept == found.delivered
+    # What was sent over a connection that broke is sent again.
+    assert found.delivered_twice == 0 or name == "broken_connections"

@@ -1,0 +1,21 @@
+"""Waiting for what happens in code that tells nobody of it: generous, and done as soon as it has happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from testing import wait_until as wait_for
+
+PATIENCE_S = 60.0
+"""For machines that do much else at the time; nothing waits that long when all is well."""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.002)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    wait_for(condition, PATIENCE_S, "what was waited for")
