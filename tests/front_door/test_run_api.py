@@ -187,7 +187,7 @@ async def test_problems_in_flight_are_served_first_as_they_were(
     assert await serve(await resume(STEP, **fields), 3) == in_flight
 
 
-async def test_counts_and_data_go_on_and_dumps_begin_files_of_their_own(resume: Resume, serve: Serve, tmp_path: Path) -> None:
+async def test_counts_and_data_go_on_and_dumps_in_new_files(resume: Resume, serve: Serve, tmp_path: Path) -> None:
     dumping = {"dump_rollouts": True, "rollout_save_score_threshold": 0.0, "data_dumps_dir": str(tmp_path / "dumps")}
     first = await resume(0, **dumping)
     await serve(first, 8)
