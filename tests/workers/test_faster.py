@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from reasoning_env.errors import GenerationError
 from reasoning_env.workers.faster import REPLACEMENTS
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
-from .support import make, running_pool
+from .support import PATIENCE_S, make, running_pool, spec
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -53,8 +54,9 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> list[list[bytes]]:
 def made() -> list[list[bytes]]:
     async def make_all() -> list[list[bytes]]:
         async with running_pool(None, generators=2, verifiers=0) as pool:
-            tasks = [asyncio.gather(*(make(pool, task, seed) for seed in seeds)) for task, seeds in SEEDS.items()]
-            return [[problem.entry for problem in problems] for problems in await asyncio.gather(*tasks)]
+            wanted = [replace(spec(task, seed), as_is=True) for task, seeds in SEEDS.items() for seed in seeds]
+            problems = iter(await asyncio.gather(*(pool.generate(one, PATIENCE_S) for one in wanted)))
+            return [[next(problems).entry for _ in seeds] for seeds in SEEDS.values()]
 
     return asyncio.run(make_all())
 
