@@ -124,7 +124,7 @@ def _items(library: Library, task: str, params: Any, seeds: Sequence[int]) -> It
         try:
             made = library.generate(task, seed, params)
             line = {"ms": round(1000 * (time.process_time() - started), 2), "characters": len(made.question)}
-            if made.answer is not None and made.flaw is None:
+            if made.answer is not None:
                 line["score"] = library.scorer(task, params, made.entry).score(made.answer)
         except Exception as error:  # what a task raises is what is measured here
             line = {"error": f"{type(error).__name__}: {error}"[:100]}

@@ -4,27 +4,35 @@
 and with the replacement, and compares all that a worker would send. Items for which the library takes over `--limit`
 seconds of processor time are counted, not compared. `--mix N` measures N seeds of every task, which weigh alike.
 
-Prints a line of JSON for each task as soon as it is done, and one for the mix. Times are in milliseconds.
+The two sides take turns, in a process each, so that both see the same load of the machine. Each block of problems is
+told of on stderr as soon as it is compared; a line of JSON follows for each task, and one for the mix. Times are in
+milliseconds of processor time.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import multiprocessing
 import os
 import signal
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
-from importlib import import_module
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.workers.child import GARBAGE_THRESHOLDS
 from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
 from reasoning_env.workers.library import Library
 
+BLOCK = 50
+SLOWEST = 12
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LIBRARY: Any = None
 Spec = tuple[str, int, float | None]
@@ -39,10 +47,7 @@ def _stop(*_: object) -> None:
 
 
 def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], list[float]]:
-    """What is made of each spec, an error's text or, beyond the limit, None; and the milliseconds that each took.
-
-    A limit makes the clock coarse: some milliseconds.
-    """
+    """What is made of each spec, an error's text or, beyond the limit, None; and the milliseconds that each took."""
     made: list[Any] = []
     took_ms = []
     for task, seed, level in specs:
@@ -66,23 +71,66 @@ def describe(took_ms: list[float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in named.items()}
 
 
-def compare(replacement: Any, options: argparse.Namespace) -> dict[str, Any]:
+@dataclass
+class Measured:
+    """What was compared, and the milliseconds that each problem took; the clock of a side with a limit is coarse."""
+
+    compared: int = 0
+    different: list[Spec] = field(default_factory=list)
+    library_ms: list[float] = field(default_factory=list)
+    faster_ms: list[float] = field(default_factory=list)
+
+
+def measure(specs: Sequence[Spec], limit_s: float) -> Measured:
+    """Make problems with the library as it is and with the replacements, block by block."""
+    measured = Measured()
+    install = FasterGenerators(LIBRARY.module, LIBRARY.tasks).install
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"), initializer=install) as faster_side:
+        for start in range(0, len(specs), BLOCK):
+            block = specs[start : start + BLOCK]
+            library, library_ms = generate(block, limit_s)
+            faster, faster_ms = faster_side.submit(generate, block).result()
+            made = zip(block, library, faster, strict=True)
+            pairs = [(spec, one, other) for spec, one, other in made if one is not None]
+            measured.compared += len(pairs)
+            measured.different += [spec for spec, one, other in pairs if one != other]
+            measured.library_ms += library_ms
+            measured.faster_ms += faster_ms
+            told = f"{block[0]} to {block[-1]}: {len(measured.different)} of {measured.compared} differ so far"
+            print(told, file=sys.stderr, flush=True)
+    return measured
+
+
+def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
     seeds = range(options.first, options.first + options.seeds)
-    specs: list[Spec] = [(replacement.task, seed, None) for seed in seeds]
+    specs: list[Spec] = [(task, seed, None) for seed in seeds]
     for number, level in enumerate(LEVELS):
-        specs += [(replacement.task, 10**6 * (number + 1) + seed, level) for seed in seeds[: options.level_seeds]]
-    library, library_ms = generate(specs, options.limit)
-    replacement.install(lambda name: import_module(f"reasoning_gym.{name}"))
-    faster, faster_ms = generate(specs)
-    pairs = [(spec, one, other) for spec, one, other in zip(specs, library, faster, strict=True) if one is not None]
+        specs += [(task, 10**6 * (number + 1) + seed, level) for seed in seeds[: options.level_seeds]]
+    measured = measure(specs, options.limit)
     return {
-        "task": replacement.task,
-        "compared": len(pairs),
-        "different": [spec for spec, one, other in pairs if one != other],
-        "beyond_the_limit": len(specs) - len(pairs),
-        "library_ms": describe(library_ms[: options.seeds]),
-        "faster_ms": describe(faster_ms[: options.seeds]),
-        "faster_at_levels_ms": describe(faster_ms[options.seeds :] or [0.0]),
+        "task": task,
+        "compared": measured.compared,
+        "different": measured.different,
+        "beyond_the_limit": len(specs) - measured.compared,
+        "library_ms": describe(measured.library_ms[: options.seeds]),
+        "faster_ms": describe(measured.faster_ms[: options.seeds]),
+        "faster_at_levels_ms": describe(measured.faster_ms[options.seeds :] or [0.0]),
+    }
+
+
+def measure_mix(options: argparse.Namespace) -> dict[str, Any]:
+    tasks = sorted(KNOWN_TASKS - {"composite"})
+    measured = measure([(task, seed, None) for seed in range(options.mix) for task in tasks], options.limit)
+    of_task = {task: statistics.fmean(measured.faster_ms[number :: len(tasks)]) for number, task in enumerate(tasks)}
+    slowest = sorted(of_task, key=of_task.__getitem__, reverse=True)[:SLOWEST]
+    return {
+        "mix": options.mix,
+        "compared": measured.compared,
+        "different": measured.different,
+        "library_ms": describe(measured.library_ms),
+        "faster_ms": describe(measured.faster_ms),
+        "over_10_s": sum(ms > 10_000 for ms in measured.faster_ms),
+        "slowest_ms": {task: round(of_task[task], 1) for task in slowest},
     }
 
 
@@ -107,14 +155,12 @@ def main() -> None:
     os.dup2(2, 1)  # some of the library's generators print
     os.chdir(tempfile.mkdtemp())
     LIBRARY = Library(None)
-    for replacement in REPLACEMENTS:
-        if replacement.task in options.tasks:
-            print(json.dumps(compare(replacement, options)), file=out, flush=True)
+    gc.freeze()  # as workers do
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    for task in options.tasks:
+        print(json.dumps(compare(task, options)), file=out, flush=True)
     if options.mix:
-        FasterGenerators(LIBRARY.module, LIBRARY.tasks).install()
-        tasks = sorted(KNOWN_TASKS - {"composite"})
-        _, took_ms = generate((task, seed, None) for seed in range(options.mix) for task in tasks)
-        print(json.dumps({"mix": describe(took_ms), "over_10_s": sum(ms > 10_000 for ms in took_ms)}), file=out)
+        print(json.dumps(measure_mix(options)), file=out, flush=True)
 
 
 if __name__ == "__main__":

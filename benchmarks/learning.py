@@ -8,10 +8,14 @@ Every arm has the same budget of steps, the same test set, and for each seed the
 - both: the two together
 - shuffled: as `easy`, with each group's rewards given to its rollouts at random; must stay flat
 - easy: the parameters of `make learn`, which the test set has
+- plain: as `easy`, with the library's own rewards, which take a list of nan for one in order: the reward must rise and
+  the share of right answers fall behind it
 
 Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
 seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where
-it did not. It takes hours and PyTorch; `--arms`, `--seeds` and `--steps` choose less. What was interrupted goes on.
+it did not; the mean reward of rollouts and the share that a second opinion takes for right, over the first and the last
+ten steps; and of the rollouts with full marks, how many it confirms. It takes hours and PyTorch; `--arms`, `--seeds`
+and `--steps` choose less. What was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 BASELINE = "uniform"
+ENDS = 10
+"""Steps at the beginning and the end of a run to take means over."""
 DEFAULT_DIFFICULTY: Mapping[str, Any] = {"task_params": {}}
 ARMS: Mapping[str, Mapping[str, Any]] = {
     BASELINE: {**DEFAULT_DIFFICULTY},
@@ -34,6 +40,7 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     "both": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
     "shuffled": {},
     "easy": {},
+    "plain": {"strict_rewards": False},
 }
 """Settings of the environment, by arm."""
 
@@ -43,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="learning", description="Arms of `python -m learn` beside each other.")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
-    parser.add_argument("--steps", type=int, default=200, help="batches of each run")
+    parser.add_argument("--steps", type=int, default=120, help="batches of each run")
     parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
     options = parser.parse_args(argv)
@@ -77,19 +84,33 @@ def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:
 
 def summarize(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> dict[str, Any]:
     """Return the figures of each arm from the histories of its runs."""
-    finals = {arm: [_accuracy(run[-1]) for run in runs] for arm, runs in histories.items()}
+    finals = {arm: [_accuracy(_tested(run)[-1]) for run in runs] for arm, runs in histories.items()}
     target = sum(finals[BASELINE]) / len(finals[BASELINE]) if BASELINE in finals else None
     return {
         arm: {
-            "before": [_accuracy(run[0]) for run in runs],
+            "before": [_accuracy(_tested(run)[0]) for run in runs],
             "after": finals[arm],
             "mean": round(sum(finals[arm]) / len(runs), 4),
             "range": [min(finals[arm]), max(finals[arm])],
             "completions": [run[-1]["completions"] for run in runs],
             "completions_to_baseline": [_first_to_reach(run, target) for run in runs],
+            "reward": [_ends(run, "reward") for run in runs],
+            "right": [_ends(run, "right") for run in runs],
+            "full_marks": sum(entry.get("full_marks", 0) for run in runs for entry in run),
+            "confirmed": sum(entry.get("confirmed", 0) for run in runs for entry in run),
         }
         for arm, runs in histories.items()
     }
+
+
+def _tested(run: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [entry for entry in run if "test" in entry]
+
+
+def _ends(run: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    """Return the means of a figure over the first and the last steps that have it."""
+    known = [entry[name] for entry in run if entry.get(name) is not None]
+    return [round(sum(part) / len(part), 4) for part in (known[:ENDS], known[-ENDS:]) if part]
 
 
 def _accuracy(entry: Mapping[str, Any]) -> float:
@@ -97,8 +118,9 @@ def _accuracy(entry: Mapping[str, Any]) -> float:
 
 
 def _first_to_reach(run: Sequence[Mapping[str, Any]], target: float | None) -> int | None:
-    tested = (entry for entry in run if "test" in entry)
-    return next((entry["completions"] for entry in tested if target is not None and _accuracy(entry) >= target), None)
+    return next(
+        (entry["completions"] for entry in _tested(run) if target is not None and _accuracy(entry) >= target), None
+    )
 
 
 if __name__ == "__main__":

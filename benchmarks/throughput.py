@@ -11,10 +11,11 @@ samples of them are not the same work. Stalls are by how much wake-ups of the ev
 `--variants` adds what a setting leaves of the throughput: `random` and `adaptive` difficulty (the latter with adaptive
 draws of tasks), and `dumps` of every group.
 
-Prints one line of JSON: ratios as median, least and greatest over the seeds, figures as medians. Stalls are in
-milliseconds, memory in megabytes (resident set), isolation in milliseconds a rollout over calling the verifier of a
-cheap task directly; what the main process and its workers take is in milliseconds of processor time a group. Needs
-Linux.
+Prints the rates of each seed on stderr as they come, then one line of JSON: ratios as median, least and greatest over
+the seeds, figures as medians. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds
+a rollout over calling the verifier of a cheap task directly; what the main process and its workers take is in
+milliseconds of processor time a group. Needs Linux, and about a minute for a seed; more where the plain loop meets one
+of the problems that take the library minutes.
 """
 
 from __future__ import annotations
@@ -337,8 +338,8 @@ def medians(runs: Sequence[Figures]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=1500, help="groups to measure each side over, for each seed")
-    parser.add_argument("--warm-up-groups", type=int, default=200, help="groups before these")
+    parser.add_argument("--groups", type=int, default=600, help="groups to measure each side over, for each seed")
+    parser.add_argument("--warm-up-groups", type=int, default=100, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--tokens", type=int, default=200, help="tokens of a completion")
     parser.add_argument("--seeds", nargs="+", type=int, default=[random.randrange(2**31) for _ in range(5)])
@@ -350,6 +351,7 @@ def main() -> None:
         load = Load(options.groups, options.warm_up_groups, options.in_flight, options.tokens, seed)
         for side in sorted(sides, key=str, reverse=number % 2 == 1):
             sides[side].append(in_fresh_process(measure, side, load))
+            print(f"seed {seed}, {side.__name__}: {sides[side][-1].groups_per_s} groups/s", file=sys.stderr, flush=True)
         for name, found in rates.items():
             found.append(in_fresh_process(measure, Environment, replace(load, settings=VARIANTS[name])).groups_per_s)
     theirs, ours = sides.values()

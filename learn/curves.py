@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SINGLE = {
-    "reward": "mean reward",
+    "reward": "mean reward (dashed: right by a second opinion)",
     "signal": "share of groups with a signal",
     "length": "tokens of a completion",
     "entropy": "entropy of a token (nats)",
@@ -35,17 +35,19 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
         panel.set(title="test set, greedy" if name == "test" else f"test set, {name}", ylim=(0, 1.02))
         panel.legend(fontsize="small")
     for panel, (name, title) in zip(panels[2:], SINGLE.items(), strict=True):
-        known = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
-        values = [value for _, value in known]
-        means = [
-            sum(window) / len(window)
-            for end in range(len(values))
-            if (window := values[max(0, end + 1 - SMOOTHED) : end + 1])
-        ]
-        panel.plot([at for at, _ in known], means)
+        _draw(panel, history, name)
         panel.set(title=title)
+    _draw(panels[2], history, "right", "--")
     for panel in panels[4:]:
         panel.set_xlabel("completions")
     path = folder / "curves.png"
     figure.savefig(path, dpi=90)
     return path
+
+
+def _draw(panel: Any, history: Sequence[Mapping[str, Any]], name: str, style: str = "-") -> None:
+    """Draw a figure's moving average."""
+    known = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
+    values = [value for _, value in known]
+    windows = [values[max(0, end + 1 - SMOOTHED) : end + 1] for end in range(len(values))]
+    panel.plot([at for at, _ in known], [sum(window) / len(window) for window in windows], style)

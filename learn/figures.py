@@ -33,21 +33,28 @@ class DumpedGroups:
 
 
 def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over the groups, None where there are none, and how many full marks a second opinion confirms."""
+    """Return means over the groups, None where there are none, and what a second opinion says of the answers.
+
+    `right` is the share of all rollouts that it takes for right, `confirmed` the number of those with full marks.
+    """
     groups = list(groups)
     rollouts = [(group, rollout) for group in groups for rollout in group["rollouts"]]
-    confirmed = [
-        confirms(group["item_id"], rollout["conversation"][-2]["content"], rollout["answer"])
+    opinions = [
+        (
+            rollout["verifier_score"] >= CORRECT,
+            confirms(group["item_id"], rollout["conversation"][-2]["content"], rollout["answer"] or ""),
+        )
         for group, rollout in rollouts
-        if rollout["verifier_score"] >= CORRECT and group["item_id"] in TASKS
+        if group["item_id"] in TASKS
     ]
     return {
         "rollouts": len(rollouts),
         "reward": _mean([rollout["score"] for _, rollout in rollouts]),
         "signal": _mean([len({rollout["score"] for rollout in group["rollouts"]}) > 1 for group in groups]),
         "level": _mean([group["level"] for group in groups if group["level"] is not None]),
-        "full_marks": len(confirmed),
-        "confirmed": sum(confirmed),
+        "right": _mean([right for _, right in opinions]),
+        "full_marks": sum(full for full, _ in opinions),
+        "confirmed": sum(full and right for full, right in opinions),
     }
 
 

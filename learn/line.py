@@ -23,7 +23,7 @@ SETTINGS = {
     "system_prompt": SYSTEM_PROMPT,
     "eval_seed": TEST_SEED,
     "group_size": 8,
-    "max_num_workers": 16,
+    "max_num_workers": 24,
     "max_batches_offpolicy": 1,
     "max_token_length": 64,
     "min_completion_tokens": 16,

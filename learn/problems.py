@@ -58,7 +58,7 @@ class Problems:
             return list(await asyncio.gather(*(self._pool.generate(spec, DEADLINE_S) for spec in wanted)))
 
         made = self._runner.run(generate())
-        return [problem for problem in made if problem.flaw is None and question_key(problem.question) not in asked]
+        return [problem for problem in made if question_key(problem.question) not in asked]
 
     def scores(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return what completions of each problem earn, strictly."""

@@ -22,8 +22,8 @@ from testing.inference_server import serve
 from .model import load, load_weights
 from .sampling import Sample, sample, text_of
 
-GATHER_S = 0.01
-"""How long the first request waits for others, which are then answered in the same batch."""
+GATHER_S = 0.02
+"""How long requests wait for others, which are then answered in the same batch."""
 
 _Waiting = tuple[rig.GenerationRequest, "asyncio.Future[list[rig.Completion]]"]
 
@@ -59,8 +59,8 @@ class ModelServer(rig.InferenceServer):
         return await answer
 
     async def _work(self) -> None:
-        await asyncio.sleep(GATHER_S)
         while self._waiting:
+            await asyncio.sleep(GATHER_S)
             waiting, self._waiting = self._waiting, []
             batch = [(asked, answer) for asked, answer in waiting if not answer.done()]  # the others' callers are gone
             for temperature in {asked.temperature for asked, _ in batch}:

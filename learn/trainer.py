@@ -3,7 +3,8 @@
 One step, in the order of this file:
 
 1. `GET /batch` hands over groups: several completions of one prompt each, with their scores.
-2. A completion's *advantage* is its score less the mean of its group. It is not divided by the group's standard
+2. A completion earns 1 if it is right, and 0 otherwise: with partial credit a small model would settle for answers
+   that are nearly right. Its *advantage* is that less the mean of its group. It is not divided by the group's standard
    deviation, which would favour problems that are nearly always or nearly never solved (Dr. GRPO, arXiv:2503.20783).
 3. The completions were sampled by weights that are a few steps old. The *importance ratio* of a token, its probability
    now over that with which it was sampled, corrects for that; the server reported the latter. Clipping (PPO,
@@ -29,6 +30,8 @@ from typing import Any
 
 import torch
 
+from reasoning_env.records import CORRECT
+
 from .errors import LearnError
 from .model import load_weights, save_weights
 
@@ -46,9 +49,9 @@ class Recipe:
     """
 
     batch_size: int = 128
-    learning_rate: float = 5e-4
+    learning_rate: float = 7e-4
     ramp_steps: int = 10
-    passes: int = 2
+    passes: int = 1
     clip_low: float = 0.2
     clip_high: float = 0.28
     length: int = 8
@@ -75,7 +78,7 @@ class Batch:
 
 def advantages(group: Mapping[str, Any]) -> list[float]:
     """Return the advantage of each rollout of a group, 0 where an override says so."""
-    scores = group["scores"]
+    scores = [float(score >= CORRECT) for score in group["scores"]]
     mean = sum(scores) / len(scores)
     overrides = group.get("overrides") or [{}] * len(scores)
     return [

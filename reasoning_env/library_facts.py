@@ -47,8 +47,6 @@ class TaskFacts:
     some five million questions."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
-    unreasoned: str | None = None
-    """What a policy without reasoning is paid for in spite of strict rewards, with its figure."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
@@ -57,6 +55,8 @@ class TaskFacts:
     """How many answers there are to choose from; 0 where answers are free."""
     uneven: bool = False
     """One right answer is far more frequent than others, at some level at least."""
+    alike: str = ""
+    """A pattern: what it finds gives the answer away, so the problem drawn beside it must have the same."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
@@ -94,9 +94,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "circuit_logic": TaskFacts(
         options=2,
         uneven=True,
+        alike=r"(?m)^\S\S: \w+$",  # the legend: an OR of several terms is nearly always 1
         levels=(
-            FieldLevels(("min_terms", "max_terms"), (3, 5, 8, 10, 12), TOO_LONG),
-            FieldLevels(("min_inputs", "max_inputs"), (2, 3, 4, 5, 6), TOO_LONG),
+            FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
+            FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
     "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
@@ -132,9 +133,16 @@ FACTS: Mapping[str, TaskFacts] = {
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
     "dice": TaskFacts(few_questions=True),
-    "emoji_mystery": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "emoji_mystery": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
     "family_relationships": TaskFacts(),
-    "figlet_font": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "figlet_font": TaskFacts(
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            FieldLevels(
+                ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
+            ),
+        ),
+    ),
     "fraction_simplification": TaskFacts(),
     "futoshiki": TaskFacts(
         levels=(FieldLevels(("min_board_size", "max_board_size"), (4, 5, 6, 7, 8), "a board of 9 takes up to 3 s"),)
@@ -176,7 +184,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(),
+    "knights_knaves": TaskFacts(ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -192,6 +200,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "letter_counting": TaskFacts(uneven=True, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
+        ends_in_full_stop=True,
         levels=(
             FieldLevels(
                 ("min_word_len", "max_word_len"),
@@ -246,7 +255,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
     "path_star": TaskFacts(),
-    "polynomial_equations": TaskFacts(few_questions=True),
+    "polynomial_equations": TaskFacts(uneven=True, few_questions=True),
     "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(),
     "power_function": TaskFacts(),
@@ -289,7 +298,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True),
-    "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
     "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
@@ -374,7 +383,6 @@ def category(task: str) -> str:
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
-def gameable_tasks(*, strict_rewards: bool) -> dict[str, str]:
-    """The tasks that pay for nonsense or for policies without reasoning, with the reasons."""
-    reasons = {task: known.unreasoned or (None if strict_rewards else known.pays_for) for task, known in FACTS.items()}
-    return {task: reason for task, reason in reasons.items() if reason is not None}
+def gameable_tasks() -> dict[str, str]:
+    """The tasks whose plain verifiers pay for nonsense, with the reasons."""
+    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}

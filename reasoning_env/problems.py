@@ -3,8 +3,8 @@
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that must not be served is replaced by another of its task. `state()` holds all that was
-drawn and is not done.
+quarantined, and a problem that is to be avoided is replaced by another of its task. `state()` holds all that was drawn
+and is not done.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .records import Problem, ProblemSpec, Split, StreamStats
 
 logger = logging.getLogger(__name__)
 
-MAX_FLAWED = 300
-"""Flawed problems of one position after which its task counts as failing, and another is drawn."""
+MAX_AVOIDED = 300
+"""Problems of one position that are avoided, after which its task counts as failing, and another is drawn."""
 
 
 class Generator(Protocol):
@@ -169,31 +169,25 @@ class ProblemStream:
             return _Position(index, None)
 
     async def _fill(self, position: _Position) -> Problem:
-        flaws = 0
+        avoided = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
             spec = position.spec
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
-                flaw = await self._find_flaw(problem)
-                if flaw is None:
+                self._counts["flawed"] += problem.flawed
+                if self._avoid is None or not await self._avoid(problem):
                     self._failures_in_a_row.pop(spec.task, None)
                     return problem
                 self._counts["flawed"] += 1
-                logger.debug("%s, seed %d is drawn again: %s", spec.task, spec.seed, flaw)
-                flaws += 1
-                if flaws % MAX_FLAWED == 0:
-                    raise GenerationError(f"{MAX_FLAWED} flawed problems in a row: {flaw}")
+                avoided += 1
+                if avoided % MAX_AVOIDED == 0:
+                    raise GenerationError(f"{MAX_AVOIDED} problems in a row had to be avoided")
                 position.spec = self._sampler.redraw(spec)
             except GenerationError as error:
                 self._record_failure(spec, error)
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
-
-    async def _find_flaw(self, problem: Problem) -> str | None:
-        if problem.flaw is None and self._avoid is not None and await self._avoid(problem):
-            return "the evaluation set asks the same"
-        return problem.flaw
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
         task, limit = spec.task, self._quarantine_after

@@ -69,9 +69,9 @@ class ProblemSpec:
     """What to generate: enough to make the same problem again.
 
     `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
-    [0, 2**32), since the library hands it to numpy. `params` are the library's own, as a user set them; `level`, in
-    [0, 1], is the difficulty that the others follow, None for the library's defaults. A problem `as_is` is not searched
-    for flaws.
+    [0, 2**32), since the library hands it to numpy; where its problem must not be served, others that follow from it
+    are tried, unless it is `as_is`. `params` are the library's own, as a user set them; `level`, in [0, 1], is the
+    difficulty that the others follow, None for the library's defaults.
     """
 
     task: str
@@ -94,7 +94,7 @@ class Problem:
     library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
-    of `params`. `flaw`, where there is one, is why the problem must not be served.
+    of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
     """
 
     spec: ProblemSpec
@@ -105,7 +105,7 @@ class Problem:
     generation_s: float = 0.0
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
-    flaw: str | None = None
+    flawed: int = 0
 
     @property
     def task(self) -> str:
@@ -178,7 +178,9 @@ class Rollout:
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
     completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
-    no tokens but, mostly, their number: `token_count`. `score` is the reward that is sent, after the length penalty.
+    of the completion's tokens, mostly, only the number, `token_count`, and some give what the model thought apart from
+    its text, as `thinking`, in which no answer is looked for. `score` is the reward that is sent, after the length
+    penalty.
     """
 
     text: str = field(repr=False)
@@ -189,11 +191,14 @@ class Rollout:
     verdict: Verdict | None = None
     score: float = 0.0
     token_count: int | None = None
+    thinking: str = field(default="", repr=False)
 
     @property
     def completion_tokens(self) -> int | None:
         """Return how many tokens the completion has; None where the server does not say."""
-        return len(self.masks) - self.masks.count(-100) if self.tokens else self.token_count
+        if self.token_count is not None or not self.tokens:
+            return self.token_count
+        return len(self.masks) - self.masks.count(-100)
 
     @property
     def truncated(self) -> bool:

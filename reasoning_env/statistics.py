@@ -10,6 +10,10 @@ CONFIDENCE = 0.95
 Z = 1.959963984540054
 """The normal distribution's quantile for that confidence."""
 RESAMPLES = 2000
+FEW_GROUPS = 10
+"""Their spread tells too little of how similar the values of a group are."""
+LEAST_SPREAD = 1e-9
+"""Above what rounding alone makes."""
 DRAWS_AT_ONCE = 1_000_000
 """Bounds the memory of a bootstrap over many values."""
 
@@ -46,7 +50,20 @@ def bootstrap_interval(values: Sequence[float], *, seed: int = 0, bounds: tuple[
     return Interval(float(low), float(high))
 
 
-def wilson_interval(mean: float, count: int) -> Interval:
+def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float]]) -> Interval:
+    """Return the 95 % interval of the mean of means in [0, 1], each of which has an interval of its own.
+
+    It is a bootstrap over them, never narrower than their own intervals allow: a few may be nearly equal by chance.
+    """
+    if len(means) == 1:
+        return Interval(*intervals[0])
+    mean, (low, high) = sum(means) / len(means), bootstrap_interval(means)
+    below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
+    above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
+    return Interval(max(0.0, min(low, mean - below)), min(1.0, max(high, mean + above)))
+
+
+def wilson_interval(mean: float, count: float) -> Interval:
     """Return the 95 % Wilson interval of the mean of `count` independent values in [0, 1], of which only it is known.
 
     It is exact for values that are 0 or 1, and too wide for others, whose variance is smaller; never without width.
@@ -54,6 +71,19 @@ def wilson_interval(mean: float, count: int) -> Interval:
     centre = (mean + Z**2 / (2 * count)) / (1 + Z**2 / count)
     half = Z / (1 + Z**2 / count) * math.sqrt(max(0.0, mean * (1 - mean)) / count + Z**2 / (4 * count**2))
     return Interval(max(0.0, centre - half), min(1.0, centre + half))
+
+
+def clustered_interval(mean: float, squares: float, *, groups: int, count: int) -> Interval:
+    """Return the 95 % interval of a mean over `count` values in [0, 1] that come in groups of similar ones.
+
+    `squares` is the sum of the squares of the groups' means. It is Wilson's interval for as many independent values as
+    the spread of these means tells of, between one a group and all; of few groups, for one a group.
+    """
+    independent = float(groups)
+    if groups >= FEW_GROUPS:
+        spread = (squares - groups * mean**2) / (groups - 1)
+        independent = min(count, max(groups, groups * mean * (1 - mean) / max(spread, LEAST_SPREAD)))
+    return wilson_interval(mean, independent)
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:

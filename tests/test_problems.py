@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.problems import MAX_FLAWED, ProblemStream
+from reasoning_env.problems import ProblemStream
 from reasoning_env.records import Problem, ProblemSpec, Split
 
 DEADLINE_S = 5.0
@@ -69,8 +69,8 @@ class Generator:
         self.requests[index, attempt].set_exception(GenerationError("no luck"))
 
 
-def at_once(spec: ProblemSpec, flaw: str | None = None) -> Problem:
-    return Problem(spec, "question", "answer", "{}", b"", flaw=flaw)
+def at_once(spec: ProblemSpec) -> Problem:
+    return Problem(spec, "question", "answer", "{}", b"", flawed=2)
 
 
 def b_fails(spec: ProblemSpec) -> Problem | Exception:
@@ -227,26 +227,31 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
         await stream.next()
 
 
-@pytest.mark.parametrize("found_by", ["the generator", "avoid"])
-async def test_flawed_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream, found_by: str) -> None:
-    def is_flawed(spec: ProblemSpec) -> bool:
-        return (spec.index, spec.attempt) == (0, 0)
-
+async def test_avoided_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
     async def avoid(problem: Problem) -> bool:
-        return found_by == "avoid" and is_flawed(problem.spec)
+        return (problem.spec.index, problem.spec.attempt) == (0, 0)
 
-    flaw = "no answer is right" if found_by == "the generator" else None
-    generator = Generator(lambda spec: at_once(spec, flaw if is_flawed(spec) else None))
-    stream = make_stream(generator, avoid=avoid)
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
-    assert (stream.stats.flawed, stream.stats.failures) == (1, 0)
+    assert stream.stats.failures == 0
 
 
-async def test_task_with_flawed_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    generator = Generator(lambda spec: at_once(spec, "flaw" if spec.task == "a" else None))
-    stream = make_stream(generator, depth=1, quarantine_after=1)
+async def test_what_was_drawn_again_is_counted_whoever_refused_it(make_stream: MakeStream) -> None:
+    async def avoid(problem: Problem) -> bool:
+        return problem.spec.attempt == 0
+
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1)
+    await started(stream)
+    assert stream.stats.flawed == 2 + 1 + 2  # two before each of two problems, the first of which is avoided
+
+
+async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
+    async def avoid(problem: Problem) -> bool:
+        return problem.task == "a"
+
+    stream = make_stream(Generator(at_once), avoid=avoid, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
-    assert (stream.stats.flawed, stream.stats.quarantined) == (MAX_FLAWED, ("a",))
+    assert stream.stats.quarantined == ("a",)
 
 
 # ---------------------------------------------------------------------------- the ledger

@@ -6,7 +6,14 @@ import random
 
 import pytest
 
-from reasoning_env.statistics import Interval, bootstrap_interval, pass_at_k, sign_test, wilson_interval
+from reasoning_env.statistics import (
+    Interval,
+    bootstrap_interval,
+    clustered_interval,
+    pass_at_k,
+    sign_test,
+    wilson_interval,
+)
 
 
 def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says() -> None:
@@ -48,6 +55,19 @@ def test_equal_values_do_not_give_an_interval_without_width(
 )
 def test_wilson_interval_is_known_from_the_mean_alone(mean: float, count: int, expected: tuple[float, float]) -> None:
     assert wilson_interval(mean, count) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("means", "independent"),
+    [([0.0, 1.0] * 10, 20), ([0.5] * 20, 160), ([0.5] * 8, 8), ([1.0] * 20, 20)],
+    ids=["as unequal as can be", "all alike", "too few to tell", "all right"],
+)
+def test_values_of_groups_count_for_as_many_independent_ones_as_the_groups_means_tell(
+    means: list[float], independent: int
+) -> None:
+    mean, squares = sum(means) / len(means), sum(value**2 for value in means)
+    interval = clustered_interval(mean, squares, groups=len(means), count=8 * len(means))
+    assert interval == pytest.approx(wilson_interval(mean, independent))
 
 
 @pytest.mark.parametrize(("n", "correct"), [(1, 0), (1, 1), (5, 2), (6, 6), (7, 0)])

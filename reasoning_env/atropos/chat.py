@@ -2,7 +2,8 @@
 
 Such a server lays out the prompt itself and answers with text, so no tokenizer is needed, and there are no tokens to
 train on. Each completion is a request of its own: many hosted servers ignore or refuse `n`, and the number of tokens is
-told by request. Health is not asked for, because at a hosted server that would cost money every second.
+told by request. Thinking that a server gives apart from the text stays apart: no answer is looked for in it. Health is
+not asked for, because at a hosted server that would cost money every second.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NO_KEY = "x"
 """What servers are sent that want no key; the client refuses to be made without one."""
 CHARACTERS_PER_TOKEN = 2
 """Fewer than any common tokenizer has on average, so that a prompt never takes more than is reserved for it."""
+THINKING = ("reasoning_content", "reasoning")
+"""Where servers put the thinking: vLLM, SGLang and DeepSeek, and newer ones of vLLM and others."""
 OPTIONAL = ("temperature", "top_p")
 """Parameters that some hosted models refuse; they are then left out, which the log says."""
 
@@ -150,6 +153,7 @@ class ChatRequests:
 
 def _rollout(reply: Any) -> Rollout:
     choice = reply.choices[0]
+    thinking = [getattr(choice.message, name, None) for name in THINKING]
     usage = getattr(reply, "usage", None)
     count = getattr(usage, "completion_tokens", None)
     return Rollout(
@@ -159,4 +163,5 @@ def _rollout(reply: Any) -> Rollout:
         logprobs=None,
         finish_reason=choice.finish_reason or "stop",
         token_count=count if isinstance(count, int) else None,
+        thinking=next((text for text in thinking if isinstance(text, str)), ""),
     )

@@ -2,7 +2,8 @@
 
 A line holds Atropos' own fields and the facts of a dump line. Beside the file lies a record of the settings that decide
 its content, and of what the run has learnt. The file itself says how far the run has come: whatever ended it, the next
-one cuts a torn last line off, and goes on behind the last whole one.
+one cuts a torn last line off, and goes on behind the last whole one. Groups that were done before one in front of them
+wait in a third file for their turn.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..dumps.format import encode_group
 from ..dumps.writer import FREEZE_TIMEOUT_S
 from ..errors import ConfigError, ReasoningEnvError
 from ..records import Group
+from .group_json import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -49,15 +51,7 @@ def check_place(path: str | None) -> Path:
 
 def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
     """Return a group's line: `fields` are Atropos' own. Takes milliseconds, and is to be called in a thread."""
-    # Each list of tokens is encoded by a call of its own, because a call holds the interpreter's lock until it is done.
-    own = ", ".join(f"{json.dumps(name)}: {_encode(value)}" for name, value in fields.items())
-    return f"{{{own}, ".encode("ascii") + encode_group(group)[1:]
-
-
-def _encode(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        return f"[{', '.join(map(json.dumps, value))}]"
-    return json.dumps(value)
+    return b"{" + encode_members(fields) + b"," + encode_group(group)[1:]
 
 
 class GroupFile:
@@ -73,6 +67,8 @@ class GroupFile:
         self.last_index = -1
         self.source: dict[str, Any] = {}
         """What the source of problems had learnt, as `save` was told."""
+        self.ahead: dict[int, bytes] = {}
+        """Lines of an earlier run that still wait for one before them, as `keep_ahead` was told."""
         self._made_with = json.loads(json.dumps(made_with))
         self._size_bytes = 0
         self._file: FileIO | None = None
@@ -124,7 +120,14 @@ class GroupFile:
             "file": {"lines": self.lines, "last_index": self.last_index, "size_bytes": self._size_bytes},
             "source": source,
         }
-        replace_file(_record_of(self.path), [json.dumps(record).encode()])
+        replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+
+    def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
+        """Keep lines, by the positions of their problems, that cannot be appended yet; earlier ones are forgotten."""
+        if lines:
+            replace_file(_beside(self.path, "ahead"), lines.values())
+        else:
+            _beside(self.path, "ahead").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -138,7 +141,7 @@ class GroupFile:
     def _known(self) -> dict[str, Any] | None:
         """Return the record of the file at `path`, or None where it is not of these settings."""
         with suppress(OSError, ValueError):
-            record = json.loads(_record_of(self.path).read_bytes())
+            record = json.loads(_beside(self.path, "state").read_bytes())
             if record["made_with"] == self._made_with:
                 return dict(record)
         return None
@@ -154,12 +157,14 @@ class GroupFile:
         self.source = known.get("source", {})
         with open(self.path, "rb") as file:
             file.seek(self._size_bytes)
-            for index, size_bytes in _whole_lines(file):
+            for index, line in _whole_lines(file):
                 self.lines, self.last_index = self.lines + 1, index
-                self._size_bytes += size_bytes
+                self._size_bytes += len(line)
         if self._size_bytes < end:
             logger.warning("the torn last line of %s is cut off", self.path)
             self._file.truncate(self._size_bytes)
+        with suppress(OSError), open(_beside(self.path, "ahead"), "rb") as file:
+            self.ahead = {index: line for index, line in _whole_lines(file) if index > self.last_index}
 
 
 def numbered(path: Path) -> Iterator[Path]:
@@ -168,12 +173,12 @@ def numbered(path: Path) -> Iterator[Path]:
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
 
 
-def _record_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.state")
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.name}.{what}")
 
 
-def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield the position of each line's problem and the line's length, up to the first that is not whole."""
+def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each line with the position of its problem, up to the first that is not whole."""
     for line in lines:
         try:
             index = json.loads(line)["index"]
@@ -181,7 +186,7 @@ def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
             return
         if not line.endswith(b"\n"):
             return
-        yield index, len(line)
+        yield index, line
 
 
 def write_all(file: FileIO, data: bytes) -> None:

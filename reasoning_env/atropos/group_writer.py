@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from ..dumps.writer import FREEZE_TIMEOUT_S
 from .group_file import check_place, numbered, write_all
+from .group_json import encode_members
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class BackgroundWriter:
         self._writing.acquire(timeout=timeout_s)
 
     def _write(self, obj: Mapping[str, Any]) -> None:
-        line = json.dumps(obj).encode() + b"\n"
+        line = b"{" + encode_members(obj) + b"}\n"
         with self._writing:
             if not self._frozen:
                 self._file = self._file or _make(self._path)

@@ -34,6 +34,7 @@ def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str
         masks=masks,
         logprobs=logprobs,
         finish_reason=choice.finish_reason or "stop",
+        token_count=len(tokens) - prompt_length,
     )
 
 
@@ -54,6 +55,7 @@ def rollout_from_text(chat: ChatFormat, prompt: Prompt, sampling: Sampling, choi
         masks=(*[-100] * len(prompt.tokens), *completion),
         logprobs=None,
         finish_reason=finish_reason,
+        token_count=len(completion),
     )
 
 

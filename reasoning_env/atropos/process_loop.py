@@ -2,7 +2,8 @@
 
 BaseEnv's own collects one group at a time and forgets it when it fails. Here a group that fails is tried again, and one
 that fails for good is made up for by the next problem, so that as many groups come out as were asked for. At Ctrl-C and
-SIGTERM the groups under way get `shutdown_grace_s`; the same command goes on behind the last line of the file.
+SIGTERM the groups under way get `shutdown_grace_s`. The same command goes on behind the last line of the file, and
+takes over the groups that were done by then.
 """
 
 from __future__ import annotations
@@ -117,6 +118,13 @@ class _Processing:
             await asyncio.gather(*self._groups, return_exceptions=True)
             with suppress(OSError):  # the file itself says how far it goes
                 await self._save()
+                await _in_thread(self._file.keep_ahead, self._finished_ahead())
+
+    def _finished_ahead(self) -> dict[int, bytes]:
+        """Return the lines that wait for one before them, by the positions of their problems."""
+        ended = [group for group in self._groups if not group.cancelled() and group.exception() is None]
+        lines = self._file.ahead | dict(filter(None, (group.result() for group in ended)))
+        return {index: line for index, line in lines.items() if index > self._file.last_index}
 
     @property
     def _under_way(self) -> list[asyncio.Task[Line | None]]:
@@ -137,6 +145,10 @@ class _Processing:
     async def _collect(self, item: RolloutItem) -> Line | None:
         """Return a group's line, or None for one that was dropped, which is counted and logged."""
         env, collector, problem = self._env, self._run.backend.collector, item.problem
+        if problem.spec.index in self._file.ahead:
+            self._run.backend.source.done(problem)
+            self._advance()
+            return problem.spec.index, self._file.ahead[problem.spec.index]
         packed, _ = await env.collect_trajectories(item)
         if packed:
             packed = await env.postprocess_histories(packed)
@@ -144,7 +156,7 @@ class _Processing:
         group = collector.kept.pop(problem.spec.index, Group(problem, item.prompt.messages, ()))
         if not packed:
             return None
-        env.completion_lengths += [sum(mask != -100 for mask in masks) for masks in packed["masks"]]
+        env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         line = await asyncio.to_thread(encode_line, packed, group)

@@ -14,7 +14,7 @@ from ..tasks.plan import TaskPlan
 
 logger = logging.getLogger(__name__)
 
-ITEMS = 10
+ITEMS = 5
 
 
 async def audit_unmeasured(plan: TaskPlan, config: Any, workers: Workers) -> TaskPlan:

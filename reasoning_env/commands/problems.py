@@ -73,7 +73,7 @@ async def check_params(library: OpenLibrary, options: argparse.Namespace) -> Non
 async def make_problem(library: OpenLibrary, task: str, seed: int, options: argparse.Namespace) -> Problem:
     """Make a problem of a task with the level and the parameters of the options; raises GenerationError."""
     params = {**library.params.get(task, {}), **options.params}
-    spec = ProblemSpec(task, seed % SEEDS, Split.TRAIN, 0, params=params, level=options.level)
+    spec = ProblemSpec(task, seed % SEEDS, Split.TRAIN, 0, params=params, level=options.level, as_is=True)
     return await library.pools[0].generate(spec, DEADLINE_S)
 
 

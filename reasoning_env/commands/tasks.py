@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from ..prompting import build_messages
 from ..records import Problem, TaskInfo
 from ..reports.contamination import DEFAULT_ITEMS, MAX_ITEMS, contamination_command
 from ..reports.difficulty import difficulty_command
-from ..reports.measuring import open_library, run_measurement
+from ..reports.measuring import measure_each, open_library, run_measurement
 from ..settings import SYSTEM_PROMPT
 from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
@@ -33,6 +32,7 @@ from .problems import (
 QUESTION_CHARACTERS = 72
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
 SEED_STRIDE = 1000
+SAMPLES_AT_ONCE = 8
 """Between the samples of a task: neighbouring seeds give related problems in some tasks."""
 
 
@@ -118,16 +118,16 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
         await check_params(library, options)
         known = {task.name: task for task in library.info.tasks}
 
-        async def sample(task: str, number: int) -> Sample:
+        async def sample(wanted: tuple[str, int]) -> Sample:
+            task, number = wanted
             try:
                 problem = await make_problem(library, task, options.seed + SEED_STRIDE * number, options)
                 return Sample(known[task], problem)
             except GenerationError as error:
                 return Sample(known[task], error)
 
-        return await asyncio.gather(
-            *(sample(task, number) for task in library.tasks for number in range(options.samples))
-        )
+        wanted = [(task, number) for task in library.tasks for number in range(options.samples)]
+        return await measure_each("samples", wanted, sample, at_once=SAMPLES_AT_ONCE)
 
 
 def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:

@@ -61,6 +61,7 @@ def _rows(group: Mapping[str, Any], keep: str) -> Iterator[dict[str, Any]]:
             "index": group["index"],
             "level": -1.0 if level is None else float(level),
             "score": float(rollout["score"]),
+            "thinking": rollout.get("thinking", ""),
             "reason": rollout["reason"] or "",
             "answer": rollout["answer"] or "",
             "expected_answer": group["expected_answer"] or "",

@@ -86,6 +86,7 @@ def encode_group(
 def _rollout(prompt: str, rollout: Rollout, more: Mapping[str, Any]) -> str:
     """One rollout as JSON; `prompt` is that of the messages before the completion, each with its comma."""
     verdict = rollout.verdict
+    thinking = f', "thinking": {_json(rollout.thinking)}' if rollout.thinking else ""
     # A call of the encoder for a text costs a tenth of one for a mapping, and there are many rollouts.
     return (
         f'{{"conversation": [{prompt}{{"role": "assistant", "content": {_json(rollout.text)}}}], '
@@ -94,7 +95,7 @@ def _rollout(prompt: str, rollout: Rollout, more: Mapping[str, Any]) -> str:
         f'"answer": {"null" if verdict is None or verdict.answer is None else _json(verdict.answer)}, '
         f'"finish_reason": {_json(rollout.finish_reason)}, '
         f'"verifier_score": {_number(verdict.score) if verdict else "null"}'
-        f"{', ' + _json(more)[1:] if more else '}'}"
+        f"{thinking}{', ' + _json(more)[1:] if more else '}'}"
     )
 
 

@@ -58,7 +58,8 @@ _Float = Annotated[float, Strict()]
 class DumpedRollout:
     """One rollout as it was dumped.
 
-    `conversation` holds messages with `role` and `content`, the completion last. `score` is the reward that was sent,
+    `conversation` holds messages with `role` and `content`, the completion last; `thinking` is what a server gave apart
+    from it. `score` is the reward that was sent,
     `verifier_score` the one before the length penalty, `library_score` what the library's own rules give. `tokens` are
     those of the completion. `correct`, `seconds` and `library_score` are an evaluation's.
     """
@@ -75,14 +76,16 @@ class DumpedRollout:
     tokens: _Int | None = None
     correct: bool | None = None
     seconds: _Float | None = None
+    thinking: str = ""
 
 
 @dataclass(frozen=True)
 class DumpedGroup:
     """One line.
 
-    `item_id` is the task's name, and `failed` counts the completions that no server gave. Where there is a
-    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed.
+    `item_id` is the task's name. In evaluations, `problem` is a hash of question and answer, and `failed` counts the
+    completions that no server gave. Where there is a `dataset_size`, the problem is number `item` of the library's
+    dataset of that size and seed.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -99,6 +102,7 @@ class DumpedGroup:
     failed: _Int | None = None
     item: _Int | None = None
     dataset_size: _Int | None = None
+    problem: str | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +94,12 @@ class PresetSet(EvaluationSet):
             return problem
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
-        known, params = facts(task), self._params.get(task, {})
-        if known is not None and known.rebuild is Rebuild.FOR_EACH_SEED:
-            return ProblemSpec(
-                task, FIRST_SEED, Split.EVAL, number, 0, params, item=number, dataset_size=SIZE, as_is=True
-            )
-        # In all other tasks, item k of seed s is item 0 of seed s + k.
-        return ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, 0, params, as_is=True)
+        # In most tasks, item k of seed s is item 0 of seed s + k.
+        params = self._params.get(task, {})
+        spec = ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, params=params, as_is=True)
+        if facts(task).rebuild is Rebuild.FOR_EACH_SEED:
+            return replace(spec, seed=FIRST_SEED, item=number, dataset_size=SIZE)
+        return spec
 
 
 def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 EVAL_FAILURES = 3
 """Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
-EVAL_DRAWS = 300
-"""Draws of an evaluation sample after which it is left out; problems of some tasks are often flawed."""
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -142,19 +140,12 @@ class EvaluationSet:
         return made
 
     async def _make(self, task: str, number: int) -> Problem | None:
-        failures = 0
-        for attempt in range(EVAL_DRAWS):
+        for attempt in range(EVAL_FAILURES):
             try:
-                problem = await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
-                if problem.flaw is None:
-                    return problem
-                logger.debug("evaluation sample %d of %s is drawn again: %s", number, task, problem.flaw)
+                return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
-                failures += 1
-                if failures == EVAL_FAILURES:
-                    break
-        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, attempt + 1)
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_FAILURES)
         return None
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:

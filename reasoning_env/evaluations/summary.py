@@ -14,12 +14,11 @@ and, with a preset, `library_score` with its interval.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..statistics import bootstrap_interval, pass_at_k
+from ..statistics import bootstrap_interval, interval_of_means, pass_at_k
 from .samples import RIGHT, Sample, SampledRollout, is_right
 
 Row = dict[str, Any]
@@ -52,8 +51,6 @@ def combine(rows: Collection[Mapping[str, Any]]) -> Row:
     counts: Row = {"tasks": len(rows)}
     counts |= {name: sum(row[name] for row in rows) for name in ("problems", "completions", "failed")}
     scored = [row for row in rows if row["completions"]]
-    if len(scored) == 1:  # one task: the spread of its problems is all that is known
-        return counts | {name: value for name, value in scored[0].items() if name not in ("category", *counts)}
     return counts | _means(scored) | _combined_shares(scored)
 
 
@@ -91,14 +88,9 @@ def _means(units: Sequence[Mapping[str, Any]]) -> Row:
     for name in MEANS:
         values = [unit[name] for unit in units if unit.get(name) is not None]
         if values:
-            mean = sum(values) / len(values)
-            low, high = bootstrap_interval(values)
             within = [unit[f"{name}_interval"] for unit in units if f"{name}_interval" in unit]
-            if within:
-                below = math.hypot(*(value - ends[0] for value, ends in zip(values, within, strict=True)))
-                above = math.hypot(*(ends[1] - value for value, ends in zip(values, within, strict=True)))
-                low, high = min(low, mean - below / len(values)), max(high, mean + above / len(values))
-            row |= {name: mean, f"{name}_interval": [max(0.0, low), min(1.0, high)]}
+            interval = interval_of_means(values, within) if within else bootstrap_interval(values)
+            row |= {name: sum(values) / len(values), f"{name}_interval": list(interval)}
     return row
 
 

@@ -9,26 +9,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, WorkerError
 from ..folders import find_checkout
-from ..library_facts import COMPOSITE, gameable_tasks
+from ..library_facts import COMPOSITE
 from ..records import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
-from .verifier_probes import ORACLE, PERTURBED, Setting, TaskAudit, audit_task, role_of
+from .verifier_probes import ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
 
 DEFAULT_OUTPUT = "audit.json"
 DEFAULTS = "defaults"
 LEVELS = "defaults,0,0.25,0.5,0.75,1"
 MAX_ITEMS = 10_000
-MORE = 4
-"""How many times as many problems decide where the first ones show a fault."""
 SETTINGS_AT_ONCE = 6
 """Enough to keep all workers busy, few enough to bound what is kept in memory."""
 EXAMPLE_CHARACTERS = 200
@@ -48,13 +46,11 @@ class Result(StrEnum):
 
     PASSES = "passes"
     FAILS = "FAILS"
-    LISTED = "listed"
-    """It fails, and is known to."""
     NOT_PROBED = "not probed"
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, print the table, save the numbers; returns 1 when a task fails that is not listed, and 0 otherwise.
+    """Audit, print the table, save the numbers; returns 1 when a task fails, and 0 otherwise.
 
     `folder` is where a checkout of the library may lie. Raises ConfigError for what a user got wrong, WorkerError when
     nothing could be probed, and OSError when the numbers cannot be saved, after the table was printed.
@@ -66,8 +62,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     if not any(audit.items for audit in audits):
         cause = (*audits[0].failures, "all are flawed")[0]
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
-    listed = gameable_tasks(strict_rewards=True)
-    results = {audit.name: result_of(audit, listed) for audit in audits}
+    results = {audit.name: result_of(audit) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
     report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
     _save(output, report)
@@ -88,8 +83,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument("--levels", default=LEVELS, metavar="LEVEL,LEVEL", help="default: %(default)s")
-    help_text = f"problems a task and level, {MORE} times as many where they show a fault (default: %(default)s)"
-    parser.add_argument("--items", type=int, default=10, metavar="N", help=help_text)
+    more = " and ".join(str(factor) for factor, _ in ROUNDS)
+    help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
+    parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")
     parser.add_argument(
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
@@ -124,7 +120,7 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
     async with open_library(settings, options.tasks) as library:
 
         async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(library.pools[0], setting, options.items, MORE * options.items)
+            return await audit_task(library.pools[0], setting, options.items)
 
         tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
         wanted = [
@@ -136,13 +132,11 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
         return library.info, await measure_each("audit", wanted, audit, at_once=SETTINGS_AT_ONCE)
 
 
-def result_of(audit: TaskAudit, listed: Collection[str]) -> Result:
-    """Return the result of a task at a level; `listed` are the tasks that are known to fail."""
+def result_of(audit: TaskAudit) -> Result:
+    """Return the result of a task at a level."""
     if not audit.items:
         return Result.NOT_PROBED
-    if not audit.faults:
-        return Result.PASSES
-    return Result.LISTED if audit.task in listed else Result.FAILS
+    return Result.FAILS if audit.faults else Result.PASSES
 
 
 def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:

@@ -25,11 +25,12 @@ DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_
 
 
 class ProblemKey(NamedTuple):
-    """What tells the problems of a set apart."""
+    """What only the same problem has in two sets; `problem` is the hash of question and answer, where there is one."""
 
     task: str
     position: int | None
     seed: int | None
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
     for group in source.groups():
         marks = [float(is_right(rollout.score)) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
-            scores[ProblemKey(group.item_id, group.index, group.seed)] = fmean(marks)
+            scores[ProblemKey(group.item_id, group.index, group.seed, group.problem)] = fmean(marks)
     for fault in source.faults:
         logger.warning("%s", fault)
     if not scores:

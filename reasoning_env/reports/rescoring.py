@@ -159,6 +159,7 @@ async def _make_again(group: DumpedGroup, generator: Generator, deadline_s: floa
         level=level,
         item=group.item or 0,
         dataset_size=group.dataset_size or 1,
+        as_is=True,
     )
     try:
         problem = await generator.generate(spec, deadline_s)

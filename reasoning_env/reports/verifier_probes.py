@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import string
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
@@ -31,8 +31,8 @@ FEW_OPTIONS = 4
 GENERATION_DEADLINE_S = 20.0
 GENERATION_FAILURES = 3
 """After so many a task is probed with what was generated until then."""
-MAX_DRAWS = 300
-"""Draws of one problem, most of which may be flawed."""
+ROUNDS = ((2, 0.5), (8, 1.0))
+"""How many times as many problems follow, for kinds that earned more than what share of the bound before."""
 MAX_CONSTANTS = 12
 """Answers of other problems from which the best constant is chosen."""
 ESCAPED = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
@@ -159,6 +159,11 @@ class TaskAudit:
                 found[PERTURBED] = f"the perturbed oracle earns {self.mean(PERTURBED):.2f}, the oracle {oracle:.2f}"
         return found
 
+    def suspects(self, share: float) -> set[str]:
+        """The kinds that earn more than a share of the bound, and all those with other faults."""
+        lazy = [kind for kind in self.tallies if role_of(kind) is Role.LAZY]
+        return {kind for kind in lazy if self.mean(kind) > share * self.bound} | self.faults.keys()
+
     @property
     def slowest_s(self) -> float:
         return max((tally.slowest_s for tally in self.tallies.values()), default=0.0)
@@ -178,45 +183,45 @@ class Setting:
     params: Mapping[str, object] = field(default_factory=dict)
     seed: int = 42
 
-    def spec(self, number: int, attempt: int) -> ProblemSpec:
-        spec = evaluation_spec(self.task, number, attempt, run_seed=self.seed, params=self.params)
+    def spec(self, number: int) -> ProblemSpec:
+        spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
         return replace(spec, level=self.level)
 
 
-async def audit_task(workers: Workers, setting: Setting, items: int, more: int = 0) -> TaskAudit:
-    """Probe a task with so many problems and, where that finds a fault, with `more` others, which decide.
+async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
+    """Probe a task with so many problems and, with the kinds that could be faults, in two more rounds of others.
 
-    Of the faults that the other problems show, those count that the first ones showed too. `failures` says what could
-    not be generated or scored. Raises WorkerError when there are no workers any more.
+    The last round alone counts. `failures` says what could not be generated or scored. Raises WorkerError when there
+    are no workers any more.
     """
-    first = await _probe(workers, setting, range(items))
-    if not first.faults or more == 0:
-        return first
-    second = await _probe(workers, setting, range(items, items + more))
-    confirmed = {kind: tally for kind, tally in second.tallies.items() if kind in first.faults or kind in NOT_LAZY}
-    return replace(second, tallies=confirmed, failures=first.failures + second.failures)
+    audit = await _probe(workers, setting, range(items), None)
+    failures, position = audit.failures, items
+    for factor, share in ROUNDS:
+        suspects = audit.suspects(share)
+        if not suspects:
+            break
+        numbers = range(position, position + factor * items)
+        audit = await _probe(workers, setting, numbers, suspects | NOT_LAZY.keys())
+        failures, position = failures + audit.failures, numbers.stop
+    return replace(audit, failures=failures)
 
 
-async def _probe(workers: Workers, setting: Setting, numbers: range) -> TaskAudit:
+async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Collection[str] | None) -> TaskAudit:
+    """Probe a task with some problems, and with all kinds for None."""
     problems: list[Problem] = []
     failures: list[str] = []
-    flawed = 0
     for number in numbers:
-        attempt = 0
-        while attempt < MAX_DRAWS and len(failures) < GENERATION_FAILURES:
-            try:
-                problem = await workers.generate(setting.spec(number, attempt), GENERATION_DEADLINE_S)
-            except GenerationError as error:
-                failures.append(str(error))
+        try:
+            problems.append(await workers.generate(setting.spec(number), GENERATION_DEADLINE_S))
+        except GenerationError as error:
+            failures.append(str(error))
+            if len(failures) == GENERATION_FAILURES:
                 break
-            if problem.flaw is None:  # flawed problems are never served
-                problems.append(problem)
-                break
-            attempt += 1
-            flawed += 1
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
+        if kinds is not None:
+            probes = {kind: text for kind, text in probes.items() if kind in kinds}
         try:
             verdicts = await workers.score(problem, list(probes.values()))
         except ScoringError as error:
@@ -225,10 +230,12 @@ async def _probe(workers: Workers, setting: Setting, numbers: range) -> TaskAudi
         items += 1
         for kind, verdict in zip(probes, verdicts, strict=True):
             tallies[kind].add(verdict, problem.spec.seed)
-    await _try_best_constant(workers, problems, tallies)
+    if kinds is None or BEST_CONSTANT in kinds:
+        await _try_best_constant(workers, problems, tallies)
     known = [reference.strip().casefold() for problem in problems if (reference := reference_answer(problem))]
     few = 2 <= len(set(known)) <= min(FEW_OPTIONS, len(known) // 2)
     options = facts(setting.task).options or (len(set(known)) if few and setting.task not in FACTS else 0)
+    flawed = sum(problem.flawed for problem in problems)
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
 
 

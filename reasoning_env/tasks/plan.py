@@ -72,7 +72,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
-    reasons = gameable_tasks(strict_rewards=settings.strict_rewards) if settings.exclude_gameable else {}
+    reasons = gameable_tasks() if settings.exclude_gameable and not settings.strict_rewards else {}
     named = set(map(str.lower, settings.task_names))
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:

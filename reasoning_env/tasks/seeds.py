@@ -43,6 +43,13 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
     return (instance % INSTANCES) << CODE_BITS | code
 
 
+def follow_seed(seed: int, number: int) -> int:
+    """Return the seed to try after `number` others: a seed itself at first, then redraws of its split and instance."""
+    if number == 0:
+        return seed
+    return seed >> CODE_BITS << CODE_BITS | POSITIONS + hash_int("follow", seed, number) % (POSITIONS - RESERVED)
+
+
 def eval_seed(run_seed: int, task: str, sample: int) -> int:
     """Return the seed of an evaluation sample, in [2**31, 2**32)."""
     return EVAL_BIT + hash_int(Split.EVAL.value, run_seed, task, sample) % (EVAL_BIT - RESERVED)

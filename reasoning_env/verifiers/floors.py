@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from .guards import Entry
-from .lazy import copies, filled_boards, layouts
+from .lazy import copies, filled_boards, layouts, quotations
 
 FORM_PAY = 0.1
 """What verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
@@ -35,7 +35,7 @@ class PartialCredit:
     def _answers(self) -> set[str]:
         question, answer = str(self._entry["question"]), self._entry.get("answer")
         found = copies(question) | filled_boards(question) | everybody(self._entry)
-        return {*found.values(), *(layouts(str(answer)).values() if answer is not None else ())}
+        return {*found.values(), *quotations(question), *(layouts(str(answer)).values() if answer is not None else ())}
 
     def _earn(self, answer: str) -> float:
         try:

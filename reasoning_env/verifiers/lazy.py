@@ -39,10 +39,15 @@ def copies(question: str) -> dict[str, str]:
     found["the block after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
     for name, pattern in (("the last list", BRACKETED), ("the last list of lists", NESTED)):
         found[name] = _last(pattern.findall(text))
-    found["the last quotation"] = _last([one or other for one, other in QUOTED.findall(text)])
+    found["the last quotation"] = _last(quotations(text))
     grid = last_grid(text)
     found["the last grid"] = "\n".join(grid)
     return {name: part for name, part in found.items() if part}
+
+
+def quotations(question: str) -> list[str]:
+    """Return what stands in quotes."""
+    return [one or other for one, other in QUOTED.findall(question)]
 
 
 def fragments(question: str) -> dict[str, str]:
@@ -189,7 +194,7 @@ FILLS: Mapping[str, Fill] = {
 def _options(question: str) -> list[str]:
     """What a question offers to choose from: words joined by `or`, and what stands in quotes."""
     pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
-    return [word for pair in pairs for word in pair] or [one or other for one, other in QUOTED.findall(question)]
+    return [word for pair in pairs for word in pair] or quotations(question)
 
 
 def _most_frequent(items: Sequence[str]) -> str:

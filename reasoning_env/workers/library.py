@@ -13,19 +13,24 @@ import json
 import math
 import pickle
 import random
+import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
+from ..tasks.seeds import follow_seed
 from ..verifiers import choice, find_flaw, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
 from .scorer import Scorer
+
+MAX_FLAWED = 300
+"""Flawed problems in a row after which a task counts as failing."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,13 @@ class Generated:
     answer: str | None
     metadata_json: str
     entry: bytes
+    seed: int
     flaw: str | None
+    """Why it must not be served, if so."""
     params: Mapping[str, Any]
     level: float | None
+    flawed: int = 0
+    """How many were made before it that must not be served."""
 
 
 class Library:
@@ -143,10 +152,27 @@ class Library:
     ) -> Generated:
         """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters. With `as_is`, no flaw is looked for.
+        Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
+        is replaced by that of another seed, which follows from the first; raises ValueError after MAX_FLAWED of them.
         """
+        for flawed in range(MAX_FLAWED):
+            made = self._make(task, follow_seed(seed, flawed), params, level, item, dataset_size, as_is)
+            if made.flaw is None:
+                return replace(made, flawed=flawed)
+        raise ValueError(f"{MAX_FLAWED} flawed problems in a row, the last one because {made.flaw}")
+
+    def _make(
+        self,
+        task: str,
+        seed: int,
+        params: Mapping[str, Any],
+        level: float | None,
+        item: int,
+        dataset_size: int,
+        as_is: bool,
+    ) -> Generated:
         _reset_globals(seed)
-        wanted = params
+        first_seed, wanted = seed, params
         composite = task == COMPOSITE
         if composite:
             task, seed, params = _composite_member(seed, params)
@@ -164,6 +190,7 @@ class Library:
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=packed,
+            seed=first_seed,
             flaw=flaw,
             params=wanted if composite else resolved.params,
             level=resolved.level,
@@ -175,14 +202,20 @@ class Library:
         """Draw other problems beside one, and tell whether one of them has its answer.
 
         Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
-        answers come out even, whatever share of all problems each has.
+        answers come out even, whatever share of all problems each has, and so they do among those that look alike.
         """
-        for number in range(1, facts(task).twins + 1):
+        known = facts(task)
+        wanted = known.twins
+        for number in range(1, MAX_FLAWED if wanted else 1):
             twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if _choice(twin) == _choice(entry):
-                return "its answer is too frequent: a problem drawn beside it has the same"
+            if _looks(known.alike, twin) == _looks(known.alike, entry):
+                if _choice(twin) == _choice(entry):
+                    return "its answer is too frequent: a problem drawn beside it has the same"
+                wanted -= 1
+                if not wanted:
+                    break
         return None
 
     def scorer(
@@ -237,6 +270,10 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
 
 def _choice(entry: Mapping[str, Any]) -> str:
     return choice(str(entry["question"]), str(entry["answer"]))
+
+
+def _looks(pattern: str, entry: Mapping[str, Any]) -> list[Any]:
+    return re.findall(pattern, str(entry["question"])) if pattern else []
 
 
 def _metadata_json(metadata: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,7 +25,8 @@ class _GeneratedReply(_Reply):
     metadata_bytes: int
     """How much of the frame's blob is metadata; the rest is the library's entry."""
     generation_s: float
-    flaw: str | None
+    seed: int
+    flawed: int
     params: dict[str, Any]
     level: float | None
 
@@ -43,6 +45,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
     try:
         fields = _GeneratedReply.model_validate(reply.header).model_dump()
         split = fields.pop("metadata_bytes")
+        spec = replace(spec, seed=fields.pop("seed"))
         return Problem(spec=spec, metadata_json=reply.blob[:split].decode(), entry=reply.blob[split:], **fields)
     except ValueError as error:
         raise ProtocolFault(f"a problem that cannot be one: {error}") from error

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from openai.types.chat import ChatCompletion
 
 from reasoning_env.atropos.chat import ChatRequests, PlainChat, is_chat, tokenizer_if_needed
 from reasoning_env.atropos.config import complete_servers
@@ -68,6 +69,21 @@ async def test_reply_without_text_is_a_completion_all_the_same() -> None:
     server.openai.chat.completions.create = thinks
     (rollout,) = await complete(server)
     assert (rollout.text, rollout.truncated, rollout.completion_tokens) == ("", True, None)
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+async def test_thinking_that_comes_apart_from_the_text_is_kept_apart(name: str) -> None:
+    server = Server()
+
+    async def thinks(**sent: Any) -> ChatCompletion:
+        message = {"role": "assistant", "content": "<answer>1</answer>", name: "</think><answer>2</answer>"}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        reply = {"id": "", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+        return ChatCompletion.model_validate(reply)
+
+    server.openai.chat.completions.create = thinks
+    (rollout,) = await complete(server)
+    assert (rollout.text, rollout.thinking) == ("<answer>1</answer>", "</think><answer>2</answer>")
 
 
 async def test_completions_that_came_are_kept_when_others_fail() -> None:

@@ -41,7 +41,8 @@ def node(completion: Sequence[int] = (7, 8), **changed: Any) -> SimpleNamespace:
 
 def test_node_becomes_a_rollout() -> None:
     rollout = rollout_from_node(CHOICE, node([7, 8]), LIMIT)
-    assert rollout == Rollout("some text", (1, 2, 7, 8), (-100, -100, 7, 8), (1.0, 1.0, -0.5, -0.5), "length")
+    masks, logprobs = (-100, -100, 7, 8), (1.0, 1.0, -0.5, -0.5)
+    assert rollout == Rollout("some text", (1, 2, 7, 8), masks, logprobs, "length", token_count=2)
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
@@ -96,8 +97,8 @@ def test_text_becomes_tokens_with_a_masked_prompt_and_one_end_of_turn_where_it_f
     finished = finish_reason != "length"
     completion = tuple(chat.completion_tokens(kept, finished=finished))
     masks = (*(-100 for _ in prompt.tokens), *completion)
-    expected = Rollout(kept, (*prompt.tokens, *completion), masks, None, "stop" if finished else "length")
-    assert convert(text, finish_reason) == expected
+    tokens, reason = (*prompt.tokens, *completion), "stop" if finished else "length"
+    assert convert(text, finish_reason) == Rollout(kept, tokens, masks, None, reason, token_count=len(completion))
     assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
 
 

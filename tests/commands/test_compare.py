@@ -110,9 +110,14 @@ def test_different_sets_are_refused_with_what_differs(write: Write, fields: dict
         compare_command([str(first), str(write("b", {"task": [1.0]}, **fields))])
 
 
-def test_sets_without_a_fingerprint_need_problems_in_common(write: Write) -> None:
+@pytest.mark.parametrize("differs", ["task", "problem"])
+def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write, differs: str) -> None:
+    first, second = write("a", {"one": [1.0]}), write("b", {"other" if differs == "task" else "one": [1.0]})
+    if differs == "problem":
+        line = json.loads((second / "samples.jsonl").read_text())
+        (second / "samples.jsonl").write_text(json.dumps({**line, "problem": "of another level"}))
     with pytest.raises(ConfigError, match="0 problems are in both"):
-        compare_command([str(write("a", {"one": [1.0]})), str(write("b", {"other": [1.0]}))])
+        compare_command([str(first), str(second)])
 
 
 @pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "samples", "empty"])

@@ -53,6 +53,12 @@ def test_further_keys_stand_behind_the_others() -> None:
     assert document == plain
 
 
+def test_thinking_stands_beside_the_conversation() -> None:
+    group = make_group()
+    document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
+    assert document["rollouts"][0]["thinking"] == "hm\ud800"
+
+
 def test_item_of_a_larger_dataset_says_which() -> None:
     group = make_group()
     spec = replace(group.problem.spec, item=3, dataset_size=50)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.evaluations.problem_set import (
-    EVAL_DRAWS,
     EVAL_FAILURES,
     EvaluationSet,
     choose_eval_tasks,
@@ -29,9 +28,9 @@ FEW, MANY = "coin_flip", "chain_sum"
 
 
 class Pool:
-    """Makes any problem; `outcome` may raise, or give a problem a flaw."""
+    """Makes any problem; `outcome` may raise."""
 
-    def __init__(self, outcome: Callable[[ProblemSpec], str | None] = lambda spec: None) -> None:
+    def __init__(self, outcome: Callable[[ProblemSpec], None] = lambda spec: None) -> None:
         self._outcome = outcome
         self.specs: list[ProblemSpec] = []
 
@@ -39,7 +38,8 @@ class Pool:
         assert deadline_s == 60.0
         self.specs.append(spec)
         await asyncio.sleep(0)
-        return Problem(spec, f"question {spec.seed}", "2", "{}", b"", flaw=self._outcome(spec))
+        self._outcome(spec)
+        return Problem(spec, f"question {spec.seed}", "2", "{}", b"")
 
 
 def make_set(pool: Pool, tasks: Sequence[str] = TASKS, params: Any = None, **changed: Any) -> EvaluationSet:
@@ -106,32 +106,22 @@ async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_ma
     await evaluation_set.close()
 
 
-def flawed(spec: ProblemSpec) -> str | None:
-    return "no answer is right" if (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0) else None
+async def test_sample_that_cannot_be_made_is_drawn_again_and_leaves_the_others_as_they_are() -> None:
+    def failing(spec: ProblemSpec) -> None:
+        if (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0):
+            no_luck(spec)
 
-
-def failing(spec: ProblemSpec) -> str | None:
-    return no_luck(spec) if flawed(spec) else None
-
-
-@pytest.mark.parametrize("outcome", [flawed, failing])
-async def test_sample_that_cannot_be_used_is_drawn_again_and_leaves_the_others_as_they_are(
-    outcome: Callable[[ProblemSpec], str | None],
-) -> None:
-    problems, undisturbed = await build(Pool(outcome)), await build(Pool())
+    problems, undisturbed = await build(Pool(failing)), await build(Pool())
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
     assert problems[7].spec.seed != undisturbed[7].spec.seed
     assert problems[:7] + problems[8:] == undisturbed[:7] + undisturbed[8:]
 
 
-@pytest.mark.parametrize(("outcome", "draws"), [(no_luck, EVAL_FAILURES), (lambda spec: "flaw", EVAL_DRAWS)])
-async def test_sample_that_stays_unusable_is_left_out_with_a_warning(
-    outcome: Callable[[ProblemSpec], str | None], draws: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    pool = Pool(lambda spec: outcome(spec) if spec.task == "gcd" else None)
+async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    pool = Pool(lambda spec: no_luck(spec) if spec.task == "gcd" else None)
     problems = await build(pool, samples_per_task=1)
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
-    assert [spec.attempt for spec in pool.specs if spec.task == "gcd"] == list(range(draws))
+    assert [spec.attempt for spec in pool.specs if spec.task == "gcd"] == list(range(EVAL_FAILURES))
     assert caplog.records[-1].levelname == "WARNING"
 
 

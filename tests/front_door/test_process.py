@@ -111,6 +111,30 @@ async def test_run_that_was_ended_goes_on_with_what_comes_next(
         assert positions(await process()) == positions(written)
 
 
+async def test_group_that_was_done_before_its_turn_is_not_sampled_again(
+    process: Process, server: InferenceServer, path: Path
+) -> None:
+    async def hold_the_first(request: GenerationRequest) -> list[str]:
+        if len(server.requests) == 1:
+            await asyncio.sleep(600)
+        return ["<answer>?</answer>"] * request.n
+
+    ahead = path.with_name("groups.jsonl.ahead")
+    server.policy = hold_the_first
+    running = asyncio.ensure_future(process())
+    while len(server.requests) < 8:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    kept = [group["index"] for group in groups(ahead)]
+    assert min(kept) > 0
+    server.requests.clear()
+    server.policy = lambda request: ["<answer>?</answer>"] * request.n
+    assert [group["index"] for group in await process()] == list(range(TOTAL))
+    assert len(server.requests) == TOTAL - len(kept)
+    assert not ahead.exists()
+
+
 async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
     process: Process, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

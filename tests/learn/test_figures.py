@@ -44,7 +44,7 @@ def test_figures_are_means_over_all_groups() -> None:
     assert figures["reward"] == 0.75
     assert figures["signal"] == 0.5
     assert figures["level"] == 0.5
-    assert (figures["full_marks"], figures["confirmed"]) == (3, 2)
+    assert (figures["right"], figures["full_marks"], figures["confirmed"]) == (0.5, 3, 2)
 
 
 def test_no_groups_have_no_means() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.problems import MAX_FLAWED
+from reasoning_env.problems import MAX_AVOIDED
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, compare, conclude, draw_positions
 from reasoning_env.settings import ReasoningSettings
@@ -19,7 +19,7 @@ Ask = Callable[[ProblemSpec], str]
 
 
 class FakeGenerator:
-    """Asks what `ask` makes of a spec; it may raise, and a question that begins with "flawed" is flawed."""
+    """Asks what `ask` makes of a spec; it may raise."""
 
     def __init__(self, ask: Ask, generation_s: float) -> None:
         self.specs: list[ProblemSpec] = []
@@ -29,9 +29,7 @@ class FakeGenerator:
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
         await asyncio.sleep(0)
         self.specs.append(spec)
-        question = self._ask(spec)
-        flaw = "no answer is right" if question.startswith("flawed") else None
-        return Problem(spec, question, "1", "{}", b"", self._generation_s, flaw=flaw)
+        return Problem(spec, self._ask(spec), "1", "{}", b"", self._generation_s)
 
 
 async def _measure(
@@ -81,12 +79,7 @@ async def test_a_question_counts_whichever_task_asks_it_in_the_evaluation() -> N
 async def test_a_task_that_asks_nothing_else_ends_as_contaminated() -> None:
     one, specs = await _measure(lambda spec: "seen", ["seen"])
     assert _counts(one) == (1, 1, 1, 0)
-    assert len(specs) == MAX_FAILURES * MAX_FLAWED
-
-
-async def test_flawed_problems_are_drawn_again_and_do_not_count() -> None:
-    one, _ = await _measure(lambda spec: ["flawed", "flawed", "seen", "new"][min(spec.attempt, 3)], ["seen"])
-    assert _counts(one) == (10, 1, 10, 0)
+    assert len(specs) == MAX_FAILURES * MAX_AVOIDED
 
 
 async def test_a_failure_is_drawn_again() -> None:

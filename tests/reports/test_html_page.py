@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     train = [
         group(
             rollout(score=float(number % 3 == 0), text=f"<think>idea {number}, 11</think>so <answer>{number}</answer>"),
-            rollout(score=0.0, text="<think>lost", reason="no_answer", answer=None),
+            rollout(score=0.0, text="<think>lost", reason="no_answer", answer=None, thinking=f"apart {number}"),
             task=("gcd", "maze", "lcm")[number % 3],
             seed=number,
             index=number,
@@ -73,7 +74,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     hostile = [
         group(
-            rollout(text=text, answer=text, reason="scored"),
+            rollout(text=text, answer=text, reason="scored", thinking=text),
             task=text[:200] or "empty",
             expected_answer=text,
             params={text[:50]: text},
@@ -231,6 +232,9 @@ def test_thinking_is_folded_and_answers_are_marked(view: View) -> None:
     [marked] = view.texts("mark.given.right")
     assert view.page.inner_text(".title") == "gcd"
     assert int(marked) % 3 == 0
+    view.page.keyboard.press("l")
+    assert re.fullmatch(r"apart \d+", view.texts(".thought pre")[0])
+    assert view.page.inner_text(".thought:first-of-type summary").lower().startswith("thinking,")
     assert view.page.inner_text(".command code").startswith("python env.py tasks gcd --prompt --seed ")
 
 

@@ -95,10 +95,12 @@ def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
 
 def test_evaluations_tell_of_corrections_failures_published_models_and_problems(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0, correct=False)
-    folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
+    folder = write_evaluation(
+        tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2, problem="0123abcdef")
+    )
     [run] = report(folder)["runs"]
     assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
-    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1]])
+    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1, "0123abcd"]])
     assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
     assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
@@ -121,9 +123,11 @@ def test_sample_keeps_every_task_and_rare_outcomes_within_its_size(tmp_path: Pat
 
 
 def test_long_texts_are_shown_with_a_gap(tmp_path: Path) -> None:
-    data = report(write(tmp_path / "a.jsonl", group(rollout(text="a" * 30_000 + "b" * 30_000))))
+    text, shown = "a" * 30_000 + "b" * 30_000, "a" * 20_000 + "b" * 20_000
+    data = report(write(tmp_path / "a.jsonl", group(rollout(text=text, thinking=text))))
     [held] = data["groups"][0]["rollouts"]
-    assert (held["text"], held["cut"]) == ("a" * 20_000 + "b" * 20_000, [20_000, 20_000])
+    assert (held["text"], held["cut"]) == (shown, [20_000, 20_000])
+    assert (held["thinking"], held["characters"]) == ([shown, [20_000, 20_000]], 120_000)
 
 
 @pytest.mark.parametrize(

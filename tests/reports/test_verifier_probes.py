@@ -156,10 +156,9 @@ class FakeWorkers:
         self,
         verifier: Callable[[Problem, str], Verdict] = _exact,
         answers: Mapping[int, str] | None = None,
-        flawed: Callable[[ProblemSpec], bool] = lambda spec: False,
         fails: Callable[[ProblemSpec], bool] = lambda spec: False,
     ) -> None:
-        self._verifier, self._answers, self._flawed, self._fails = verifier, answers, flawed, fails
+        self._verifier, self._answers, self._fails = verifier, answers, fails
         self.specs: list[ProblemSpec] = []
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
@@ -167,15 +166,15 @@ class FakeWorkers:
         await asyncio.sleep(0)
         if self._fails(spec):
             raise GenerationError(f"{spec.task}, position {spec.index}: no such puzzle")
-        answer = "abcdefghijkl"[spec.index] * 3 if self._answers is None else self._answers[spec.index]
-        return Problem(spec, "What?", answer, "{}", b"", flaw="a copy" if self._flawed(spec) else None)
+        answer = "abcdefghijkl"[spec.index % 12] * 3 if self._answers is None else self._answers[spec.index]
+        return Problem(spec, "What?", answer, "{}", b"", flawed=spec.index)
 
     async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
         return [self._verifier(problem, answer) for answer in answers]
 
 
-async def _probe(workers: FakeWorkers, items: int = 4, more: int = 0, level: float | None = None) -> TaskAudit:
-    return await audit_task(workers, Setting("gcd", level), items, more)
+async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = None) -> TaskAudit:
+    return await audit_task(workers, Setting("gcd", level), items)
 
 
 async def test_exact_verifier_pays_for_the_oracle_alone() -> None:
@@ -190,31 +189,33 @@ async def test_verifier_that_pays_for_everything_has_a_fault_for_every_lazy_kind
 
 
 async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others() -> None:
-    answers = dict(enumerate(["a", "a", "b", "a", "b", "b"]))
-    audit = await _probe(FakeWorkers(answers=answers), items=6)
-    assert audit.tallies[BEST_CONSTANT].scores == [1.0, 0.0, 0.0]
+    audit = await _probe(FakeWorkers(answers=dict(enumerate("aabcdeafghij"))), items=12)
+    assert audit.tallies[BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
-async def test_fault_counts_where_other_problems_show_it_too() -> None:
-    def paid_until(position: int) -> FakeWorkers:
-        return FakeWorkers(lambda problem, answer: Verdict(float(problem.spec.index < position), Reason.SCORED))
+@pytest.mark.parametrize(
+    ("paid_until", "items", "at_fault"), [(0, 4, False), (4, 8, False), (12, 32, False), (99, 32, True)]
+)
+async def test_fault_counts_where_round_after_round_shows_it(paid_until: int, items: int, at_fault: bool) -> None:
+    def verifier(problem: Problem, answer: str) -> Verdict:
+        paid = problem.spec.index < paid_until or answer == problem.answer
+        return Verdict(float(paid), Reason.SCORED)
 
-    once, always = [await _probe(paid_until(position), items=4, more=8) for position in (4, 99)]
-    assert [LAZY in audit.faults for audit in (once, always)] == [False, True]
-    assert always.items == 8
+    audit = await _probe(FakeWorkers(verifier), items=4)
+    assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_flawed_problems_are_drawn_again_at_the_same_level() -> None:
-    workers = FakeWorkers(flawed=lambda spec: spec.attempt < 2)
-    audit = await _probe(workers, items=2, level=0.5)
-    assert (audit.items, audit.flawed) == (2, 4)
+async def test_problems_are_of_one_level_and_what_was_drawn_again_is_counted() -> None:
+    workers = FakeWorkers()
+    audit = await _probe(workers, items=4, level=0.5)
+    assert (audit.items, audit.flawed) == (4, 0 + 1 + 2 + 3)
     assert {spec.level for spec in workers.specs} == {0.5}
-    assert len({spec.seed for spec in workers.specs}) == 6
 
 
 async def test_best_verdict_is_kept_with_its_seed() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
-        return Verdict(0.5 if problem.spec.index == 2 else 0.25, Reason.SCORED, answer)
+        earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
+        return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
 
     workers = FakeWorkers(verifier)
     tally = (await _probe(workers)).tallies[PERTURBED]
@@ -226,7 +227,8 @@ async def test_failures_of_the_verifier_are_counted_by_reason() -> None:
     reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
 
     def verifier(problem: Problem, answer: str) -> Verdict:
-        return Verdict(0.0, reasons.get(answer, Reason.SCORED), answer, 5.0 if answer == "[]" else 0.001)
+        right = float(answer == problem.answer)
+        return Verdict(right, reasons.get(answer, Reason.SCORED), answer, 5.0 if answer == "[]" else 0.001)
 
     audit = await _probe(FakeWorkers(verifier), items=3)
     assert audit.escaped == {Reason.VERIFIER_ERROR: 3, Reason.TIMEOUT: 3, Reason.CRASH: 3}

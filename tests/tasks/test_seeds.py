@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.tasks.seeds import CODE_BITS, INSTANCES, POSITIONS, RESERVED, eval_seed, hash_int, train_seed
+from reasoning_env.tasks.seeds import (
+    CODE_BITS,
+    INSTANCES,
+    POSITIONS,
+    RESERVED,
+    eval_seed,
+    follow_seed,
+    hash_int,
+    train_seed,
+)
 
 RUN_SEEDS = st.integers(0, 2**63 - 1)
 INSTANCE_NUMBERS = st.integers(0, INSTANCES - 1)
@@ -41,6 +50,14 @@ def test_two_instances_never_share_a_seed(
 def test_redraws_never_share_a_seed_with_first_draws(run_seed: int, instance: int, position: int, attempt: int) -> None:
     codes = [train_seed(run_seed, instance, position, number) % (1 << CODE_BITS) for number in (0, attempt)]
     assert codes[0] < POSITIONS <= codes[1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300))
+def test_seed_that_follows_from_another_is_a_redraw_of_the_same_split_and_instance(seed: int, number: int) -> None:
+    following = follow_seed(seed, number)
+    assert following >> CODE_BITS == (following + MEMBERS_OF_A_COMPOSITE) >> CODE_BITS == seed >> CODE_BITS
+    assert following % (1 << CODE_BITS) >= POSITIONS
+    assert follow_seed(seed, 0) == seed
 
 
 @given(RUN_SEEDS, st.integers(0, 10_000), POSITION_NUMBERS, ATTEMPTS)

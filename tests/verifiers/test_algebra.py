@@ -10,6 +10,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasoning_env.verifiers.grammars import algebra
 from reasoning_env.verifiers.grammars.algebra import (
     FUNCTIONS,
     MAX_EXPONENT,
@@ -92,6 +93,20 @@ def test_names_that_sympy_uses_are_no_variables(name: str) -> None:
     for text in (name, f"x + {name}", f"{name}*x", f"x**{name}"):
         with pytest.raises(ExpressionError, match="not a variable"):
             read(text)
+
+
+def test_sympy_is_ended_where_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What agrees at all points, with constants that could hide a difference, is simplified."""
+
+    def simplify(expression: object) -> object:
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+
+    monkeypatch.setattr(algebra, "SYMPY_S", 0.05)
+    monkeypatch.setattr(algebra.sympy, "simplify", simplify)
+    with pytest.raises(ExpressionError, match="takes over"):
+        is_antiderivative("x**2/2 + 10**13", "x", "x")
 
 
 def test_names_are_limited() -> None:

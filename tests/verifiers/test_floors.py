@@ -9,7 +9,7 @@ import pytest
 import reasoning_gym
 
 from reasoning_env.verifiers import PartialCredit, find_flaw, verify
-from reasoning_env.verifiers.lazy import filled_boards
+from reasoning_env.verifiers.lazy import filled_boards, quotations
 
 ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
 
@@ -75,3 +75,8 @@ def test_same_role_for_everybody_earns_nothing_but_where_it_is_right() -> None:
         return [", ".join(f"{name} is {terms[role]}" for name in names) for role in ("a_knight", "a_knave")]
 
     assert set(_scores("knights_knaves", everybody, n_people=3)) <= {0.0, 1.0}
+
+
+def test_quoting_somebody_earns_nothing() -> None:
+    quoted = _scores("knights_knaves", lambda entry: quotations(entry["question"]), n_people=3)
+    assert quoted and set(quoted) <= {0.0, 1.0}

@@ -123,6 +123,11 @@ def test_premises_joined_conclude_nothing(premises: list[str]) -> None:
         (f"Q{OR}{NOT}Q", ["P", f"P{IMPLIES}Q"], False),
         (f"P{IMPLIES}(Q{OR}R)", [f"P{IMPLIES}Q", "S"], False),
         (f"(P{IMPLIES}Q){OR}R", [f"P{IMPLIES}Q", "S"], False),
+        (f"(P{AND}S){OR}(Q{AND}S)", [f"P{OR}Q", "S"], False),
+        (f"P{IFF}(P{AND}(Q{OR}R){AND}(Q{OR}S))", [f"Q{OR}R", f"Q{OR}S"], False),
+        (f"((Q{OR}R){IMPLIES}P){IMPLIES}((Q{OR}S){AND}P)", [f"Q{OR}R", f"Q{OR}S"], False),
+        (f"P{IFF}{NOT}Q", [f"{NOT}P{IFF}Q", "P"], False),
+        (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
         ("R", ["P", f"P{IMPLIES}Q"], False),
     ],
 )

@@ -443,13 +443,10 @@ class Attack:
 
 async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
     """A problem that may be served, with what its ordinary answer earns."""
-    for candidate in range(seed, seed + 20):
-        problem = await pool.generate(ProblemSpec(task, candidate, Split.TRAIN, 0), GENERATION_DEADLINE_S)
-        if problem.flaw is None:
-            ordinary = ordinary_answer(problem)
-            (verdict,) = await pool.score(problem, [ordinary])
-            return Target(problem, ordinary, verdict.score)
-    raise AssertionError(f"{task} has no problem without a flaw")
+    problem = await pool.generate(ProblemSpec(task, seed, Split.TRAIN, 0), GENERATION_DEADLINE_S)
+    ordinary = ordinary_answer(problem)
+    (verdict,) = await pool.score(problem, [ordinary])
+    return Target(problem, ordinary, verdict.score)
 
 
 async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:

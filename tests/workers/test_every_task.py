@@ -116,7 +116,7 @@ async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
 
     async def serve(spec: ProblemSpec) -> Served:
         problem = await pool.generate(spec, DEADLINE_S)
-        scorable = problem.answer is not None and problem.flaw is None
+        scorable = problem.answer is not None
         oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
         asked = _plain_answers(problem)
         return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
@@ -130,7 +130,7 @@ async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
 
 
 def _plain_answers(problem: Problem) -> list[str]:
-    if problem.spec.seed not in SEEDS or problem.flaw is not None:
+    if problem.spec.seed not in SEEDS:
         return []
     return [WRONG_ANSWER] if problem.answer is None else [WRONG_ANSWER, problem.answer]
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from reasoning_env.library_facts import KNOWN_TASKS
-from reasoning_env.records import Problem, ProblemSpec, Split
+from reasoning_env.library_facts import KNOWN_TASKS, facts
+from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.reports.verifier_probes import perturb, reference_answer
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S
@@ -20,7 +20,6 @@ TASKS = sorted(KNOWN_TASKS - {"composite", "boxnet", "rush_hour"})
 """All that tell a right answer."""
 FORMS = ("```\n{}\n```", "\\boxed{{{}}}", "**{}**", "`{}`", "**\\boxed{{{}}}**", "{}.", "{} \r\n")
 WRONG = [text for name in ("text", "poison", "own names") for text in TABLES[name].values() if len(text) < 2000][::3]
-MAY_END_IN_A_STOP = {"emoji_mystery", "sentence_reordering", "letter_jumble", "knights_knaves"}
 
 
 def _forms(answer: str) -> list[str]:
@@ -29,9 +28,9 @@ def _forms(answer: str) -> list[str]:
 
 async def _scores(task: str, lenient: WorkerPool, strict: WorkerPool) -> tuple[list[str], list[str]]:
     """The honest forms of a task's right answer that are not paid, and the wrong answers that leniency makes right."""
-    problem = await _problem(task, lenient)
+    problem = await lenient.generate(ProblemSpec(task, 0, Split.TRAIN, 0), PATIENCE_S)
     right = str(reference_answer(problem))
-    forms = [form for form in _forms(right) if not (form.endswith(".") and task in MAY_END_IN_A_STOP)]
+    forms = [form for form in _forms(right) if not (form.endswith(".") and facts(task).ends_in_full_stop)]
     unpaid = [verdict.answer for verdict in await lenient.score(problem, forms) if not verdict.correct]
     wrong = perturb(right)
     bare = [*([wrong] if not (await strict.score(problem, [wrong]))[0].correct else []), *WRONG]
@@ -39,14 +38,6 @@ async def _scores(task: str, lenient: WorkerPool, strict: WorkerPool) -> tuple[l
     read, plain = await lenient.score(problem, tried), await strict.score(problem, tried)
     opened = [one.answer for one, other in zip(read, plain, strict=True) if one.correct and not other.correct]
     return [f"{task}: {text}" for text in unpaid], [f"{task}: {text}" for text in opened]
-
-
-async def _problem(task: str, pool: WorkerPool) -> Problem:
-    for seed in range(400):
-        problem = await pool.generate(ProblemSpec(task, seed, Split.TRAIN, 0), PATIENCE_S)
-        if problem.flaw is None:
-            return problem
-    raise AssertionError(f"{task} has no problem without a flaw")
 
 
 async def test_honest_forms_of_right_answers_are_right_and_no_wrong_answer_becomes_right() -> None:

@@ -23,7 +23,7 @@ from .support import is_gone, make, running_pool, spec
 async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
     wanted = spec("ok", seed=5, width=3)
     problem = await pool.generate(wanted, PATIENCE_S)
-    assert problem.spec is wanted
+    assert problem.spec == wanted
     assert (problem.question, problem.answer) == ("question 5", "5")
     assert json.loads(problem.metadata_json) == {"width": 3}
     assert problem.generation_s >= 0.0

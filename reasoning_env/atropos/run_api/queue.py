@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from ...outage_log import OutageLog
 from ...records import DeliveryStats
+from ..group_json import encode_members
 from .client import RunApiFault
 from .session import RunApiSession
 
@@ -223,15 +223,9 @@ class DeliveryQueue:
 def _encode(group: Mapping[str, Any]) -> bytes:
     """Return a group as JSON without its closing brace, compressed; `_join` adds the rest.
 
-    One sequence at a time, because a call for the whole keeps other threads out for tens of milliseconds when
-    completions are long. At the lowest level: token ids shrink almost as much by it, in a fifth of the time.
+    At the lowest level: token ids shrink almost as much by it, in a fifth of the time.
     """
-    parts = []
-    for key, value in group.items():
-        listed = isinstance(value, list)
-        text = f"[{','.join(json.dumps(item) for item in value)}]" if listed else json.dumps(value)
-        parts.append(f"{json.dumps(key)}:{text}")
-    return gzip.compress(("{" + ",".join(parts)).encode(), compresslevel=1)
+    return gzip.compress(b"{" + encode_members(group), compresslevel=1)
 
 
 def _join(bodies: Sequence[bytes], env_id: int) -> bytes:

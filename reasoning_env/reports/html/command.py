@@ -18,9 +18,10 @@ from ...library_facts import category
 from ...terminal import progress_bar
 from ..sources import Source, find_sources
 from .evaluations import beside_published, facts
-from .figures import OUTCOMES, Figures
+from .figures import Figures
 from .page import make_page, write_page
 from .sample import Sample, encode_messages, encode_rollout
+from .sums import OUTCOMES
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16

@@ -5,135 +5,24 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...evaluations import samples
-from ...evaluations.samples import RIGHT, TRUNCATED, WRONG
-from ...records import Reason
-from ...statistics import bootstrap_interval, pass_at_k, wilson_interval
+from ...dumps.reader import DumpedGroup
+from ...evaluations.samples import RIGHT, WRONG
+from ...statistics import interval_of_means, pass_at_k, wilson_interval
+from .sums import PARTIAL, Sums, TaskSums, is_right, length_of, score_of
 
-PARTIAL, OTHER = "partial", "other"
-FORMAT_FAILURES = (Reason.NO_ANSWER, Reason.UNCLOSED_ANSWER, Reason.SEVERAL_ANSWERS, Reason.EMPTY_ANSWER)
-FAULTS = tuple(reason for reason in Reason if reason not in (Reason.SCORED, *FORMAT_FAILURES))
-OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FORMAT_FAILURES, *FAULTS)), OTHER)
-"""What became of a rollout: how right it is where it was scored, else the reason for its 0."""
 LEVEL_BINS = 10
 SCORE_STEPS = 20
 TIME_BINS = 100
 FEW_BINS, GROUPS_OF_A_BIN = 10, 8
 """Stretches of time are made wider, down to so few, until they hold so many groups: one group alone is only noise."""
 LENGTH_BINS_PER_DOUBLING = 2
-ROUNDING = 1e-9
 MAX_PROBLEMS = 20_000
 """Problems of an evaluation that are kept for a comparison with another one."""
-
-
-def score_of(rollout: DumpedRollout) -> float:
-    """The verifier's score, before any length penalty."""
-    return rollout.score if rollout.verifier_score is None else rollout.verifier_score
-
-
-def is_right(rollout: DumpedRollout) -> bool:
-    return samples.is_right(score_of(rollout)) if rollout.correct is None else rollout.correct
-
-
-def outcome_of(rollout: DumpedRollout) -> str:
-    """One of OUTCOMES."""
-    word = samples.outcome(score_of(rollout), rollout.reason, rollout.finish_reason)
-    if word in (RIGHT, WRONG):
-        return RIGHT if is_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
-    return word if word in OUTCOMES else OTHER
-
-
-def length_of(rollout: DumpedRollout) -> int:
-    """Characters of the completion."""
-    return len(rollout.conversation[-1]["content"]) if rollout.conversation else 0
-
-
-@dataclass
-class Sums:
-    """Of a task, of a task at a level, of a stretch of time: counts, and sums over groups or rollouts."""
-
-    groups: int = 0
-    rollouts: int = 0
-    score: float = 0.0
-    right: int = 0
-    compared: int = 0
-    """Groups of two rollouts or more, the only ones that can carry a signal."""
-    signal: int = 0
-    level: float = 0.0
-    levels: int = 0
-
-    def add(self, group: DumpedGroup) -> None:
-        scores = group.scores
-        self.groups += 1
-        self.rollouts += len(scores)
-        self.score += sum(scores)
-        self.right += sum(map(is_right, group.rollouts))
-        self.compared += len(scores) > 1
-        self.signal += len(set(scores)) > 1
-        if group.level is not None:
-            self.level += group.level
-            self.levels += 1
-
-    def merge(self, other: Sums) -> None:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
-    def figures(self) -> dict[str, Any]:
-        mean = self.score / self.rollouts
-        return {
-            "groups": self.groups,
-            "rollouts": self.rollouts,
-            "score": [mean, *wilson_interval(mean, self.groups)],
-            "accuracy": [self.right / self.rollouts, *wilson_interval(self.right / self.rollouts, self.groups)],
-            "signal": self.signal / self.compared if self.compared else None,
-            "level": self.level / self.levels if self.levels else None,
-        }
-
-
-@dataclass
-class TaskSums(Sums):
-    outcomes: Counter[str] = field(default_factory=Counter)
-    passes: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many groups had so many completions, and so many right ones."""
-    tokens: int = 0
-    token_counts: int = 0
-    characters: int = 0
-    seconds: float = 0.0
-    plain_count: int = 0
-    """Rollouts with a score by the library's own rules too; `plain_score` and `strict_score` are over these."""
-    plain_score: float = 0.0
-    strict_score: float = 0.0
-    changed: int = 0
-
-    def add(self, group: DumpedGroup) -> None:
-        super().add(group)
-        self.passes[len(group.rollouts), sum(map(is_right, group.rollouts))] += 1
-        for rollout in group.rollouts:
-            self.outcomes[outcome_of(rollout)] += 1
-            self.characters += length_of(rollout)
-            if rollout.tokens is not None:
-                self.tokens += rollout.tokens
-                self.token_counts += 1
-            if rollout.library_score is not None:
-                self.plain_count += 1
-                self.plain_score += rollout.library_score
-                self.strict_score += score_of(rollout)
-                self.changed += abs(score_of(rollout) - rollout.library_score) > ROUNDING
-
-    def figures(self) -> dict[str, Any]:
-        count = self.plain_count
-        return super().figures() | {
-            "outcomes": [self.outcomes[name] for name in OUTCOMES],
-            "format": sum(self.outcomes[reason] for reason in FORMAT_FAILURES) / self.rollouts,
-            "tokens": self.tokens / self.token_counts if self.token_counts else None,
-            "characters": self.characters / self.rollouts,
-            "plain": [self.plain_score / count, self.strict_score / count, self.changed, count] if count else None,
-        }
+PROBLEM_DIGITS = 8
+"""Digits of a problem's hash, which tell it from another one of the same task and seed."""
 
 
 class Timeline:
@@ -227,19 +116,21 @@ class Figures:
             self.problems_left_out += 1
             return
         mean, right = fmean(group.scores), sum(map(is_right, group.rollouts))
-        self._problems.append((group.item_id, [group.index, group.seed, group.level, mean, right]))
+        facts = [group.index, group.seed, group.level, mean, right, (group.problem or "")[:PROBLEM_DIGITS]]
+        self._problems.append((group.item_id, facts))
 
     def result(self, tasks: Sequence[str]) -> dict[str, Any]:
         """Return plain data for the page, where tasks are numbers: places in `tasks`."""
         number = {task: place for place, task in enumerate(tasks)}
+        by_task = [{"task": number[task], **sums.figures()} for task, sums in sorted(self.tasks.items())]
         total = TaskSums()
         for sums in self.tasks.values():
             total.merge(sums)
         by_tokens = total.token_counts * 2 > total.rollouts
         return total.figures() | {
             "failed": self.failed,
-            "of_tasks": _over_tasks([sums.score / sums.rollouts for sums in self.tasks.values()]),
-            "by_task": [{"task": number[task], **sums.figures()} for task, sums in sorted(self.tasks.items())],
+            "of_tasks": {name: _over_tasks([row[name] for row in by_task]) for name in ("score", "accuracy")},
+            "by_task": by_task,
             "cells": [
                 {"task": number[task], "bin": level, **sums.figures()}
                 for (task, level), sums in sorted(self._cells.items())
@@ -270,17 +161,19 @@ class Figures:
         chosen = range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
         return [[k, *_over_tasks(list(self._passes(k)))] for k in chosen]
 
-    def _passes(self, k: int) -> Iterable[float]:
+    def _passes(self, k: int) -> Iterable[list[float]]:
         for sums in self.tasks.values():
             of_task = {key: count for key, count in sums.passes.items() if key[0] >= k}
             if of_task:
                 weighted = sum(pass_at_k(size, right, k) * count for (size, right), count in of_task.items())
-                yield weighted / sum(of_task.values())
+                mean = weighted / sum(of_task.values())
+                yield [mean, *wilson_interval(mean, sum(of_task.values()))]
 
 
-def _over_tasks(means: Sequence[float]) -> list[float]:
-    """The unweighted mean over tasks and its interval; empty where there is no task."""
-    return [fmean(means), *bootstrap_interval(means)] if means else []
+def _over_tasks(rows: Sequence[Sequence[float]]) -> list[float]:
+    """The unweighted mean of means, each with its interval, and its own interval; empty where there are none."""
+    means = [row[0] for row in rows]
+    return [fmean(means), *interval_of_means(means, [row[1:] for row in rows])] if rows else []
 
 
 def _level_bin(level: float | None) -> int:

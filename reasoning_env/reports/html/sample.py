@@ -11,7 +11,7 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.samples import RIGHT, WRONG
-from .figures import OUTCOMES, PARTIAL, is_right, outcome_of, score_of
+from .sums import OUTCOMES, PARTIAL, is_right, length_of, outcome_of, score_of
 
 GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000
@@ -83,6 +83,7 @@ def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str,
     """Return what the page shows of a rollout; its messages are only there where they are not the group's prompt."""
     *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
     text, cut = _shorten(completion["content"])
+    thought, thought_cut = _shorten(rollout.thinking)
     shown: dict[str, Any] = {
         "text": text,
         "score": rollout.score,
@@ -93,7 +94,8 @@ def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str,
         "verifier": score_of(rollout),
         "library": rollout.library_score,
         "tokens": rollout.tokens,
-        "characters": len(completion["content"]),
+        "characters": length_of(rollout),
+        "thinking": [thought, thought_cut] if thought else None,
         "seconds": rollout.seconds,
         "cut": cut,
     }

@@ -11,6 +11,7 @@ import cmath
 import contextlib
 import keyword
 import math
+import signal
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -21,6 +22,8 @@ import sympy
 from .expressions import MAX_BITS, OPERATIONS, ExpressionError, Item, Kind, parse_expression, run_program
 
 MAX_ITEMS = 5000
+SYMPY_S = 1.0
+"""Processor time for what sympy does with an answer; honest ones take less."""
 MAX_NAME = 32
 MAX_NAMES = 8
 MAX_EXPONENT = 200
@@ -56,7 +59,7 @@ PLAIN = 1e12
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Whether the derivative of the answer is the integrand, to 60 digits at several points.
 
-    Where there are too few points, or constants could hide a difference, sympy's simplification must show it.
+    Where there are too few points, or constants could hide a difference, sympy's simplification must show it in time.
     """
     program, target = read_algebra(answer), read_algebra(integrand)
     if len(_names(program)) > MAX_NAMES:
@@ -66,7 +69,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
         return False
     if points >= ENOUGH_POINTS and _has_plain_constants(program):
         return True
-    with _sympy_failures():
+    with _bounded_sympy():
         derivative = sympy.diff(build(program, exact_decimals=True), sympy.Symbol(variable))
         return bool(sympy.simplify(derivative - build(target, exact_decimals=True)) == 0)
 
@@ -78,7 +81,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
         return False
     if _values_differ(program, target):
         return False  # found in a moment, where sympy would work on radicals for minutes
-    with _sympy_failures():
+    with _bounded_sympy():
         return bool(build(program, exact_decimals=False) == build(target, exact_decimals=False))
 
 
@@ -94,13 +97,28 @@ def _names(program: Program) -> frozenset[str]:
     return frozenset(item.text for item in program if item.kind is Kind.NAME)
 
 
+class _OverTime(BaseException):
+    """Sympy catches what is an Exception."""
+
+
 @contextlib.contextmanager
-def _sympy_failures() -> Iterator[None]:
-    """Sympy raises many things for expressions that it cannot cope with."""
+def _bounded_sympy() -> Iterator[None]:
+    """Give sympy SYMPY_S of processor time; it raises many things for expressions that it cannot cope with."""
+
+    def end(*_: object) -> None:
+        raise _OverTime
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, SYMPY_S)
     try:
         yield
+    except _OverTime:
+        raise ExpressionError(f"sympy takes over {SYMPY_S:g} s") from None
     except (ArithmeticError, AttributeError, TypeError, ValueError, RecursionError, NotImplementedError) as error:
         raise ExpressionError(f"sympy fails: {type(error).__name__}") from error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 # ---- symbols

@@ -73,11 +73,10 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Whether a formula follows from the premises together, and from no single one of them.
+    """Whether a formula follows from the premises together, and not from what single ones say of its parts.
 
-    Premises joined by AND follow from them together, so a conjunction must have a part that concludes something. So
-    must a formula one part of which follows by itself, or makes it an equivalence of two things that follow. Raises
-    ValueError for what is not a formula.
+    Parts that a single premise implies count as true, those that it refutes as false: a formula of which nothing is
+    left then, such as premises joined by AND, concludes nothing. Raises ValueError for what is not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
@@ -102,34 +101,21 @@ class _Premises:
         for table in self._single:
             self.possible &= table
 
-    def _imply(self, formula: Formula) -> bool:
-        return self.possible & ~self._tables.of(formula) == 0
-
     def conclude(self, formula: Formula) -> bool:
-        refuted = self._tables.true ^ self._tables.of(formula)
-        if not self._imply(formula) or not all(single & refuted for single in self._single):
-            return False
-        if isinstance(formula, str) or (formula[0] == NOT and isinstance(formula[1], str)):
-            return True
-        operator, left, right = _without_outer_not(formula)
-        parts = [part for part in (left, right) if self._imply(part)]
-        if operator == IFF and not parts:
-            parts = [_negate(part) for part in (left, right) if self._imply(_negate(part))]
-        return not parts or any(map(self.conclude, parts))
+        left = self._left_open(formula)
+        return left != self._tables.true and self.possible & ~left == 0
 
+    def _left_open(self, formula: Formula) -> int:
+        """The table of a formula in which each part that a single premise decides has become true or false."""
+        table = self._decided(self._tables.of(formula))
+        if isinstance(formula, str) or table in (0, self._tables.true):
+            return table
+        return self._decided(self._tables.combine(formula[0], *map(self._left_open, formula[1:])))
 
-def _without_outer_not(formula: tuple[Formula, ...]) -> tuple[str, Formula, Formula]:
-    """The operator and operands of a formula, without an outer NOT or IMPLIES."""
-    operator, *operands = formula
-    if operator == IMPLIES:
-        return OR, _negate(operands[0]), operands[1]
-    if operator != NOT:
-        return str(operator), operands[0], operands[1]
-    assert isinstance(operands[0], tuple)
-    inner, left, right = _without_outer_not(operands[0])
-    if inner == IFF:
-        return IFF, _negate(left), right
-    return (AND if inner == OR else OR), _negate(left), _negate(right)
+    def _decided(self, table: int) -> int:
+        if any(premise & ~table == 0 for premise in self._single):
+            return self._tables.true
+        return 0 if any(premise & table == 0 for premise in self._single) else table
 
 
 class _TruthTables:
@@ -149,9 +135,11 @@ class _TruthTables:
     def of(self, formula: Formula) -> int:
         if isinstance(formula, str):
             return self._of_name[formula]
-        if formula[0] == NOT:
-            return self.true ^ self.of(formula[1])
-        operator, left, right = formula[0], self.of(formula[1]), self.of(formula[2])
+        return self.combine(formula[0], *map(self.of, formula[1:]))
+
+    def combine(self, operator: Formula, left: int, right: int = 0) -> int:
+        if operator == NOT:
+            return self.true ^ left
         if operator == AND:
             return left & right
         if operator == OR:

@@ -7,14 +7,23 @@ stays the same. They take the place of the library's own where its files are, by
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 from . import arithmetic, futoshiki, game_of_life, knight_swap, number_sequence, quantum_lock, sokoban, zebra_puzzles
+from .replacement import Replacement
 
-MODULES = (arithmetic, futoshiki, game_of_life, knight_swap, number_sequence, quantum_lock, sokoban, zebra_puzzles)
-REPLACEMENTS = [replacement for module in MODULES for replacement in module.REPLACEMENTS]
+REPLACEMENTS = (
+    Replacement("countdown", "games.countdown", "349cd7042a92a8b5", arithmetic.install_countdown),
+    Replacement("futoshiki", "games.futoshiki", "1e17d801b9695f35", futoshiki.install),
+    Replacement("game_of_life", "algorithmic.game_of_life", "0cd5e37e542f2e95", game_of_life.install),
+    Replacement("knight_swap", "games.knight_swap", "a9de444d885125e0", knight_swap.install),
+    Replacement("number_sequence", "cognition.number_sequences", "55e52b526312c06e", number_sequence.install),
+    Replacement("puzzle24", "games.puzzle24", "542f8a43867de1cc", arithmetic.install_puzzle24),
+    Replacement("quantum_lock", "graphs.quantum_lock", "2f96d165fe0a33fb", quantum_lock.install),
+    Replacement("sokoban", "games.contrib.sokoban.src", "7549344e2aaa16b2", sokoban.install),
+    Replacement("zebra_puzzles", "logic.contrib.logic_puzzle", "ba1a7c8a8e587cc4", zebra_puzzles.install),
+)
 
 
 class FasterGenerators:
@@ -30,4 +39,4 @@ class FasterGenerators:
     def install(self) -> None:
         """Replace the library's functions in this process."""
         for replacement in self._fitting:
-            replacement.install(lambda name: import_module(f"{self._library.__name__}.{name}"))
+            replacement.put_into(self._library)

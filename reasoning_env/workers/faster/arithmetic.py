@@ -14,11 +14,10 @@ it at each division and at the end. The same problems:
 from __future__ import annotations
 
 import operator
+import re
 from functools import lru_cache
 from random import Random
 from typing import Any
-
-from .replacement import FindModule, Replacement
 
 BUILD = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 FOLD = {**BUILD, "/": operator.floordiv}
@@ -61,8 +60,7 @@ class Candidate:
         return str(expression)
 
 
-def install_puzzle24(find_module: FindModule) -> None:
-    module = find_module("games.puzzle24")
+def install_puzzle24(module: Any) -> None:
     symbols = lru_cache(lambda count: module.symbols(f"x:{count}"))
 
     def generate_candidate(self: Any, rng: Random, num_terms: int) -> tuple[Candidate, list[int], Any]:
@@ -72,8 +70,7 @@ def install_puzzle24(find_module: FindModule) -> None:
     module.Puzzle24Dataset._generate_candidate_expression = generate_candidate
 
 
-def install_countdown(find_module: FindModule) -> None:
-    module = find_module("games.countdown")
+def install_countdown(module: Any) -> None:
     symbols = lru_cache(lambda count: module.symbols(f"x_0:{count}"))
 
     def generate_expression(self: Any, rng: Random) -> tuple[str, list[int], int]:
@@ -89,15 +86,5 @@ def install_countdown(find_module: FindModule) -> None:
 
 
 def _text(candidate: Candidate) -> str:
-    """The expression with numbers for its symbols, those with longer names first: x_1 is the beginning of x_10."""
-    text = str(candidate)
-    named = zip(map(str, candidate.symbols), map(str, candidate.numbers), strict=True)
-    for name, number in sorted(named, key=lambda pair: len(pair[0]), reverse=True):
-        text = text.replace(name, number)
-    return text
-
-
-REPLACEMENTS = (
-    Replacement("countdown", "games/countdown.py", "349cd7042a92a8b5", install_countdown),
-    Replacement("puzzle24", "games/puzzle24.py", "542f8a43867de1cc", install_puzzle24),
-)
+    """The expression with numbers for its symbols."""
+    return re.sub(r"x_(\d+)", lambda name: str(candidate.numbers[int(name[1])]), str(candidate))

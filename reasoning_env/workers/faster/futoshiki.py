@@ -3,9 +3,8 @@
 The same puzzles:
 
 - The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left to
-  right in that order meets permutations in the same order, and leaves out only what repeats a number. Which numbers are
-  left tells the column, so what failed once fails again. Any rows can be continued to a Latin square, so the library
-  never takes one back.
+  right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows can be
+  continued to a Latin square, so the library never takes one back.
 - The library keeps a clue if its own solver fails without it, or if there are two solutions. Neither draws random
   numbers, so their order is free. Before each removal there is one solution, at first the full board, so there are two
   exactly if one has another number in the emptied cell. The library's solver is unsound, so it is asked as before.
@@ -14,12 +13,10 @@ The same puzzles:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
-
-from .replacement import FindModule, Replacement
 
 FILLED = 0.1
 """The share of cells that the library wants to leave filled."""
@@ -33,26 +30,19 @@ def generate_solution(_: Any, size: int, rng: Random) -> Grid:
     for _row in range(size):
         numbers = list(range(1, size + 1))
         rng.shuffle(numbers)
-        row: list[int] = []
-        _extend(row, numbers, [set(column) for column in zip(*grid, strict=True)] or [set()] * size, set())
-        grid.append(row)
+        grid.append(_first_row(numbers, list(zip(*grid, strict=True)) or [()] * size, []))
     return grid
 
 
-def _extend(row: list[int], numbers: list[int], taken: list[set[int]], failed: set[frozenset[int]]) -> bool:
-    """Complete a row with numbers that are not taken in their columns, or leave it as it is and return False."""
+def _first_row(numbers: list[int], columns: Sequence[Sequence[int]], row: list[int]) -> list[int]:
+    """Complete a row with the first permutation of the numbers that fits below the columns; empty if none does."""
     if len(row) == len(numbers):
-        return True
-    used = frozenset(row)
-    if used not in failed:
-        for number in numbers:
-            if number not in used and number not in taken[len(row)]:
-                row.append(number)
-                if _extend(row, numbers, taken, failed):
-                    return True
-                row.pop()
-        failed.add(used)
-    return False
+        return row
+    for number in numbers:
+        fits = number not in row and number not in columns[len(row)]
+        if fits and (whole := _first_row(numbers, columns, [*row, number])):
+            return whole
+    return []
 
 
 class Rules:
@@ -63,10 +53,8 @@ class Rules:
         self._everything = (1 << size) - 1
         self._units = [range(start, start + size) for start in range(0, cells, size)]
         self._units += [range(start, cells, size) for start in range(size)]
-        pairs = [
-            (one[0] * size + one[1], other[0] * size + other[1], sign) for (one, other), sign in constraints.items()
-        ]
-        self._ordered = [(one, other) if sign == "<" else (other, one) for one, other, sign in pairs]
+        pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
+        self._ordered = [(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs]
 
     def has_other(self, grid: Grid, row: int, column: int, number: int) -> bool:
         """Whether the grid, whose cell at `row` and `column` is empty, has a solution with another number there."""
@@ -137,12 +125,7 @@ def remove_clues(self: Any, grid: Grid, constraints: Constraints, rng: Random) -
     return grid
 
 
-def install(find_module: FindModule) -> None:
-    module = find_module("games.futoshiki")
-    module.copy = SimpleNamespace(deepcopy=lambda grid: [line.copy() for line in grid])
-    dataset = module.FutoshikiDataset
-    dataset._generate_random_solution = generate_solution
-    dataset._remove_clues = remove_clues
-
-
-REPLACEMENTS = (Replacement("futoshiki", "games/futoshiki.py", "1e17d801b9695f35", install),)
+def install(module: Any) -> None:
+    module.copy = SimpleNamespace(deepcopy=lambda grid: [row.copy() for row in grid])
+    module.FutoshikiDataset._generate_random_solution = generate_solution
+    module.FutoshikiDataset._remove_clues = remove_clues

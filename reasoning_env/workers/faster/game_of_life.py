@@ -9,8 +9,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from .replacement import FindModule, Replacement
-
 
 def evolve(boards: Any, timesteps: int, **_: Any) -> list[Any]:
     from numpy import roll
@@ -23,9 +21,5 @@ def evolve(boards: Any, timesteps: int, **_: Any) -> list[Any]:
     return [board]
 
 
-def install(find_module: FindModule) -> None:
-    module = find_module("algorithmic.game_of_life")
+def install(module: Any) -> None:
     module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
-
-
-REPLACEMENTS = (Replacement("game_of_life", "algorithmic/game_of_life.py", "0cd5e37e542f2e95", install),)

@@ -3,9 +3,8 @@
 The library searches frozensets of names in some 380 calls an item, most of which find no solution. The same results:
 
 - A position is written as (squares of the colour to move, squares of the other); which colour that is follows. A move
-  changes the colour of one knight's square, so all squares together tell whether the number of moves is even, as it is
-  for a solution: 2m. Played backwards with the colours swapped it is a solution, too. So the positions m moves from the
-  start and the mirrored ones, m moves from the goal, have one in common, and no smaller m has that.
+  changes the colour of one knight's square, so all squares together tell whether the number of moves is even: it is
+  where the start's squares are swapped, and then the colour to move is the one that began.
 - What a failed search has reached cannot be left by a move. So a later search on that board that starts in it fails,
   too, if its goal is not in it.
 - Of the shortest paths, breadth-first search returns the one whose moves come first, and it has reached each position
@@ -16,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-
-from .replacement import FindModule, Replacement
+from typing import Any
 
 BOARDS = 2
 """Boards to remember; the library tries up to 50 placements on one before it goes on to the next."""
@@ -38,9 +36,6 @@ class Graph:
     def position(self, mover: frozenset[str], other: frozenset[str]) -> int:
         return sum(self.bits[name] << self.size for name in mover) | sum(self.bits[name] for name in other)
 
-    def _mirror(self, position: int) -> int:
-        return position >> self.size | (position & (1 << self.size) - 1) << self.size
-
     def _find_moves(self, position: int) -> list[int]:
         mover, other = position >> self.size, position & (1 << self.size) - 1
         free = ~(mover | other)
@@ -48,25 +43,21 @@ class Graph:
 
     def solve(self, start: int) -> list[set[int]] | None:
         """Return, for each move of the shortest solutions, the positions that it may lead to; None without any."""
-        goal = self._mirror(start)
+        goal = start >> self.size | (start & (1 << self.size) - 1) << self.size
         if any(start in closed and goal not in closed for closed in self._closed):
             return None
         seen = {start}
         layers = [{start}]
-        while layers[-1]:
-            mirrored = set(map(self._mirror, layers[-1]))
-            if not mirrored.isdisjoint(layers[-1]):
-                return self._through_the_middle(layers, layers[-1] & mirrored)
+        while goal not in layers[-1]:
             layers.append({after for position in layers[-1] for after in self._moves(position)} - seen)
             seen |= layers[-1]
-        self._closed.append(seen)
-        return None
-
-    def _through_the_middle(self, layers: list[set[int]], middle: set[int]) -> list[set[int]]:
-        before = [middle]
+            if not layers[-1]:
+                self._closed.append(seen)
+                return None
+        allowed = [{goal}]
         for layer in reversed(layers[1:-1]):
-            before.append({position for position in layer if not before[-1].isdisjoint(self._moves(position))})
-        return [*reversed(before), *(set(map(self._mirror, layer)) for layer in reversed(layers[:-1]))]
+            allowed.append({position for position in layer if not allowed[-1].isdisjoint(self._moves(position))})
+        return allowed[::-1]
 
 
 graph_of = lru_cache(BOARDS)(Graph)
@@ -93,8 +84,5 @@ def solve_swap(
     return None if solutions is None else path
 
 
-def install(find_module: FindModule) -> None:
-    find_module("games.knight_swap").KnightSwapLogic.solve_swap = staticmethod(solve_swap)
-
-
-REPLACEMENTS = (Replacement("knight_swap", "games/knight_swap.py", "a9de444d885125e0", install),)
+def install(module: Any) -> None:
+    module.KnightSwapLogic.solve_swap = staticmethod(solve_swap)

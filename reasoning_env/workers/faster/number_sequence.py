@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .replacement import FindModule, Replacement
-
 LARGEST = 1000
 """The default of `PatternGenerator.is_interesting`, which is all that it is called with."""
 
 
-def install(find_module: FindModule) -> None:
-    rule = find_module("cognition.number_sequences").PatternRule
-    apply = rule.apply
+def install(module: Any) -> None:
+    apply = module.PatternRule.apply
 
     def apply_to_small_terms(self: Any, sequence: list[int], position: int) -> Any:
         if abs(sequence[position]) > LARGEST:
             raise OverflowError
         return apply(self, sequence, position)
 
-    rule.apply = apply_to_small_terms
-
-
-REPLACEMENTS = (Replacement("number_sequence", "cognition/number_sequences.py", "55e52b526312c06e", install),)
+    module.PatternRule.apply = apply_to_small_terms

@@ -17,8 +17,6 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from .replacement import FindModule, Replacement
-
 REACH = 15 * 3
 Position = tuple[int, str, list[str]]
 
@@ -37,8 +35,7 @@ class Queue(deque[Position]):
             super().append(position)
 
 
-def install(find_module: FindModule) -> None:
-    module = find_module("graphs.quantum_lock")
+def install(module: Any) -> None:
     generate = module.QuantumLockDataset.generate_quantum_puzzle
 
     def generate_in_reach(self: Any, rng: Random, difficulty: int = 1) -> Any:
@@ -47,6 +44,3 @@ def install(find_module: FindModule) -> None:
         return generate(self, rng, difficulty)
 
     module.QuantumLockDataset.generate_quantum_puzzle = generate_in_reach
-
-
-REPLACEMENTS = (Replacement("quantum_lock", "graphs/quantum_lock.py", "2f96d165fe0a33fb", install),)

@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-
-FindModule = Callable[[str], Any]
-"""Gives a module of the library by its name inside it, as in "games.countdown"."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """`install` puts the functions of a task into the library's modules.
+    """`install` puts the functions of a task into a module of the library, or into the modules of a package.
 
-    `source` is the file of the library, or the folder of files, that the argument for sameness rests on, and
-    `fingerprint` the first 16 digits of its SHA-256.
+    The argument for sameness rests on its files; `fingerprint` is the first 16 digits of their SHA-256.
     """
 
     task: str
-    source: str
+    module: str
     fingerprint: str
-    install: Callable[[FindModule], None]
+    install: Callable[[Any], None]
 
     def fits(self, library: Path) -> bool:
         """Whether the library in a folder has the very source that this was made for."""
-        source = library / self.source
+        source = library / self.module.replace(".", "/")
         digest = sha256()
-        for file in sorted(source.glob("*.py")) if source.is_dir() else [source]:
+        for file in sorted(source.glob("*.py")) if source.is_dir() else [source.with_suffix(".py")]:
             digest.update(file.read_bytes() if file.exists() else b"")
         return digest.hexdigest().startswith(self.fingerprint)
+
+    def put_into(self, library: ModuleType) -> None:
+        self.install(import_module(f"{library.__name__}.{self.module}"))

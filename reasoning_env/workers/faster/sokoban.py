@@ -1,10 +1,9 @@
-"""sokoban: search with bit masks and whole numbers in place of strings, and describe the board at once.
+"""sokoban: search with bit masks beside the board's text, and describe the board at once.
 
 The library's A* looks for boxes and goals in a string of the board, many times for each position. The same solutions:
 
-- Positions are taken in the same order. A position's key has the same cost and estimate and then a number that compares
-  as the board's text does: three bits a square, the first square highest, in the order of the characters' codes. What
-  ties after that, depth and path, compares as in the library; player and boxes follow from the board.
+- Positions are taken in the same order. A position's key has the same cost and estimate and then the board's text, as
+  bytes. What ties after that, depth and path, compares as in the library; player and boxes follow from the board.
 - The heap holds the same entries. The library marks positions as seen when it takes them, not when it puts them in, so
   that one may be there many times; all stay, as the depth of whichever is taken can end the search.
 - Deadlocks, and estimates but for the player's way to the nearest box off the goals, depend on the boxes alone. Outer
@@ -19,13 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from heapq import heappop, heappush
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from .replacement import FindModule, Replacement
-
-CODES = {character: code for code, character in enumerate("$%*+-@X")}
-"""A box and the player on a goal, the player, a wall, nothing, a box, a goal: in the order of the characters' codes."""
-ON_GOAL = {"-": "X", "*": "%", "@": "$"}
+LEAVE, ENTER, FILL = (bytes.maketrans(*pair) for pair in ((b"*%", b"-X"), (b"-X@$", b"*%*%"), (b"-X", b"@$")))
+"""What becomes of a square that the player leaves, of one that it enters, and of one that it pushes a box to."""
 STEP_COST, PUSH_COST, PUSH_ONTO_GOAL_COST = 3, 2, 0
 
 
@@ -40,26 +37,14 @@ class Boxes(NamedTuple):
 class Board:
     """What does not change during a search. Squares are numbered by rows; sets of them are bit masks."""
 
-    def __init__(self, rows: list[list[str]]) -> None:
-        self.text = "".join(map("".join, rows))
-        self.size, self.width = len(self.text), len(rows[0])
-        self.walls, self.goals, self.boxes = map(self._where, ("+", "X$%", "@$"))
-        self.player = next(square for square, character in enumerate(self.text) if character in "*%")
-        self._shifts = range(3 * (self.size - 1), -1, -3)
-        self.number = sum(CODES[character] << shift for character, shift in zip(self.text, self._shifts, strict=True))
+    def __init__(self, text: bytes, width: int) -> None:
+        self.text, self.width, self.size = text, width, len(text)
+        self.walls, self.goals, self.boxes = map(self._where, (b"+", b"X$%", b"@$"))
+        self.player = self._where(b"*%").bit_length() - 1
         self.look_at = cache(self._look_at)
 
-    def _where(self, characters: str) -> int:
+    def _where(self, characters: bytes) -> int:
         return _mask(square for square, character in enumerate(self.text) if character in characters)
-
-    def changes(self, before: str, after: str) -> list[int]:
-        """What a change on each square adds to the board's number; characters are those off the goals."""
-        return [
-            CODES[ON_GOAL[after]] - CODES[ON_GOAL[before]] << shift
-            if self.goals >> square & 1
-            else CODES[after] - CODES[before] << shift
-            for square, shift in enumerate(self._shifts)
-        ]
 
     def estimate(self, boxes: Boxes, player: int) -> int:
         row, column = divmod(player, self.width)
@@ -94,31 +79,28 @@ def _mask(squares: Iterable[int]) -> int:
     return sum(1 << square for square in squares)
 
 
-def solve(rows: list[list[str]], max_depth: int) -> str | None:
+def solve(text: bytes, width: int, max_depth: int) -> str | None:
     """Find the moves that the library finds; None where it gives up."""
-    board = Board(rows)
-    leave, enter = board.changes("*", "-"), board.changes("-", "*")
-    uncover, cover = board.changes("@", "*"), board.changes("-", "@")
+    board = Board(text, width)
     estimate = board.estimate(board.look_at(board.boxes), board.player)
-    heap = [(0, estimate, board.number, 0, "", board.player, board.boxes)]
+    heap = [(0, estimate, text, 0, "", board.player, board.boxes)]
     seen = set()
     while heap:
-        _, estimate, number, depth, path, player, boxes = heappop(heap)
-        seen.add(number)
-        for letter, offset in (("D", board.width), ("U", -board.width), ("L", -1), ("R", 1)):
+        _, estimate, text, depth, path, player, boxes = heappop(heap)
+        seen.add(text)
+        for letter, offset in (("D", width), ("U", -width), ("L", -1), ("R", 1)):
             square, behind = player + offset, player + 2 * offset
-            after, after_boxes, cost = number + leave[player], boxes, STEP_COST
             if board.walls >> square & 1:
                 continue
-            if not boxes >> square & 1:
-                after += enter[square]
-            elif (board.walls | boxes) >> behind & 1:
-                continue
-            else:
-                after += uncover[square] + cover[behind]
+            squares, after_boxes, cost = bytearray(text), boxes, STEP_COST
+            squares[player], squares[square] = LEAVE[text[player]], ENTER[text[square]]
+            if boxes >> square & 1:
+                if (board.walls | boxes) >> behind & 1:
+                    continue
+                squares[behind] = FILL[text[behind]]
                 after_boxes ^= 1 << square | 1 << behind
                 cost = PUSH_ONTO_GOAL_COST if board.goals >> behind & 1 else PUSH_COST
-            there = board.look_at(after_boxes)
+            after, there = bytes(squares), board.look_at(after_boxes)
             if after in seen or there.deadlock:
                 continue
             if not there.loose:
@@ -130,11 +112,13 @@ def solve(rows: list[list[str]], max_depth: int) -> str | None:
     return None
 
 
-def install(find_module: FindModule) -> None:
-    folder = "games.contrib.sokoban.src"
-    find_module(f"{folder}.generator").solve_astar = lambda puzzle, max_depth: (solve(puzzle.tolist(), max_depth), None)
-    player = find_module(f"{folder}.player").ReversePlayer
-    player.get_state = lambda self: "".join([element.char for element in self.game.puzzle.flat])
+def solve_astar(puzzle: Any, max_depth: int) -> tuple[str | None, None]:
+    text = "".join(map("".join, puzzle.tolist()))
+    return solve(text.encode(), puzzle.shape[1], max_depth), None
 
 
-REPLACEMENTS = (Replacement("sokoban", "games/contrib/sokoban/src", "7549344e2aaa16b2", install),)
+def install(package: Any) -> None:
+    generator: Any = import_module(f"{package.__name__}.generator")
+    player: Any = import_module(f"{package.__name__}.player")
+    generator.solve_astar = solve_astar
+    player.ReversePlayer.get_state = lambda self: "".join([element.char for element in self.game.puzzle.flat])

@@ -5,8 +5,7 @@ The library writes all clues as clauses of strings for each of some 56 tests a p
 - A test asks whether an arrangement other than the puzzle's own, which meets every clue, meets the clues, too. The
   answer does not depend on the clauses that ask. Here each literal has a house and no house two literals of a kind,
   which leaves each exactly one, as there are as many of a kind as houses.
-- More clues never allow more arrangements: clues that include some which left one solution leave one, and clues that an
-  arrangement found earlier meets leave several.
+- Clues that an arrangement found by an earlier test meets leave several.
 - `check_correctness` is called after a test that found one solution, and can only confirm it.
 - Clues compare by their texts, so sorting them by texts that are kept gives the same order.
 """
@@ -15,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from importlib import import_module
 from itertools import combinations, product
 from typing import Any
-
-from .replacement import FindModule, Replacement
 
 Clauses = list[list[int]]
 
@@ -33,14 +31,11 @@ class Tests:
         self._at = {place: number for number, place in enumerate(product(self._solution, self._houses), start=1)}
         self._rules = list(self._rules_of_all_puzzles())
         self._clauses: dict[int, Clauses] = {}
-        self._sufficient: list[set[int]] = []
         self._others: list[set[int]] = []
 
     def is_unique(self, clues: Iterable[Any]) -> bool:
         """Whether no other arrangement meets the clues."""
         by_id = {id(clue): clue for clue in clues}
-        if any(enough <= by_id.keys() for enough in self._sufficient):
-            return True
         for number in by_id.keys() - self._clauses.keys():
             self._clauses[number] = list(self._clauses_of(by_id[number]))
         clauses = [clause for number in by_id for clause in self._clauses[number]]
@@ -48,10 +43,9 @@ class Tests:
             return False
         model = self._solve(self._rules + clauses)
         if model == "UNSAT":
-            self._sufficient.append(set(by_id))
-        else:
-            self._others.append(set(model))
-        return bool(model == "UNSAT")
+            return True
+        self._others.append(set(model))
+        return False
 
     def _rules_of_all_puzzles(self) -> Iterator[list[int]]:
         kinds: dict[type, list[Any]] = {}
@@ -86,13 +80,10 @@ def _text(clue: Any) -> str:
     return str(kept["text"])
 
 
-def install(find_module: FindModule) -> None:
-    folder = "logic.contrib.logic_puzzle"
-    generate, solve = find_module(f"{folder}.generate"), find_module(f"{folder}.sat_utils").pycosat.solve
-    tests_of = lru_cache(1)(lambda puzzle: Tests(puzzle, solve))
+def install(package: Any) -> None:
+    generate: Any = import_module(f"{package.__name__}.generate")
+    sat_utils: Any = import_module(f"{package.__name__}.sat_utils")
+    tests_of = lru_cache(1)(lambda puzzle: Tests(puzzle, sat_utils.pycosat.solve))
     generate.has_unique_solution = lambda puzzle, clues: tests_of(puzzle).is_unique(clues)
     generate.check_correctness = lambda puzzle: True
     generate.sorted = _sort
-
-
-REPLACEMENTS = (Replacement("zebra_puzzles", "logic/contrib/logic_puzzle", "ba1a7c8a8e587cc4", install),)

@@ -128,19 +128,34 @@ function lengths(run) {
   return histogram("Lengths of completions", `In ${run.lengths.unit}; each bar is 1.4 times as long as the one before it.`, bins.map((bin) => count(bin[0])), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
 }
 
+// On the lines of a chart, best first; those that would stand over another stay without.
+function nameLines({ ctx, bbox, valToPos }, models, colour) {
+  const size = 10 * devicePixelRatio;
+  let above = -Infinity;
+  Object.assign(ctx, { font: `${size}px system-ui, sans-serif`, fillStyle: colour, textAlign: "right", textBaseline: "bottom" });
+  for (const { name, score } of models) {
+    const y = valToPos(score, "y", true);
+    if (y < above + size) continue;
+    ctx.fillText(`${shorten(name, 40)} ${f3(score)}`, bbox.left + bbox.width, y);
+    above = y;
+  }
+}
+
 function passes(runs) {
   const ks = [...new Set(runs.flatMap((run) => run.pass_at_k.map((row) => row[0])))].sort((a, b) => a - b);
   const shades = ["accent", "wrong", "right", "form", "fault", "muted"];
   const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
-  const one = runs.length === 1;
-  return card("pass@k", "The chance that one of k completions is right: unbiased, mean over tasks" + (one ? ", with its 95 % interval." : "."), chart((c) => ({
-    data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at)))],
+  const one = runs.length === 1, models = (one && runs[0].published?.models) || [];
+  const beside = models.length ? " Dotted: mean scores of published models, in which partial credit counts too." : "";
+  return card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
+    data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
+    hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
     scales: { x: { time: false }, y: unit }, axes: [{ label: "k", incrs: [1, 2, 5, 10, 20, 50, 100] }, {}],
     series: [{ label: "k" }, ...runs.flatMap((run, number) => {
       const stroke = c[shades[number % shades.length]];
       const line = share(one ? "pass@k" : run.name, stroke, { points: { show: true, size: 7, fill: stroke } });
       return one ? [line, share("low", stroke, { width: 0.7, dash: [4, 4] }), share("high", stroke, { width: 0.7, dash: [4, 4] })] : [line];
-    })],
+    }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4] }))],
   })));
 }
 
@@ -200,9 +215,8 @@ const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value <
 
 function overview() {
   const run = D.runs[state.run], cards = [];
-  const score = run.evaluation ? run.of_tasks : run.score;
+  const { score, accuracy } = run.evaluation ? run.of_tasks : run;
   const facts = run.facts.map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value)));
-  const accuracy = run.evaluation ? run.pass_at_k[0].slice(1) : run.accuracy;
   const last = run.pass_at_k.at(-1);
   const tiles = [
     tile(f3(score[0]), "mean score", `${between(score)}${run.evaluation ? ", over tasks" : ""}`),
@@ -248,7 +262,7 @@ function tasks() {
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)], ["category", (row) => D.tasks[row.task][1], null, true]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals.`, table(columns, run.by_task, 1, go, false))];
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals, for which the rollouts of one problem are not taken as independent.`, table(columns, run.by_task, 1, go, false))];
   const byCategory = [...Map.groupBy(run.by_task, (row) => D.tasks[row.task][1])].map(([category, rows]) => {
     const mean = (of) => rows.reduce((sum, row) => sum + of(row), 0) / rows.length;
     return { category, rows, score: mean((row) => row.score[0]), accuracy: mean((row) => row.accuracy[0]), format: mean((row) => row.format) };
@@ -295,7 +309,7 @@ const pairChosen = evaluations.length > 1 ? evaluations.slice(0, 2) : [0, 1];
 function compare() {
   const list = table([
     ["run", (run) => run.name, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
-    ["mean over tasks", (run) => run.of_tasks[0], (run) => [range(run.of_tasks), ` ${f3(run.of_tasks[0])}`]], ["accuracy", (run) => run.accuracy[0], (run) => percent(run.accuracy[0])],
+    ["mean over tasks", (run) => run.of_tasks.score[0], (run) => [range(run.of_tasks.score), ` ${f3(run.of_tasks.score[0])}`]], ["accuracy", (run) => run.of_tasks.accuracy[0], (run) => percent(run.of_tasks.accuracy[0])],
     ["format failures", (run) => run.format, (run) => percent(run.format)], ["length", (run) => run.tokens ?? run.characters, (run) => `${count(run.tokens ?? run.characters)} ${run.tokens === null ? "ch." : "tok."}`],
   ], D.runs, 3, (run) => { state.run = D.runs.indexOf(run); $("run").value = state.run; show("overview"); });
   const pair = h("div", { class: "stack" });
@@ -309,7 +323,7 @@ function compare() {
 
 function against(place) {
   const [a, b] = pairChosen.map((number) => D.runs[number]);
-  const key = ([task, index, seed]) => `${task} ${index} ${seed}`;
+  const key = ([task, index, seed, , , , hash]) => `${task} ${index} ${seed} ${hash}`;
   const other = new Map(b.problems.map((problem) => [key(problem), problem]));
   const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], a: problem[4], b: other.get(key(problem))[4] }));
   if (!both.length) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
@@ -355,7 +369,7 @@ function filter() {
   const [text, category, task, outcome, signal, low, high, levelLow, levelHigh] = filterIds.map((id) => $(id).value);
   const needle = text.toLowerCase();
   const matching = (rollout, group) => (outcome === "" || rollout.outcome === Number(outcome)) && (low === "" || rollout.score >= Number(low)) && (high === "" || rollout.score <= Number(high)) &&
-    (needle === "" || haystack(group).includes(needle) || (rollout.haystack ??= `${rollout.text}\n${rollout.answer ?? ""}`.toLowerCase()).includes(needle));
+    (needle === "" || haystack(group).includes(needle) || (rollout.haystack ??= `${rollout.text}\n${rollout.answer ?? ""}\n${rollout.thinking?.[0] ?? ""}`.toLowerCase()).includes(needle));
   const scores = (group) => group.rollouts.map((rollout) => rollout.score);
   const signals = { "": () => true, mixed: (all) => new Set(all).size > 1, right: (all) => Math.min(...all) >= 1, wrong: (all) => Math.max(...all) <= 0 };
   const before = state.found[state.at];
@@ -438,22 +452,25 @@ function message(role, text) {
 }
 
 function completion(rollout, expected) {
-  let gap = rollout.cut;
-  const pre = () => h("pre"), pieces = [];
-  let start = 0;
-  for (const [thought, text] of split(rollout.text)) {
-    const body = pre(), at = gap && gap[0] - start;
-    const fill = (piece) => (thought ? mention(body, piece, expected) : answers(body, piece, expected, rollout.right));
-    if (gap && at <= text.length) {
-      fill(text.slice(0, at));
-      body.append(h("span", { class: "gap" }, `${count(gap[1])} characters are left out here`));
-      fill(text.slice(at));
-      gap = null;
-    } else fill(text.replace(/^\n+|\s+$/g, ""));
-    start += text.length;
-    if (thought) pieces.push(h("details", { class: "box thought", open: state.unfolded }, h("summary", {}, `thinking, ${count(text.length)} characters`), body));
-    else if (text.trim()) pieces.push(body);
-  }
+  const pieces = [];
+  const add = (texts, gap) => {
+    let start = 0;
+    for (const [thought, text] of texts) {
+      const body = h("pre"), at = gap && gap[0] - start, held = gap && at <= text.length;
+      const fill = (piece) => (thought ? mention(body, piece, expected) : answers(body, piece, expected, rollout.right));
+      if (held) {
+        fill(text.slice(0, at));
+        body.append(h("span", { class: "gap" }, `${count(gap[1])} characters are left out here`));
+        fill(text.slice(at));
+      } else fill(text.replace(/^\n+|\s+$/g, ""));
+      start += text.length;
+      if (thought) pieces.push(h("details", { class: "box thought", open: state.unfolded }, h("summary", {}, `thinking, ${count(text.length + (held ? gap[1] : 0))} characters`), body));
+      else if (text.trim()) pieces.push(body);
+      if (held) gap = null;
+    }
+  };
+  if (rollout.thinking) add([[true, rollout.thinking[0]]], rollout.thinking[1]);
+  add(split(rollout.text), rollout.cut);
   return box("completion", "", pieces);
 }
 
