@@ -309,11 +309,11 @@ class ReasoningGymEnv(BaseEnv):
 
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
-        await atropos.run_until_signal(lambda: atropos.serve(self, self._run), self.close, self._before_exit)
+        await atropos.run_until_signal(lambda: atropos.serve(self, self._run), self.close)
 
     async def process_manager(self) -> None:
         """Write `total_steps` groups to a file, then end; the same call goes on with a file that has fewer."""
-        await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close, self._before_exit)
+        await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close)
 
     async def _run_evaluate(self) -> None:
         async def evaluate() -> None:
@@ -322,7 +322,7 @@ class ReasoningGymEnv(BaseEnv):
             await self.setup_wandb()
             await self.evaluate()
 
-        await atropos.run_until_signal(evaluate, self.close, self._before_exit)
+        await atropos.run_until_signal(evaluate, self.close)
 
     async def close(self) -> None:
         """Finish or keep what is in flight, save the state, leave run-api and end all that was started.
@@ -335,9 +335,6 @@ class ReasoningGymEnv(BaseEnv):
     def print_summary(self, keep: str | None = None) -> None:
         """Print what came of the run; `keep` chooses the completions that `process` makes chat data of."""
         atropos.print_summary(self._run, keep)
-
-    def _before_exit(self) -> None:
-        self._run.freeze(self.jsonl_writer)
 
     @classmethod
     def cli(cls) -> None:

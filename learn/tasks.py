@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TEST_SEED = 123
+TEST_SEED = 20261122
 """The test set is the environment's evaluation set of this seed."""
 SYSTEM_PROMPT = "Reply with <answer>the answer</answer>."
 

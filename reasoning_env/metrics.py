@@ -1,8 +1,8 @@
 """What the environment counts: per interval for a metrics backend, in total for the progress line.
 
-Every name has one meaning, and METRICS has them all. What stands before the first slash is a section of a dashboard;
-what there is of each task, reason or outcome has a section of its own. Shares and scores are in [0, 1], times in
-seconds, lengths in tokens.
+Every name has one meaning. The README's table has them all, and a test holds it to what is logged. What stands before
+the first slash is a section of a dashboard; what there is of each task, reason or outcome has a section of its own.
+Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
 
 from __future__ import annotations
@@ -11,66 +11,19 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
 from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
-METRICS = {
-    "train/mean_score": "reward after the length penalty",
-    "train/share_correct": "share of rollouts that the verifier calls right",
-    "train/share_truncated": "share of rollouts that ran out of tokens",
-    "train/mean_level": "level of difficulty of the groups' problems, where they have one",
-    "train/mean_prompt_tokens": "length of prompts",
-    "train/mean_completion_tokens, train/max_completion_tokens": "length of completions",
-    "train/rollouts": "a table of rollouts: text, score, expected answer, task",
-    "train_groups/OUTCOME": "share of groups with a signal (`kept`), and of those without (`all_right`, `all_wrong`, "
-    "`all_equal`)",
-    "train_reasons/REASON": "share of rollouts by the reason of their verdict",
-    "train_tasks/TASK/mean_score": "reward, by task",
-    "sampler/mean_level": "level that the curriculum gives next, over all tasks",
-    "sampler_tasks/TASK/share, sampler_tasks/TASK/level": "how often a task is drawn, and the level that its next "
-    "problem gets",
-    "sampler_tasks/TASK/pass_rate, sampler_tasks/TASK/signal_chance": "what adaptive sampling and the curriculum "
-    "estimate of a task",
-    "problems/ready, problems/failures, problems/flawed": "problems made ahead; draws that failed, and that must not "
-    "be served, in all",
-    "problems/quarantined_tasks": "tasks that are not drawn any more",
-    "dropped/CAUSE": "problems that gave no group, and scored groups that were never delivered, in all",
-    "delivery/delivered, delivery/waiting, delivery/repeated": "groups on their way to the trainer; sent again because "
-    "nobody knew whether they had arrived",
-    "dumps/written, dumps/waiting, dumps/dropped": "groups on their way to disk",
-    "workers/queued_jobs": "jobs that wait for a worker process",
-    "workers/replaced, workers/timeouts, workers/crashes, workers/blocked, workers/protocol_faults": "what happened to "
-    "worker processes, in all",
-    "time/mean_generation_s, time/max_generation_s": "seconds to generate a problem",
-    "time/mean_scoring_s, time/max_scoring_s": "seconds to score an answer",
-    "eval/mean_score, eval/share_correct": "score, and share of completions with 0.99 or more: unweighted means over "
-    "tasks",
-    "eval/problems, eval/failed": "problems of the set, and those of them without a completion",
-    "eval/library_score": "with a preset: the library's own score, as published",
-    "eval/mean_completion_tokens": "length of completions",
-    "eval/pass_at/K": "pass@k",
-    "eval_reasons/REASON": "share of completions by what became of them",
-    "eval_categories/CATEGORY/mean_score": "the same by category",
-    "eval_tasks/TASK/mean_score, eval_tasks/TASK/share_correct": "the same by task",
-}
-"""Names, with words in capitals for what they are of, and their meaning."""
-TASKS = "train_tasks/"
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
     "time/mean_generation_s": "time/max_generation_s",
     "time/mean_scoring_s": "time/max_scoring_s",
 }
 """Means whose highest value is reported too, and under which name."""
-
-
-def metrics_table() -> str:
-    """Return the README's table of all metrics."""
-    rows = [f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {text} |" for names, text in METRICS.items()]
-    return "\n".join(["| name | meaning |", "| --- | --- |", *rows])
 
 
 class Outcome(StrEnum):
@@ -119,13 +72,15 @@ class _Sums:
         tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
         self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
 
+    def add(self, group: Group, outcome: Outcome) -> None:
+        self.outcomes[outcome.value] += 1
+        for name, values in _values(group):
+            self.tallies[name].add(values)
+        self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
+
     def state(self) -> dict[str, Any]:
         tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
         return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
-
-    def mean(self, name: str) -> float:
-        """Return a mean by its metric's name; not a number where there was no group."""
-        return self.tallies[name].mean if name in self.tallies else math.nan
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
@@ -140,7 +95,7 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """What this process has seen of a task; `right` and `unanswered` count rollouts, as `score` adds them up."""
+    """What was seen of a task; `right` and `unanswered` count rollouts, and `score` adds up what they earned."""
 
     groups: int = 0
     rollouts: int = 0
@@ -156,35 +111,38 @@ class TaskTotals:
         self.right += sum(verdict.correct for verdict in verdicts)
         self.unanswered += sum(verdict.answer is None for verdict in verdicts)
 
-    def __iadd__(self, other: TaskTotals) -> TaskTotals:
-        return TaskTotals(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+    def of_rollouts(self, count: float) -> float:
+        """Return the mean over all rollouts of what `count` adds up; not a number where there are none."""
+        return count / self.rollouts if self.rollouts else math.nan
 
 
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
         self._pace = Pace(clock)
         self.restore({})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state()` returned, as that run's recorder would have."""
         self._interval = _Sums(state.get("interval", {}))
-        self._total = _Sums(state.get("total", {}))
+        self._outcomes: Counter[str] = Counter(state.get("outcomes", {}))
+        tasks = {task: TaskTotals(*totals) for task, totals in state.get("tasks", {}).items()}
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals, tasks)
         self.dropped: Counter[str] = Counter(state.get("dropped", {}))
         self._retried: int = state.get("retried", 0)
 
     @property
-    def mean_score(self) -> float:
-        """The mean over all groups; not a number where there was none."""
-        return self._total.mean("train/mean_score")
+    def total(self) -> TaskTotals:
+        """What was seen of all tasks together."""
+        return TaskTotals(*map(sum, zip(*map(astuple, self.tasks.values()), strict=True)))
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""
         return {
             "interval": self._interval.state(),
-            "total": self._total.state(),
+            "outcomes": dict(self._outcomes),
+            "tasks": {task: astuple(totals) for task, totals in self.tasks.items()},
             "dropped": dict(self.dropped),
             "retried": self._retried,
         }
@@ -192,13 +150,8 @@ class MetricsRecorder:
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
         outcome = classify(group)
-        values = list(_values(group))
-        reasons = [rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict is not None]
-        for sums in (self._interval, self._total):
-            sums.outcomes[outcome.value] += 1
-            sums.reasons.update(reasons)
-            for name, found in values:
-                sums.tallies[name].add(found)
+        self._interval.add(group, outcome)
+        self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
         self._pace.record(group)
         return outcome
@@ -225,14 +178,14 @@ class MetricsRecorder:
         step: int | None = None,
     ) -> str:
         """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
-        total = self._total
+        total = self.total
         words: dict[str, object] = {
-            "groups": total.outcomes.total(),
-            **{outcome.value: total.outcomes[outcome] for outcome in Outcome},
+            "groups": total.groups,
+            **{outcome.value: self._outcomes[outcome] for outcome in Outcome},
             "failed": self.dropped.total(),
-            "mean_score": f"{total.mean('train/mean_score'):.3f}",
-            "share_correct": f"{total.mean('train/share_correct'):.3f}",
-            "tasks": sum(name.startswith(TASKS) for name in total.tallies),
+            "mean_score": f"{total.of_rollouts(total.score):.3f}",
+            "share_correct": f"{total.of_rollouts(total.right):.3f}",
+            "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
             "in_flight": in_flight,
@@ -258,7 +211,7 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     if problem.level is not None:
         yield "train/mean_level", (problem.level,)
     yield "train/mean_score", group.scores
-    yield f"{TASKS}{problem.task}/mean_score", group.scores
+    yield f"train_tasks/{problem.task}/mean_score", group.scores
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
     yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
     if rollouts[0].tokens:
@@ -302,13 +255,12 @@ def service_metrics(
 
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
     """Return what a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
-    metrics: dict[str, float] = {}
-    for task, known in report.items():
-        metrics[f"sampler_tasks/{task}/share"] = known.share
-        metrics[f"sampler_tasks/{task}/pass_rate"] = known.pass_rate
-        metrics[f"sampler_tasks/{task}/signal_chance"] = known.signal_chance
-        if known.level is not None:
-            metrics[f"sampler_tasks/{task}/level"] = known.level
+    metrics = {
+        f"sampler_tasks/{task}/{name}": value
+        for task, known in report.items()
+        for name, value in asdict(known).items()
+        if value is not None
+    }
     levels = [known.level for known in report.values() if known.level is not None]
     if levels:
         metrics["sampler/mean_level"] = sum(levels) / len(levels)

@@ -53,7 +53,7 @@ class DropReason(StrEnum):
     TIMED_OUT = "timed_out"
     """Its completions took longer than `worker_timeout` while other requests succeeded."""
     UNDELIVERED = "undelivered"
-    """A scored group that was refused, or for which there was no room to wait for its delivery."""
+    """A scored group that was refused, or that JSON cannot hold."""
 
 
 @dataclass(frozen=True)

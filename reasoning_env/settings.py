@@ -52,12 +52,9 @@ def _with_blanks(value: object) -> object:
     return value
 
 
-# The plain `str` in the union makes the command line offer one text argument instead of a list of them.
-NameList = Annotated["list[str] | str", BeforeValidator(_split_names)]
-
-
-Weights = Annotated["dict[str, float] | str", BeforeValidator(_parse_mapping)]
-TaskParams = Annotated["dict[str, dict[str, Any]] | str", BeforeValidator(_parse_mapping)]
+NameList = Annotated[list[str], BeforeValidator(_split_names)]
+Weights = Annotated[dict[str, float], BeforeValidator(_parse_mapping)]
+TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping)]
 
 
 class ReasoningSettings(BaseModel):
@@ -254,17 +251,3 @@ class ReasoningSettings(BaseModel):
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self
-
-    @property
-    def task_names(self) -> tuple[str, ...]:
-        return tuple(self.tasks)
-
-    @property
-    def weights_by_pattern(self) -> dict[str, float]:
-        assert isinstance(self.task_weights, dict)
-        return self.task_weights
-
-    @property
-    def params_by_pattern(self) -> dict[str, dict[str, Any]]:
-        assert isinstance(self.task_params, dict)
-        return self.task_params

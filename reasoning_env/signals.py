@@ -24,15 +24,11 @@ class Interrupted(ReasoningEnvError):
         self.exit_code = 128 + number
 
 
-async def run_until_signal(
-    work: Callable[[], Awaitable[T]],
-    close: Callable[[], Awaitable[None]],
-    before_exit: Callable[[], None] = lambda: None,
-) -> T:
+async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[], Awaitable[None]]) -> T:
     """Run `work`, then `close` however it ended; raises Interrupted when a signal ended it.
 
-    A second signal ends the process at once, after `before_exit`, which must be quick. Where signals cannot be handled
-    (outside the main thread, without POSIX) they stay as they are.
+    A second signal ends the process at once, like a kill. Where signals cannot be handled (outside the main thread,
+    without POSIX) they stay as they are.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
@@ -40,10 +36,7 @@ async def run_until_signal(
 
     def stop(number: int) -> None:
         if received:
-            try:
-                before_exit()
-            finally:
-                os._exit(128 + number)
+            os._exit(128 + number)
         received.append(number)
         task.cancel()
 

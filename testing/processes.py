@@ -51,7 +51,7 @@ def _launcher() -> socket.socket:
     flags = ["-P"] if PRELOADED else ["-I", "-S"]
     words = [sys.executable, *flags, str(LAUNCHER), *PRELOADED]
     with its_end:
-        process = subprocess.Popen(words, stdin=its_end, stdout=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(words, stdin=its_end.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
     atexit.register(process.poll)  # holds it: its finalizer would warn that it still runs
     return control
 

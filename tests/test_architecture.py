@@ -19,6 +19,8 @@ PACKAGES = ("reasoning_env", "testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
 MAX_FLOORS = 9
 MAX_FACADE = 20
+MAX_LINE = 3000
+PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
 """Code that runs inside a worker process only, and may import the library."""
 ADAPTER = "reasoning_env/atropos/"
@@ -131,6 +133,30 @@ def test_adapter_is_reached_from_the_front_door_only(rooms: dict[str, set[str]])
     above = {"tests", "benchmarks", "testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
+
+
+def pages_paths(text: str) -> set[Path]:
+    """What a part of the page about the architecture names; a name may be below a folder before it in the row."""
+    found = set()
+    for row in text.splitlines():
+        folders = [ROOT, ROOT / "reasoning_env"]
+        for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row):
+            place = next((folder / name for folder in folders if (folder / name).exists()), None)
+            assert place is not None, f"{PAGE.name} names {name}, which is not there"
+            folders.append(place if place.is_dir() else place.parent)
+            found.add(place)
+    return found
+
+
+def test_page_names_what_is_there_and_the_line_of_one_problem_is_short() -> None:
+    text = PAGE.read_text()
+    assert pages_paths(text)
+    _, line, _ = re.split(r"## The (?:line of one problem|wings)\n", text)
+    core = {path for path in pages_paths(line) if path.is_file() and "atropos" not in path.parts}
+    core.add(ROOT / f"{FRONT_DOOR}.py")
+    assert len(core) >= 15
+    lines = {path.name: len(path.read_text().splitlines()) for path in core}
+    assert sum(lines.values()) <= MAX_LINE, lines
 
 
 def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:

@@ -224,9 +224,7 @@ def test_progress_line_tells_the_pace_of_the_last_minute() -> None:
 def test_tasks_are_counted_each_and_together() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
     assert recorder.tasks["maze"] == TaskTotals(groups=2, rollouts=3, score=RIGHT.score * 2 + WRONG.score, right=2)
-    total = TaskTotals()
-    for one in recorder.tasks.values():
-        total += one
+    total = recorder.total
     assert (total.groups, total.rollouts, total.right) == (3, 4, 2)
 
 

@@ -139,7 +139,7 @@ def test_text_from_the_command_line_is_parsed(name: str, text: str, value: Any) 
     [("", ()), (" , ", ()), ("all", ("all",)), ("a", ("a",)), (" a ,b", ("a", "b")), (["a", "b"], ("a", "b"))],
 )
 def test_tasks_are_a_list_or_names_between_commas(value: Any, names: tuple[str, ...]) -> None:
-    assert ReasoningSettings(tasks=value).task_names == names
+    assert ReasoningSettings(tasks=value).tasks == list(names)
 
 
 DEFAULTS = {

@@ -15,7 +15,7 @@ from ..metrics import MetricsRecorder
 from ..records import DropReason, Group, Problem, Sampling, Timeouts
 from ..rewards import score_rollouts
 from ..workers.pool import WorkerPool
-from .inference import InferenceClient, describe_failure
+from .inference.client import InferenceClient, describe_failure
 from .problem_source import ProblemSource, RolloutItem
 
 logger = logging.getLogger(__name__)
@@ -72,39 +72,26 @@ class GroupCollector:
         """
         scored = None
         for tries_left in reversed(range(self._tries)):
+            reason = DropReason.INFERENCE
             try:
-                scored = await self._sample_and_score(item, sampling, timeouts, score)
+                rollouts = await self._inference.complete(item.prompt, self._config.group_size, sampling, timeouts)
+                reason = DropReason.SCORING
+                scored = await score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
                 self._failures_in_a_row = 0
                 break
-            except _Failed as failure:
-                if isinstance(failure.error, (WorkerError, RefusedError)):
-                    self._fatal = failure.error
+            except Exception as error:  # of clients, ours or a subclass's; it never becomes a score of 0
+                if reason is DropReason.INFERENCE and isinstance(error, TimeoutError):
+                    reason = DropReason.TIMED_OUT
+                if isinstance(error, (WorkerError, RefusedError)):
+                    self._fatal = error
                 elif tries_left and not self._inference.outage_s:
                     self._metrics.record_retried()
-                    logger.debug("a group of %s is tried again: %s", item.problem.task, describe_failure(failure.error))
+                    logger.debug("a group of %s is tried again: %s", item.problem.task, describe_failure(error))
                     continue
-                self.drop(failure.reason, item.problem, failure.error)
+                self.drop(reason, item.problem, error)
                 break
         self._source.done(item.problem)
         return scored
-
-    async def _sample_and_score(
-        self,
-        item: RolloutItem,
-        sampling: Sampling,
-        timeouts: Timeouts,
-        score: Callable[[Group], Awaitable[T]],
-    ) -> T:
-        """Try once; raises _Failed for whatever clients, we or a subclass raise: it never becomes a score of 0."""
-        reason = DropReason.INFERENCE
-        try:
-            rollouts = await self._inference.complete(item.prompt, self._config.group_size, sampling, timeouts)
-            reason = DropReason.SCORING
-            return await score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
-        except Exception as error:
-            if reason is DropReason.INFERENCE and isinstance(error, TimeoutError):
-                reason = DropReason.TIMED_OUT
-            raise _Failed(reason, error) from error
 
     async def score(self, group: Group) -> Group:
         """Return the group with verdicts and rewards, once it is counted, learnt from and taken for dumping.
@@ -136,12 +123,3 @@ class GroupCollector:
         # What ends the run is told once, at its end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
-
-
-class _Failed(Exception):
-    """A group that could not be made, for a reason that an error gives."""
-
-    def __init__(self, reason: DropReason, error: Exception) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.error = error

@@ -14,7 +14,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 
 from ..errors import ConfigError
 from ..workers.pool import PoolSettings
-from .chat import CHAT, ChatServerConfig, read_key
+from .inference.chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
 ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}

@@ -1,62 +1,18 @@
-"""Convert between Atropos' parallel lists and rollouts, whose tokens and masks are checked on the way in."""
+"""Pack a group into the parallel lists that a trainer gets, and these into JSON for run-api and for files."""
 
 from __future__ import annotations
 
-import math
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
+from pydantic_core import to_json
 
-from ..prompting import ChatFormat
-from ..records import Group, Prompt, Rollout, Sampling
+from ..records import Group
 
-
-def rollout_from_node(choice: Any, node: Any, token_limit: int) -> Rollout | str:
-    """Return a rollout of the server's own tokens, or what makes them unfit for training."""
-    tokens, masks, logprobs = tuple(node.tokens), tuple(node.masked_tokens), tuple(node.logprobs)
-    prompt_length = next((place for place, token in enumerate(masks) if token != -100), len(masks))
-    problem = None
-    if not len(tokens) == len(masks) == len(logprobs):
-        problem = f"{len(tokens)} tokens, {len(masks)} masks and {len(logprobs)} log-probabilities"
-    elif prompt_length == len(masks):
-        problem = "no completion tokens"
-    elif masks[prompt_length:] != tokens[prompt_length:]:
-        problem = "masks that differ from the tokens"
-    elif len(tokens) >= token_limit:
-        problem = f"{len(tokens)} tokens, at or over the limit of {token_limit}"
-    elif not math.isfinite(sum(logprobs)):
-        problem = "log-probabilities that are not finite"
-    if problem is not None:
-        return problem
-    return Rollout(
-        text=choice.text or "",
-        tokens=tokens,
-        masks=masks,
-        logprobs=logprobs,
-        finish_reason=choice.finish_reason or "stop",
-        token_count=len(tokens) - prompt_length,
-    )
-
-
-def rollout_from_text(chat: ChatFormat, prompt: Prompt, sampling: Sampling, choice: Any) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training."""
-    text = chat.strip_end_of_turn(choice.text or "")
-    finish_reason = choice.finish_reason or "stop"
-    completion = chat.completion_tokens(text, finished=finish_reason == "stop")
-    if not completion:
-        return "no text, and says that it was cut short"
-    room = sampling.token_limit - 1 - len(prompt.tokens)
-    if len(completion) > room:
-        # The text may have more tokens here than at the server.
-        completion, finish_reason = completion[:room], "length"
-    return Rollout(
-        text=text,
-        tokens=(*prompt.tokens, *completion),
-        masks=(*[-100] * len(prompt.tokens), *completion),
-        logprobs=None,
-        finish_reason=finish_reason,
-        token_count=len(completion),
-    )
+SEQUENCES = ("tokens", "masks", "inference_logprobs")
+"""The packed lists with a sequence of numbers for each rollout."""
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
@@ -88,3 +44,19 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
             [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
         ]
     return packed
+
+
+def encode_members(fields: Mapping[str, Any]) -> bytes:
+    """Return packed lists as the members of a JSON object, without its braces; to be called in a thread.
+
+    Sequences are encoded by pydantic's core: json takes ten times as long for log-probabilities. Each by a call of its
+    own, because a call holds the interpreter's lock until it is done. Raises TypeError or ValueError for what JSON
+    cannot hold.
+    """
+    return b",".join(json.dumps(name).encode() + b":" + _encode(name, value) for name, value in fields.items())
+
+
+def _encode(name: str, value: Any) -> bytes:
+    if name in SEQUENCES and isinstance(value, list):
+        return b"[" + b",".join(map(to_json, value)) + b"]"
+    return json.dumps(value).encode()

@@ -17,7 +17,7 @@ from ..records import DropReason, Group, Problem, Prompt, Sampling, Split, Strea
 from ..tasks.plan import TaskPlan, make_sampler
 from ..tasks.sampling import UniformSampler
 from ..workers.pool import WorkerPool
-from .chat import PlainChat
+from .inference.chat import PlainChat
 
 logger = logging.getLogger(__name__)
 

@@ -19,18 +19,17 @@ from ..folders import default_dumps_folder, find_checkout
 from ..metrics import MetricsRecorder, service_metrics, task_metrics
 from ..prompting import ChatFormat
 from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
+from ..reports.unmeasured_tasks import audit_unmeasured
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
 from ..workers.pool import WorkerPool
-from .chat import PlainChat
 from .collector import GroupCollector
 from .config import RunMode, pool_settings, run_api_entry
-from .dump_gate import DumpGate
-from .group_file import GroupFile
-from .inference import InferenceClient
+from .inference.chat import PlainChat
+from .inference.client import InferenceClient
+from .inference.server_checks import check_servers
+from .modes.group_file import GroupFile
 from .problem_source import ProblemSource
 from .run_api import DeliveryQueue, RunApiSession
-from .server_checks import check_servers
-from .unmeasured_tasks import audit_unmeasured
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +73,9 @@ class Run:
         self.inference = InferenceClient(manager, self.chat, tokenizer)
         self.dumper = _make_dumper(config, self.uuid, folder)
         self.session = RunApiSession(config.rollout_server_url, run_api_entry(config))
-        self._gate = DumpGate(self.dumper)
         self.queue = DeliveryQueue(
             self.session,
-            before_send=self._gate.wait,
+            before_send=self._dumped,
             on_drop=lambda: self.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.config = config
@@ -85,7 +83,6 @@ class Run:
         self._folder = folder
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._dumping = False
         self._step: Callable[[], int] | None = None
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
         self.evaluation_progress: Callable[[], str] = str
@@ -150,9 +147,7 @@ class Run:
         except BaseException:
             await pool.close()
             raise
-        source = ProblemSource(
-            config, plan, pool, self.chat, self.metrics, eval_plan=eval_plan, settled=self._gate.wait
-        )
+        source = ProblemSource(config, plan, pool, self.chat, self.metrics, eval_plan=eval_plan, settled=self._dumped)
         collector = GroupCollector(config, self.inference, pool, source, self.metrics, self.dumper)
         keeper = StateKeeper(describe_run(config, plan), accept_changes=config.resume_with_changes)
         self._collect_state = collect_state
@@ -160,17 +155,14 @@ class Run:
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
 
     async def start_dumps(self) -> None:
-        """Make the dumps' folder and thread, unless that has happened; raises ConfigError where it cannot be done."""
-        if self.dumper is not None and not self._dumping:
+        """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""
+        if self.dumper is not None:
             await asyncio.to_thread(self.dumper.start)
-            self._dumping = True
 
     def resume(self, resumed: Resumed) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""
         state = resumed.state
         self.metrics.restore(state["metrics"])
-        if self.dumper is not None and state["dumps"] is not None:
-            self.dumper.resume(state["dumps"])
         self.backend.source.start(self.backend.keeper.number or 0, state)
         self.queue.restore(resumed.undelivered, resumed.next_number)
 
@@ -244,18 +236,13 @@ class Run:
         if self._backend is not None:
             await self._backend.close()
 
-    def freeze(self, jsonl_writer: Any) -> None:
-        """Finish the lines that are being written, because the process ends at once."""
-        for writer in filter(None, [self.dumper, self.group_file, jsonl_writer]):
-            writer.freeze()
+    async def _dumped(self) -> None:
+        """Wait until the groups that were taken for dumping are on disk, or need not be waited for."""
+        if self.dumper is not None:
+            await self.dumper.wait_settled()
 
     def _state(self) -> dict[str, Any]:
-        return {
-            **self.backend.source.state(),
-            "metrics": self.metrics.state(),
-            "dumps": None if self.dumper is None else self.dumper.state(),
-            **self._collect_state(),
-        }
+        return {**self.backend.source.state(), "metrics": self.metrics.state(), **self._collect_state()}
 
     async def _save_regularly(self, step: Callable[[], int]) -> None:
         """Save the latest state while it changes, and the disk keeps up."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from .reader import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
 from .recovery import TornFile, recover_file, recover_folder
-from .writer import DumpState, RolloutDumper
+from .writer import RolloutDumper
 
 __all__ = [
     "DumpFormatError",
-    "DumpState",
     "DumpedGroup",
     "DumpedRollout",
     "RolloutDumper",

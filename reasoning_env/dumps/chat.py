@@ -9,19 +9,19 @@ from typing import Any
 
 from ..records import CORRECT
 
-Rollout = Mapping[str, Any]
+RolloutJson = Mapping[str, Any]
 
 
-def _best(rollouts: Sequence[Rollout]) -> list[Rollout]:
+def _best(rollouts: Sequence[RolloutJson]) -> list[RolloutJson]:
     best = max(rollouts, key=lambda rollout: rollout["score"], default={"score": 0.0})
     return [best] if best["score"] > 0.0 else []
 
 
-def _correct(rollouts: Sequence[Rollout]) -> list[Rollout]:
+def _correct(rollouts: Sequence[RolloutJson]) -> list[RolloutJson]:
     return [rollout for rollout in rollouts if (rollout["verifier_score"] or 0.0) >= CORRECT]
 
 
-KEEP: Mapping[str, Callable[[Sequence[Rollout]], Sequence[Rollout]]] = {
+KEEP: Mapping[str, Callable[[Sequence[RolloutJson]], Sequence[RolloutJson]]] = {
     "best": _best,
     "correct": _correct,
     "all": lambda rollouts: rollouts,

@@ -23,14 +23,14 @@ _SYNC_NOT_SUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINV
 
 
 class DumpFiles:
-    """Appends lines to the files of one kind, `groups_per_file` to each, from number `next_number` on.
+    """Appends lines to the files of one kind, `groups_per_file` to each.
 
-    `written` counts the lines on the disk. One thread owns the object; `next_number` and `written` may be read by all.
+    `written` counts the lines on the disk. One thread owns the object; `written` may be read by all.
     """
 
-    def __init__(self, folder: Path, kind: DumpKind, run_uuid: str, next_number: int = 0) -> None:
+    def __init__(self, folder: Path, kind: DumpKind, run_uuid: str) -> None:
         self.written = 0
-        self.next_number = next_number
+        self._next_number = 0
         self._folder = folder
         self._kind = kind
         self._run_uuid = run_uuid
@@ -50,10 +50,8 @@ class DumpFiles:
         data = b"".join(lines)
         end = self._size_bytes + len(data)
         try:
-            _write_all(file, data)
+            write_all(file, data)
             _sync(file.fileno())
-            if self._size_at_path() != end:
-                raise OSError(errno.EIO, "another process moved, removed or cut it", str(self._path))
         except OSError:
             # Readers must not find lines that will be written again. What cannot be cut off now, the next call cuts.
             with suppress(OSError):
@@ -78,14 +76,12 @@ class DumpFiles:
     def _sound_file(self) -> FileIO:
         """The open file, cut back to its last commit; a new one when none is open or ours is no longer there."""
         if self._file is not None:
-            size_bytes = self._size_at_path()
-            if size_bytes is not None and size_bytes >= self._size_bytes:
+            if self._is_there():
                 self._cut_back(self._file)
                 return self._file
             logger.warning(
                 "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
-                self._path,
-                self._lines,
+                *(self._path, self._lines),
             )
             self._lines = 0
             self.close()
@@ -95,22 +91,21 @@ class DumpFiles:
         if os.fstat(file.fileno()).st_size > self._size_bytes:
             file.truncate(self._size_bytes)
 
-    def _size_at_path(self) -> int | None:
-        """The size of the open file, or None when its path leads elsewhere."""
-        try:
+    def _is_there(self) -> bool:
+        """Whether the path leads to the open file still, with all that was committed to it."""
+        with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self._path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return found.st_size if found.st_ino == self._inode else None
+            return found.st_ino == self._inode and found.st_size >= self._size_bytes
+        return False
 
     def _new_file(self) -> FileIO:
         self._folder.mkdir(parents=True, exist_ok=True)
-        for number in count(self.next_number):
+        for number in count(self._next_number):
             path = self._kind.path(self._folder, self._run_uuid, number)
             with suppress(FileExistsError):
                 file = open(path, "ab", buffering=0, opener=_open_exclusively)  # noqa: SIM115
                 break
-        self._file, self._path, self.next_number = file, path, number + 1
+        self._file, self._path, self._next_number = file, path, number + 1
         self._inode = os.fstat(file.fileno()).st_ino
         _sync_folder(self._folder)
         logger.debug("rollouts go to %s", path)
@@ -121,7 +116,7 @@ def _open_exclusively(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o666)
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
+def write_all(file: FileIO, data: bytes) -> None:
     """Write every byte: on a disk that fills up the system takes a part and refuses only the next call."""
     rest = memoryview(data)
     while rest:

@@ -1,8 +1,7 @@
 """Cuts the torn last lines off files of dumps, which a killed process or a power failure leaves behind.
 
 Needs no locks beside writers that are alive. A line is torn for the moment of its writing only, so a torn file that has
-not changed for a minute has no living writer; and a writer looks after every commit whether its file has the size that
-it should have, and writes the commit again when not.
+not changed for a minute has no living writer.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """The dumps' writer: takes groups from the event loop and writes them on one thread of its own, in order.
 
 Groups are committed together: the thread takes all that came within COMMIT_DELAY_S, writes the lines of each kind with
-one call, syncs the file, and only then completes the future of these groups.
+one call, syncs the file, and only then are these groups settled.
 
 Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to MAX_WAITING_BYTES of text,
-and are tried again every RETRY_S. Beyond the limit the newest group is dropped, and counted. Nobody has to wait for a
-disk that refuses: from the first failure until writing works again, futures are done at once.
+and are tried again every RETRY_S. Beyond the limit the newest group is dropped, and counted. Nobody waits for a disk
+that refuses: from the first failure until writing works again, every group counts as settled.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -21,9 +22,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from sys import getsizeof
-from typing import TypedDict
 
 from ..errors import ConfigError
+from ..outage_log import OutageLog
 from ..records import DumpStats, Group
 from .files import DumpFiles
 from .format import FAILED, PASSED, encode_group
@@ -33,21 +34,12 @@ logger = logging.getLogger(__name__)
 MAX_WAITING_BYTES = 64 * 2**20
 COMMIT_DELAY_S = 0.02
 """How long a group waits for others to share its commit; little beside the seconds that its completions take."""
-WHOLE_GROUPS = 16
-"""How many groups may wait with their tokens; taking those off costs more than a short wait with them."""
 ROLLOUT_OVERHEAD_BYTES = 1024
 """About what a waiting rollout costs beside its text, so that short texts cannot evade the limit."""
 RETRY_S = 2.0
 CLOSE_TIMEOUT_S = 30.0
-FREEZE_TIMEOUT_S = 1.0
-
-
-class DumpState(TypedDict):
-    """What a checkpoint keeps, fit for JSON: the name of the run and the number of each kind's next file."""
-
-    run_uuid: str
-    passed: int
-    failed: int
+PATIENCE_S = 10.0
+"""How long a disk may take for a group without an error before nobody waits for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,26 +77,22 @@ class RolloutDumper:
         self._commit = _new_future()  # of the groups that come now
         self._newest = _complete(_new_future())
         self._dropped = 0
-        self._dropping = False
-        self._failing = False
+        self._refused = False
         self._closing = False
-        self._touching = threading.Lock()  # held by the thread while it changes a file
-        self._frozen = False
+        self._hung: Future[None] | None = None
+        self._outage = OutageLog(logger)
+        self._dropping = OutageLog(logger)
         self._thread: threading.Thread | None = None
-        self.resume({"run_uuid": run_uuid, "passed": 0, "failed": 0})
-
-    def resume(self, state: DumpState) -> None:
-        """Go on under the name and from the numbers that an earlier run had; only before the first `offer`."""
-        self._run_uuid = state["run_uuid"]
-        self._passed = DumpFiles(self._folder, PASSED, self._run_uuid, state["passed"])
-        self._failed = DumpFiles(self._folder, FAILED, self._run_uuid, state["failed"])
-
-    def state(self) -> DumpState:
-        """What `resume` takes; a file that is open counts as used. From any thread."""
-        return {"run_uuid": self._run_uuid, "passed": self._passed.next_number, "failed": self._failed.next_number}
+        self._passed = DumpFiles(folder, PASSED, run_uuid)
+        self._failed = DumpFiles(folder, FAILED, run_uuid)
 
     def start(self) -> None:
-        """Make the folder and start the thread. Raises ConfigError for a folder that cannot be made or written to."""
+        """Make the folder and start the thread, unless that has happened.
+
+        Raises ConfigError for a folder that cannot be made or written to.
+        """
+        if self._thread is not None:
+            return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self._folder, os.W_OK | os.X_OK):
@@ -118,40 +106,49 @@ class RolloutDumper:
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
         self._thread.start()
 
-    def offer(self, group: Group) -> Future[None] | None:
+    def offer(self, group: Group) -> None:
         """Take the group if its scores ask for it. Returns at once: nothing is encoded or written on this thread.
-
-        The future, or None for a group that is not to be dumped, is done as soon as the group and those that are
-        committed with it are on the disk, or have to wait in memory because the disk refuses them, or are dropped. It
-        never raises and cannot be cancelled. Groups are written in order, so when one is done, all earlier ones are. A
-        disk that hangs without an error leaves it open.
 
         A group that comes after `close`, or while too much is waiting, is dropped and counted.
         """
         files = self._files_for(group.scores)
         if files is None:
-            return None
-        size_bytes = _size_bytes(group)
-        kept = group if len(self._waiting) < WHOLE_GROUPS else _without_tokens(group)
+            return
+        size_bytes, kept = _size_bytes(group), _without_tokens(group)
         with self._changed:
-            if not self._closing and self._waiting_bytes < MAX_WAITING_BYTES:
+            room = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
+            if room:
                 self._waiting.append(_Waiting(files, kept, size_bytes, self._commit))
                 self._waiting_bytes += size_bytes
                 self._newest = self._commit
                 if len(self._waiting) == 1:
                     self._changed.notify()
-                return self._newest
-            self._dropped += 1
-            first, self._dropping = not self._dropping, True
-        if first:
-            reason = "the dumps are closed" if self._closing else "as much as may wait in memory is waiting already"
-            logger.error("rollouts are being dropped: %s", reason)
-        return _complete(_new_future())
+            else:
+                self._dropped += 1
+        if room:
+            self._dropping.over("rollouts are kept for dumping again")
+        else:
+            reason = "the dumps are closed" if self._closing else "as much as may wait in memory waits already"
+            self._dropping.note(f"rollouts are dropped: {reason}")
 
     def settled(self) -> Future[None]:
-        """The future of the newest group that was taken: done when nothing is under way."""
+        """Return what is done as soon as all groups taken so far are on disk, or need not be waited for.
+
+        It never raises and cannot be cancelled. A disk that hangs without an error leaves it open.
+        """
         with self._changed:
             return self._newest
+
+    async def wait_settled(self) -> None:
+        """Wait for `settled`, at most PATIENCE_S, and not at all while the disk hangs, which is logged."""
+        if self._hung is not None and not self._hung.done():
+            return
+        settled = self.settled()
+        if settled.done() or (await asyncio.wait([asyncio.wrap_future(settled)], timeout=PATIENCE_S))[0]:
+            return
+        if self._hung is None or self._hung.done():
+            self._hung = settled
+            logger.error("rollouts were not written within %g s; groups do not wait for the disk now", PATIENCE_S)
 
     def stats(self) -> DumpStats:
         """The counts so far, from any thread; a group may for a moment count as written and as waiting."""
@@ -178,15 +175,6 @@ class RolloutDumper:
                 self.stats().waiting,
             )
 
-    def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
-        """Write no further line; for a process that ends right after this, without `close`.
-
-        Waits at most `timeout_s` for the commit that is being written, so that no line is torn.
-        """
-        self._frozen = True
-        if self._touching.acquire(timeout=timeout_s):
-            self._touching.release()
-
     def _files_for(self, scores: tuple[float, ...]) -> DumpFiles | None:
         if self._dump_passed and any(score > self._score_threshold for score in scores):
             return self._passed
@@ -195,24 +183,21 @@ class RolloutDumper:
         return None
 
     def _work(self) -> None:
-        """The thread: writes batch after batch until `close` was called and nothing waits, or until `freeze`."""
+        """Write batch after batch until `close` was called and nothing waits; what the thread does."""
         while batch := self._next_batch():
-            last_try = self._closing and len(batch) == 1
             refused = [*self._write(self._passed, batch), *self._write(self._failed, batch)]
-            self._conclude(batch, refused, last_try)
+            self._conclude(batch, refused)
         self._passed.close()
         self._failed.close()
         if self._dropped:
             logger.error("%d groups of rollouts were dropped in this run", self._dropped)
 
     def _next_batch(self) -> Sequence[_Waiting]:
-        """The groups that are next, left in the queue until they are dealt with; none at the end."""
+        """Return the groups that are next, left in the queue until they are dealt with; none at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            self._changed.wait_for(lambda: self._closing, COMMIT_DELAY_S)
-            if self._frozen:
-                return []
-            if self._failing:  # one is enough to find out, and may fit where several together do not
+            self._changed.wait_for(lambda: self._closing, RETRY_S if self._refused else COMMIT_DELAY_S)
+            if self._refused:  # one is enough to find out, and may fit where several together do not
                 return list(islice(self._waiting, 1))
             self._commit = _new_future()
             return list(self._waiting)
@@ -224,52 +209,33 @@ class RolloutDumper:
             part = groups[: files.room]
             lines = [line for line in (_encoded(waiting.group) for waiting in part) if line]
             try:
-                with self._touching:
-                    if self._frozen:
-                        break
-                    files.append(lines)
+                files.append(lines)
             except OSError as error:
-                self._note_failure(error)
+                self._outage.note(f"rollouts cannot be written to {self._folder} ({error}) and wait in memory")
                 break
             del groups[: len(part)]
             with self._changed:
                 self._dropped += len(part) - len(lines)
         return groups
 
-    def _note_failure(self, error: OSError) -> None:
-        with self._changed:
-            first, self._failing = not self._failing, True
-            _complete(self._commit)
-        if first:
-            logger.error(
-                "rollouts cannot be written to %s (%s): they wait in memory, at most %d MiB, until it has space and "
-                "can be written to; then writing goes on by itself",
-                self._folder,
-                error,
-                MAX_WAITING_BYTES // 2**20,
-            )
-
-    def _conclude(self, batch: Sequence[_Waiting], refused: Sequence[_Waiting], last_try: bool) -> None:
-        """Take the batch out of the queue, but for refused groups that can be tried again; pause after a refusal."""
-        kept = [] if last_try else refused
+    def _conclude(self, batch: Sequence[_Waiting], refused: Sequence[_Waiting]) -> None:
+        """Take the batch out of the queue, but for refused groups that can be tried again."""
+        kept = [] if self._refused and self._closing else refused
         with self._changed:
             for _ in batch:
                 self._waiting.popleft()
             self._waiting.extendleft(reversed(kept))
             self._waiting_bytes += sum(one.size_bytes for one in kept) - sum(one.size_bytes for one in batch)
             self._dropped += len(refused) - len(kept)
-            self._dropping = self._dropping and bool(self._waiting)
-            works_again = self._failing and not refused
-            if works_again:
-                self._failing = False
+            if refused:
+                _complete(self._commit)
+            elif self._refused:
                 self._commit = _new_future()
+            self._refused = bool(refused)
         for commit in {waiting.commit for waiting in batch}:
             _complete(commit)
-        if works_again:
-            logger.info("rollouts are written to %s again; %d groups were dropped so far", self._folder, self._dropped)
-        if refused:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closing, RETRY_S)
+        if not refused:
+            self._outage.over(f"rollouts are written to {self._folder} again")
 
 
 def _encoded(group: Group) -> bytes | None:

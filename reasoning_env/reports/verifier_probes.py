@@ -61,7 +61,7 @@ CONSTANTS: Mapping[str, str] = {
 }
 
 
-class Role(StrEnum):
+class PolicyRole(StrEnum):
     """What a high score for a kind of probe says about the verifier."""
 
     REFERENCE = "reference"
@@ -72,14 +72,14 @@ class Role(StrEnum):
     """The same, for text that the answer rule refuses, so that no completion can bring it to a verifier."""
 
 
-NOT_LAZY: Mapping[str, Role] = {
-    **dict.fromkeys((ORACLE, PERTURBED, TRAILED), Role.REFERENCE),
-    **dict.fromkeys((BLANK, TAGGED), Role.UNREACHABLE),
+NOT_LAZY: Mapping[str, PolicyRole] = {
+    **dict.fromkeys((ORACLE, PERTURBED, TRAILED), PolicyRole.REFERENCE),
+    **dict.fromkeys((BLANK, TAGGED), PolicyRole.UNREACHABLE),
 }
 
 
-def role_of(kind: str) -> Role:
-    return NOT_LAZY.get(kind, Role.LAZY)
+def role_of(kind: str) -> PolicyRole:
+    return NOT_LAZY.get(kind, PolicyRole.LAZY)
 
 
 class Workers(Generator, Protocol):
@@ -136,12 +136,14 @@ class TaskAudit:
         if kind not in self.tallies or not self.items:
             return 0.0
         scores = self.tallies[kind].scores
-        return sum(scores) / (len(scores) if kind == BEST_CONSTANT or role_of(kind) is not Role.LAZY else self.items)
+        return sum(scores) / (
+            len(scores) if kind == BEST_CONSTANT or role_of(kind) is not PolicyRole.LAZY else self.items
+        )
 
     @property
     def worst(self) -> str | None:
         """The policy without reasoning that earns most; None when all earn nothing."""
-        kinds = [kind for kind in self.tallies if role_of(kind) is Role.LAZY and self.mean(kind) > 0]
+        kinds = [kind for kind in self.tallies if role_of(kind) is PolicyRole.LAZY and self.mean(kind) > 0]
         return max(kinds, key=self.mean, default=None)
 
     @property
@@ -149,7 +151,7 @@ class TaskAudit:
         """What is wrong with the task's rewards, by kind of probe."""
         found = {}
         for kind in self.tallies:
-            if role_of(kind) is Role.LAZY and self.mean(kind) > self.bound:
+            if role_of(kind) is PolicyRole.LAZY and self.mean(kind) > self.bound:
                 found[kind] = f"{kind!r} earns {self.mean(kind):.2f}, over {self.bound:.2f}"
         if ORACLE in self.tallies:
             oracle = self.mean(ORACLE)
@@ -161,7 +163,7 @@ class TaskAudit:
 
     def suspects(self, share: float) -> set[str]:
         """The kinds that earn more than a share of the bound, and all those with other faults."""
-        lazy = [kind for kind in self.tallies if role_of(kind) is Role.LAZY]
+        lazy = [kind for kind in self.tallies if role_of(kind) is PolicyRole.LAZY]
         return {kind for kind in lazy if self.mean(kind) > share * self.bound} | self.faults.keys()
 
     @property

@@ -46,9 +46,9 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     """Read everything that the settings say of tasks; raises ConfigError for what cannot be meant or done."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     # In name order, so that the same tasks give the same problems however they were asked for.
-    tasks = tuple(sorted(select_tasks(library.tasks, settings.task_names, tuple(settings.exclude_tasks))))
+    tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
     training_tasks = _choose_training_tasks(settings, tasks)
-    params = resolve_patterns(library.tasks, tasks, settings.params_by_pattern, "task_params")
+    params = resolve_patterns(library.tasks, tasks, settings.task_params, "task_params")
     check_params(params)
     # Where levels vary, one that works is enough: the others are clamped to it.
     level = settings.complexity_level if settings.complexity_mode is None else 0.5
@@ -56,7 +56,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     faults = await checker.check(ends) if ends else []
     if faults:
         raise ConfigError("task_params: " + "; ".join(faults))
-    weights = resolve_patterns(library.tasks, training_tasks, settings.weights_by_pattern, "task_weights")
+    weights = resolve_patterns(library.tasks, training_tasks, settings.task_weights, "task_weights")
     fixed = sorted(set(training_tasks) - library.adjustable)
     if fixed and settings.complexity_mode is not None:
         logger.info("complexity_mode leaves these tasks as they are, having no levels: %s", ", ".join(fixed))
@@ -73,7 +73,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
     """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
     reasons = gameable_tasks() if settings.exclude_gameable and not settings.strict_rewards else {}
-    named = set(map(str.lower, settings.task_names))
+    named = set(map(str.lower, settings.tasks))
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
         logger.warning(

@@ -11,8 +11,8 @@ from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
-from reasoning_env.atropos.chat import ChatRequests, PlainChat, is_chat, tokenizer_if_needed
 from reasoning_env.atropos.config import complete_servers
+from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat, is_chat, tokenizer_if_needed
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ConfigDict
 
-from reasoning_env.atropos.cli import CHATTY_LOGGERS, commands, explain
 from reasoning_env.atropos.config import APIServerConfig
-from reasoning_env.atropos.redaction import RedactingFormatter, find_secrets, redact
+from reasoning_env.atropos.launch.cli import CHATTY_LOGGERS, commands, explain
+from reasoning_env.atropos.launch.redaction import RedactingFormatter, find_secrets, redact
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_gym_environment import ReasoningGymEnvConfig
 

@@ -57,7 +57,7 @@ class World:
     @property
     def counts(self) -> tuple[int, dict[str, int]]:
         """How many groups were counted, and what was dropped."""
-        return sum(self.metrics.state()["total"]["outcomes"].values()), dict(self.metrics.dropped)
+        return self.metrics.total.groups, dict(self.metrics.dropped)
 
 
 def outcome(error: BaseException | None = None) -> Callable[[], Any]:

@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from reasoning_env.atropos.decoding import fast_decode
+from reasoning_env.atropos.inference.decoding import fast_decode
 from testing import TOKENIZER
 
 BACKEND = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")

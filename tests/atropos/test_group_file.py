@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import group_file
-from reasoning_env.atropos.group_file import GroupFile, OutputError, check_place, encode_line
+from reasoning_env.atropos.modes import group_file
+from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_place, encode_line
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout
 
@@ -99,13 +99,18 @@ def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch:
     file.append(lines(0, 1))
 
     def fill(target: Any, data: bytes) -> None:
-        target.write(data[:3])
+        if not isinstance(target, Path):
+            target.write(data[:3])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(group_file, "write_all", fill)
         with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.* 2 groups"):
             file.append(lines(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(group_file, "replace_file", fill)
+        with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.* 2 groups"):
+            file.save({})
     assert indices(file) == [0, 1]
     file.append(lines(2))
     assert indices(file) == [0, 1, 2]

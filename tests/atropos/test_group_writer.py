@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import group_writer
-from reasoning_env.atropos.group_writer import BackgroundWriter
-
-WAIT_S = 60.0
+from reasoning_env.atropos.modes.group_file import BackgroundWriter
 
 
 def lines(path: Path) -> list[Any]:
@@ -48,24 +44,3 @@ def test_group_that_cannot_be_written_is_reported_and_the_next_one_written(
     writer.close()
     assert lines(tmp_path / "groups.jsonl") == [{"number": 2}]
     assert "is dropped" in caplog.text
-
-
-def test_freezing_lets_the_line_under_way_become_whole_and_no_other_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, gate, write_all = threading.Event(), threading.Event(), group_writer.write_all
-
-    def wait(*arguments: Any) -> None:
-        begun.set()
-        assert gate.wait(WAIT_S)
-        write_all(*arguments)
-
-    monkeypatch.setattr(group_writer, "write_all", wait)
-    writer = BackgroundWriter(str(tmp_path / "groups.jsonl"))
-    writer.write({"number": 1})
-    writer.write({"number": 2})
-    assert begun.wait(WAIT_S)
-    writer.freeze(timeout_s=0.01)
-    gate.set()
-    writer.close()
-    assert lines(tmp_path / "groups.jsonl") == [{"number": 1}]

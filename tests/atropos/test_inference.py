@@ -14,8 +14,14 @@ import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from reasoning_env.atropos import inference
-from reasoning_env.atropos.inference import FRUITLESS_REQUESTS, MAX_FAILURES, IncompleteReply, InferenceClient, Mode
+from reasoning_env.atropos.inference import client as inference
+from reasoning_env.atropos.inference.client import (
+    FRUITLESS_REQUESTS,
+    MAX_FAILURES,
+    IncompleteReply,
+    InferenceClient,
+    Mode,
+)
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Timeouts

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.packing import pack, rollout_from_node, rollout_from_text
+from reasoning_env.atropos.inference.rollouts import rollout_from_node, rollout_from_text
+from reasoning_env.atropos.packing import pack
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Group, Prompt, Rollout
 from tests.records import MESSAGES, SAMPLING, make_problem

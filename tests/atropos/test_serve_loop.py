@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import serve_loop
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.inference import Mode
-from reasoning_env.atropos.serve_loop import serve
+from reasoning_env.atropos.inference.client import Mode
+from reasoning_env.atropos.modes import serve as serve_loop
+from reasoning_env.atropos.modes.serve import serve
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Timeouts
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import server_checks
-from reasoning_env.atropos.inference import Mode
-from reasoning_env.atropos.server_checks import check_servers, context_length
+from reasoning_env.atropos.inference import server_checks
+from reasoning_env.atropos.inference.client import Mode
+from reasoning_env.atropos.inference.server_checks import check_servers, context_length
 from reasoning_env.errors import ServerError
 
 FOREVER_S = 600.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import shutdown
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.shutdown import close
+from reasoning_env.atropos.modes import shutdown
+from reasoning_env.atropos.modes.shutdown import close
 
 ORDER = [
     "stop_background",

@@ -43,7 +43,7 @@ def test_lines_are_in_the_file_of_the_final_name_when_append_returns(make_files:
     files = make_files(dumps)
     files.append([b"1\n", b"2\n"])
     assert (dumps / FIRST).read_bytes() == b"1\n2\n"
-    assert (files.written, files.room, files.next_number) == (2, 1, 1)
+    assert (files.written, files.room) == (2, 1)
 
 
 def test_line_after_a_full_file_begins_the_next(make_files: MakeFiles, tmp_path: Path) -> None:
@@ -128,21 +128,6 @@ def test_file_system_without_sync_is_written_to(
     assert (tmp_path / FIRST).read_bytes() == b"1\n"
 
 
-@pytest.mark.parametrize("size_bytes", [2, 3])
-def test_commit_that_another_process_cuts_off_while_it_is_written_does_not_count(
-    make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size_bytes: int
-) -> None:
-    """Someone took the lines for torn: they are written again, and no byte of the first time stays."""
-    files = make_files(tmp_path)
-    files.append([b"1\n"])
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", lambda fd: os.truncate(tmp_path / FIRST, size_bytes))
-        with pytest.raises(OSError, match="another process"):
-            files.append([b"22\n"])
-    files.append([b"22\n"])
-    assert (tmp_path / FIRST).read_bytes() == b"1\n22\n"
-
-
 def _move(path: Path) -> None:
     path.parent.rename(path.parent.with_name("moved"))
 
@@ -182,17 +167,3 @@ def test_file_that_another_process_takes_away_is_left_alone_and_a_new_one_begun(
     assert folder is None or (tmp_path / folder / FIRST).read_bytes() == content
     levels = [record.levelno for record in caplog.records if record.levelno > logging.INFO]
     assert levels == [logging.WARNING]
-
-
-def test_folder_moved_while_a_line_is_written_holds_no_line_twice(
-    make_files: MakeFiles, dumps: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = make_files(dumps)
-    files.append([b"1\n"])
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fdatasync", lambda fd: _move(dumps / FIRST))
-        with pytest.raises(OSError, match="another process"):
-            files.append([b"2\n"])
-    files.append([b"2\n"])
-    assert (dumps.with_name("moved") / FIRST).read_bytes() == b"1\n"
-    assert (dumps / SECOND).read_bytes() == b"2\n"

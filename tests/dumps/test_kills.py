@@ -46,8 +46,8 @@ def dump(first, told):
 
     for index in itertools.count(first):
         room.acquire()
-        future = writer.offer(make_group((float(index % 3 == 0),), index, text="x" * 300_000))
-        future.add_done_callback(lambda _, index=index: tell(index))
+        writer.offer(make_group((float(index % 3 == 0),), index, text="x" * 300_000))
+        writer.settled().add_done_callback(lambda _, index=index: tell(index))
 
 def kill(lane):
     moments = random.Random(lane)

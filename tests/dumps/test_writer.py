@@ -60,7 +60,7 @@ def test_scores_choose_the_kind(
     make_dumper: MakeDumper, scores: tuple[float, ...], threshold: float, kind: str | None
 ) -> None:
     dumper = make_dumper(score_threshold=threshold)
-    assert (dumper.offer(make_group(scores)) is None) is (kind is None)
+    dumper.offer(make_group(scores))
     dumper.close()
     stats = dumper.stats()
     assert (stats.passed_groups, stats.failed_groups) == (kind == "passed", kind == "failed")
@@ -183,33 +183,7 @@ def test_group_after_close_is_dropped_and_logged_once(
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):
-        future = dumper.offer(passed())
-        assert future is not None and future.done()
+        dumper.offer(passed())
+        assert dumper.settled().done()
     assert dumper.stats().dropped == 2
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-
-
-# Numbers that go on
-
-
-def test_state_counts_an_open_file_as_used(make_dumper: MakeDumper) -> None:
-    dumper = make_dumper()
-    assert dumper.state() == {"run_uuid": "run", "passed": 0, "failed": 0}
-    for index in range(101):
-        dumper.offer(passed(index))
-    dumper.settled().result(PATIENCE_S)
-    assert dumper.state() == {"run_uuid": "run", "passed": 2, "failed": 0}
-
-
-def test_state_survives_json_and_numbers_go_on_from_it(make_dumper: MakeDumper, dumps: Path) -> None:
-    first = make_dumper()
-    first.offer(passed(0))
-    first.close()
-    (dumps / PASSED.format(0)).unlink()  # as if it had been put away: its number is not used again
-    second = make_dumper(run_uuid="other")
-    second.resume(json.loads(json.dumps(first.state())))
-    second.offer(passed(1))
-    second.offer(failed(2))
-    second.close()
-    assert names(dumps) == [FAILED.format(0), PASSED.format(1)]
-    assert second.state() == {"run_uuid": "run", "passed": 2, "failed": 1}
+    assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos.launch import known_options
+from reasoning_env.atropos.launch.configs import known_options
 from reasoning_gym_environment import ReasoningGymEnv
 from testing import FaultyServer, InferenceServer
 

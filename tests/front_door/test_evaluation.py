@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos import RunMode, evaluation_run
+from reasoning_env.atropos import RunMode
+from reasoning_env.atropos.modes import evaluate as evaluation_run
 from reasoning_env.errors import ConfigError, ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 

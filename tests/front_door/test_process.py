@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import process_loop
 from reasoning_env.atropos import run as run_module
-from reasoning_env.atropos.group_file import GroupFile, OutputError
+from reasoning_env.atropos.modes import process as process_loop
+from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
 from reasoning_env.errors import ConfigError, ServerError
 from testing import GenerationRequest, InferenceServer, respond
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from reasoning_env.commands.settings import ATROPOS_SETTINGS, settings_command
-from reasoning_env.metrics import metrics_table
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
 from testing import TOKENIZER, InferenceServer
 
@@ -28,10 +27,6 @@ def test_settings_table_is_what_the_settings_command_prints(capsys: pytest.Captu
 def test_file_of_atropos_settings_holds_what_its_classes_say() -> None:
     renew = "renew it: python -m tests.front_door.atropos_settings"
     assert json.loads(ATROPOS_SETTINGS.read_text()) == describe_atropos_settings(), renew
-
-
-def test_table_of_metrics_is_that_of_the_code() -> None:
-    assert metrics_table() in README
 
 
 def test_every_setting_has_a_description() -> None:

@@ -68,7 +68,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     evaluations = [
         write_evaluation(
             folder / "evals" / name,
-            *(group(rollout(float(number % step == 0), tokens=5), seed=number, index=number) for number in range(12)),
+            *(
+                group(*[rollout(float(number % step == 0), tokens=5)] * 2, seed=number, index=number)
+                for number in range(12)
+            ),
         )
         for name, step in (("first", 2), ("second", 3))
     ]
@@ -276,3 +279,4 @@ def test_evaluations_are_compared_by_problem(view: View) -> None:
     view.page.select_option("#run", label="first")
     view.show("overview")
     assert "a model" in view.page.inner_text("#overview .bars")
+    assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]

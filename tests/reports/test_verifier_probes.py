@@ -25,7 +25,7 @@ from reasoning_env.reports.verifier_probes import (
     PERTURBED,
     QUESTION,
     TRAILED,
-    Role,
+    PolicyRole,
     Setting,
     Tally,
     TaskAudit,
@@ -53,7 +53,7 @@ def test_role_says_whether_the_answer_rule_lets_a_probe_through() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     for kind, probe in probes.items():
         through = extract_answer(f"<answer>{probe}</answer>", LONG_BYTES).answer == probe.strip() != ""
-        assert through is (role_of(kind) is not Role.UNREACHABLE), kind
+        assert through is (role_of(kind) is not PolicyRole.UNREACHABLE), kind
 
 
 def test_problem_without_any_oracle_is_probed_with_what_its_question_shows() -> None:
@@ -185,7 +185,7 @@ async def test_exact_verifier_pays_for_the_oracle_alone() -> None:
 
 async def test_verifier_that_pays_for_everything_has_a_fault_for_every_lazy_kind() -> None:
     audit = await _probe(FakeWorkers(lambda problem, answer: Verdict(1.0, Reason.SCORED)))
-    assert set(audit.faults) == {kind for kind in audit.tallies if role_of(kind) is Role.LAZY} > set(CONSTANTS)
+    assert set(audit.faults) == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.LAZY} > set(CONSTANTS)
 
 
 async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others() -> None:

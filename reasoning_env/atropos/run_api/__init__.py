@@ -1,8 +1,8 @@
 """Delivery of scored groups to Atropos' run-api.
 
 `client` makes one request, `session` keeps the environment registered and knows whether groups may be sent, `queue`
-keeps groups until run-api has confirmed them. A group is dropped, and counted, only if run-api refuses it for good, if
-JSON cannot hold it, or if it comes while as much waits as memory is meant for.
+keeps groups until run-api has confirmed them. A group is dropped, and counted, only if run-api refuses it for good or
+JSON cannot hold it.
 
 What run-api can and cannot tell (atroposlib 0.4.0), and what follows from it:
 

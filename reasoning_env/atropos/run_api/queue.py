@@ -14,14 +14,12 @@ from typing import Any
 
 from ...outage_log import OutageLog
 from ...records import DeliveryStats
-from ..group_json import encode_members
+from ..packing import encode_members
 from .client import RunApiFault
 from .session import RunApiSession
 
 logger = logging.getLogger(__name__)
 
-MAX_BYTES = 256 * 2**20
-"""How much may wait, compressed; about a thousand groups of eight completions of 4096 tokens."""
 BATCH_BYTES = 8 * 2**20
 BATCH_GROUPS = 32
 SEND_INTERVAL_S = 0.1
@@ -45,9 +43,9 @@ class _Entry:
 class DeliveryQueue:
     """Delivers groups by way of `session`, one request at a time.
 
-    Groups are numbered from 1, over all runs that went on from each other. `before_send` is awaited before each
-    request: what must have happened to groups first. `on_drop` is called for every group that is given up. Used on one
-    event loop.
+    There is no limit to what may wait: who puts groups in waits for their delivery where many wait already. Groups are
+    numbered from 1, over all runs that went on from each other. `before_send` is awaited before each request: what must
+    have happened to groups first. `on_drop` is called for every group that is given up. Used on one event loop.
     """
 
     def __init__(
@@ -56,16 +54,13 @@ class DeliveryQueue:
         *,
         before_send: Callable[[], Awaitable[None]],
         on_drop: Callable[[], None],
-        max_bytes: int = MAX_BYTES,
     ) -> None:
         self._session = session
         self._before_send = before_send
         self._on_drop = on_drop
-        self._max_bytes = max_bytes
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix="group-encoder")
         self._entries: deque[_Entry] = deque()
         self._next_number = 1
-        self._bytes = 0
         self._one_by_one = 0
         """How many of the oldest are sent alone, to find out which of them run-api refuses."""
         self._filled = asyncio.Event()
@@ -105,12 +100,6 @@ class DeliveryQueue:
 
         The group is in the queue when this returns, and stays there whatever happens to the caller.
         """
-        if self._bytes >= self._max_bytes:
-            self._note_drop(f"{self._max_bytes // 2**20} MiB of them wait for run-api already")
-            dropped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            dropped.set_result(None)
-            return dropped
-        self._dropping.over("scored groups are kept again")
         entry = _Entry(self._next_number, self._encoder.submit(_encode, dict(group)), unconfirmed=False)
         self._next_number += 1
         self._append(entry)
@@ -131,13 +120,7 @@ class DeliveryQueue:
 
     def _append(self, entry: _Entry) -> None:
         self._entries.append(entry)
-        loop = asyncio.get_running_loop()
-        entry.body.add_done_callback(lambda body: loop.call_soon_threadsafe(self._weigh, body, 1))
         self._filled.set()
-
-    def _weigh(self, body: Future[bytes], sign: int) -> None:
-        if body.exception() is None:
-            self._bytes += sign * len(body.result())
 
     async def _send_all(self) -> None:
         loop, pause_s = asyncio.get_running_loop(), 0.0
@@ -195,6 +178,7 @@ class DeliveryQueue:
                 self._failing.note(f"scored groups wait, because {fault}")
             return False
         self._failing.over("scored groups are delivered again")
+        self._dropping.over("scored groups are taken again")
         self._repeated += again
         self._delivered += len(batch)
         for _ in batch:
@@ -204,16 +188,12 @@ class DeliveryQueue:
     def _drop(self, reason: str) -> None:
         """Give up the oldest group."""
         self._remove_oldest()
-        self._note_drop(reason)
-
-    def _note_drop(self, reason: str) -> None:
         self._dropped += 1
         self._on_drop()
         self._dropping.note(f"scored groups are dropped: {reason}")
 
     def _remove_oldest(self) -> None:
         entry = self._entries.popleft()
-        self._weigh(entry.body, -1)
         self._one_by_one = max(self._one_by_one - 1, 0)
         entry.settled.set_result(None)
         if not self._entries:

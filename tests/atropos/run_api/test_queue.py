@@ -197,22 +197,6 @@ async def test_a_group_that_is_no_json_is_dropped_alone(api: ServedRunApi, make:
     assert queue.stats.dropped == 1
 
 
-async def test_beyond_the_limit_groups_are_dropped_and_counted(
-    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    queue = make(max_bytes=1)
-    queue.put(group(1))
-    await until(lambda: queue._bytes)
-    for number in range(5):
-        assert queue.put(group(number)).done()
-    assert queue.stats == DeliveryStats(delivered=0, waiting=1, dropped=5, repeated=0)
-    assert len(said(caplog, "WARNING")) == 1
-    queue.start()
-    await queue.drain(WAIT_S)
-    await put_all(queue, group(9))
-    assert numbers(api) == [1, 9]
-
-
 @pytest.mark.parametrize("limit", ["BATCH_GROUPS", "BATCH_BYTES"])
 async def test_requests_are_limited_in_groups_and_bytes(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, limit: str

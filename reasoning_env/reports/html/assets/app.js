@@ -135,7 +135,7 @@ function nameLines({ ctx, bbox, valToPos }, models, colour) {
   Object.assign(ctx, { font: `${size}px system-ui, sans-serif`, fillStyle: colour, textAlign: "right", textBaseline: "bottom" });
   for (const { name, score } of models) {
     const y = valToPos(score, "y", true);
-    if (y < above + size) continue;
+    if (y < above + 1.2 * size) continue;
     ctx.fillText(`${shorten(name, 40)} ${f3(score)}`, bbox.left + bbox.width, y);
     above = y;
   }
@@ -155,8 +155,8 @@ function passes(runs) {
       const stroke = c[shades[number % shades.length]];
       const line = share(one ? "pass@k" : run.name, stroke, { points: { show: true, size: 7, fill: stroke } });
       return one ? [line, share("low", stroke, { width: 0.7, dash: [4, 4] }), share("high", stroke, { width: 0.7, dash: [4, 4] })] : [line];
-    }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4] }))],
-  })));
+    }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4], class: "named" }))],
+  }), models.length ? 340 : 230));
 }
 
 // ------------------------------------------------------------------------------------------------ pieces

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from pydantic.fields import FieldInfo
 
-from ..setting_texts import default_text, range_text
-from ..settings import ReasoningSettings
-from .config import BASE_RANGES
+from ...setting_texts import default_text, range_text
+from ...settings import ReasoningSettings
+from ..config import BASE_RANGES
 
 WIDTH = 100
 GROUPS: Mapping[str, tuple[str, ...]] = {

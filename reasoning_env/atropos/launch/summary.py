@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dumps.chat import chat_path, write_chat
-from ..metrics import MetricsRecorder, TaskTotals
-from ..terminal import Table
-from .run import Run
+from ...dumps.chat import chat_path, write_chat
+from ...metrics import MetricsRecorder, TaskTotals
+from ...terminal import Table
+from ..run import Run
 
 COLUMNS = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
 
@@ -29,13 +29,10 @@ def print_summary(run: Run, keep: str | None = None) -> None:
 
 def print_tasks(metrics: MetricsRecorder) -> None:
     """Print a row for each task that groups were scored of, and one for all of them."""
-    tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score / item[1].rollouts, item[0]))
-    total = TaskTotals()
-    for _, one in tasks:
-        total += one
-    Table(COLUMNS, [_row(*item) for item in [*tasks, ("all", total)]]).print()
+    tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].of_rollouts(item[1].score), item[0]))
+    Table(COLUMNS, [_row(*item) for item in [*tasks, ("all", metrics.total)]]).print()
 
 
 def _row(name: str, totals: TaskTotals) -> tuple[Any, ...]:
     sums = (totals.score, totals.right, totals.unanswered)
-    return name, totals.groups, totals.rollouts, *(value / totals.rollouts for value in sums)
+    return name, totals.groups, totals.rollouts, *map(totals.of_rollouts, sums)

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dumps.chat import KEEP
-from ..errors import ConfigError, ReasoningEnvError, ServerError
-from ..terminal import StderrHandler
+from ...dumps.chat import KEEP
+from ...errors import ConfigError, ReasoningEnvError, ServerError
+from ...terminal import StderrHandler
+from ..inference.client import describe_failure
+from .configs import build_launch, known_options, read_options
 from .full_help import full_help
-from .inference import describe_failure
-from .launch import build_launch, known_options, read_options
 from .redaction import RedactingFormatter, find_secrets, redact
 
 CHATTY_LOGGERS = {

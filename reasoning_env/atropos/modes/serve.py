@@ -13,10 +13,10 @@ import math
 import time
 from typing import Any
 
-from ..errors import ConfigError
-from .config import RunMode
-from .inference import Mode
-from .run import Run
+from ...errors import ConfigError
+from ..config import RunMode
+from ..inference.client import Mode
+from ..run import Run
 
 LOOP_PAUSE_S = 0.1
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.unmeasured_tasks import audit_unmeasured
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Problem, ProblemSpec, Reason, Verdict
+from reasoning_env.reports.unmeasured_tasks import audit_unmeasured
 from reasoning_env.tasks.plan import TaskPlan
 
 
@@ -33,7 +33,7 @@ class Workers:
 async def _audited(*tasks: str, named: Sequence[str] = (), **config: Any) -> tuple[tuple[str, ...], set[str]]:
     workers = Workers()
     plan = TaskPlan(tasks, tasks, tasks, frozenset(), {}, {})
-    settings = SimpleNamespace(**{"exclude_gameable": True, "task_names": named, **config})
+    settings = SimpleNamespace(**{"exclude_gameable": True, "tasks": named, **config})
     return (await audit_unmeasured(plan, settings, workers)).training_tasks, workers.audited
 
 

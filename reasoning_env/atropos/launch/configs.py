@@ -13,16 +13,15 @@ import typing
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from ..errors import ConfigError, did_you_mean
-from .config import check_url
+from ...errors import ConfigError, did_you_mean
+from ..config import check_url
 
-YAML_SECTIONS = ("env", "openai", "slurm", "testing")
 SWITCHES = ("slurm", "testing")
 FLAGS = ("help-all", "print-config")
 """Options without a value."""
@@ -31,6 +30,8 @@ COMMAND_OPTIONS: Mapping[str, tuple[str, ...]] = {"process": ("keep",)}
 SHORT_NAMES = {"preset": "env.eval_preset"}
 """Options that have a short name."""
 SECRET_SETTINGS = ("api_key",)
+MANY = 5
+"""More settings than that are not listed where one is unknown."""
 IN_FLIGHT_PER_SERVER = 64
 MODE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "process": {
@@ -41,6 +42,19 @@ MODE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Defaults that only one command has."""
 WHOLE_NUMBER = re.compile(r"\d+(?:\.\d*)?[eE]\+?\d+")
+
+C = TypeVar("C", bound=BaseModel)
+
+
+class Sections(BaseModel):
+    """What a file of `--config` may hold; `openai` is a server's settings, or a list of such."""
+
+    env: dict[str, Any] = Field(default_factory=dict)
+    openai: Annotated[
+        list[dict[str, Any]], BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+    ] = Field(default_factory=list)
+    slurm: bool = False
+    testing: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,22 +85,21 @@ class Launch:
 def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Launch:
     """Join what the environment class, the file and the options say; raises ConfigError for what cannot be meant."""
     defaults, default_servers = env_cls.config_init()
-    server_cls = _server_class(default_servers)
-    content = read_config_file(Path(options["config"]), server_cls) if "config" in options else {}
+    file = read_config_file(Path(options["config"])) if "config" in options else Sections()
+    sections = make_config(Sections, {**dict(file), **{name: options[name] for name in SWITCHES if name in options}})
     mode = dict(MODE_DEFAULTS.get(command, {}))
     if command == "process" and defaults.data_path_to_save_groups is None:
         mode["data_path_to_save_groups"] = f"data/{env_cls.name or 'groups'}.jsonl"
     base = {**defaults.model_dump(), **mode}
-    given = {**content.get("env", {}), **_section("env", options)}
-    config = _make(type(defaults), {**base, **given}, "env")
-    servers = _build_servers(default_servers, content.get("openai"), _section("openai", options), server_cls)
-    switches = {name: _truth(name, options.get(name, content.get(name, False))) for name in SWITCHES}
+    given = {**sections.env, **_section("env", options)}
+    config = make_config(type(defaults), {**base, **given}, "env.")
+    servers = _build_servers(default_servers, sections.openai, _section("openai", options))
     differing = {
         f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]
     }
     if isinstance(servers, list):
         differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
-    return Launch(config, servers, **switches, given=differing)
+    return Launch(config, servers, sections.slurm, sections.testing, differing)
 
 
 def known_options(env_cls: Any, command: str) -> dict[str, Any]:
@@ -123,54 +136,20 @@ def read_options(argv: Sequence[str], known: Collection[str]) -> dict[str, str]:
     return options
 
 
-def read_config_file(path: Path, server_cls: type[BaseModel]) -> dict[str, Any]:
-    """Return a file's sections, read once, so that it may be a pipe.
-
-    `server_cls` is the config of one inference server. Settings of the environment are checked by its own config class.
-    Raises ConfigError for a file that cannot be read, is not YAML, or has parts that nobody reads.
-    """
-    content = _load(path)
-    if not isinstance(content, dict):
-        raise ConfigError(
-            f"--config: {path} must hold sections ({', '.join(YAML_SECTIONS)}); it holds a {type(content).__name__}"
-        )
-    for section in content:
-        if section not in YAML_SECTIONS:
-            raise ConfigError(
-                f"--config: {path} has an unknown section {section!r}{did_you_mean(str(section), YAML_SECTIONS)}; "
-                f"allowed are {', '.join(YAML_SECTIONS)}"
-            )
-    if not isinstance(content.get("env", {}), dict):
-        raise ConfigError(f"--config: the section env of {path} must hold settings, one a line")
-    servers = content.get("openai", [])
-    for server in servers if isinstance(servers, list) else [servers]:
-        _check_server(path, server, server_cls)
-    return content
-
-
-def _load(path: Path) -> Any:
+def read_config_file(path: Path) -> Sections:
+    """Return a file's sections, read once, so that it may be a pipe; raises ConfigError for what cannot be one."""
     try:
-        return yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(f"--config: {path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
-
-
-def _check_server(path: Path, server: Any, server_cls: type[BaseModel]) -> None:
-    where = f"--config: the section openai of {path}"
-    if not isinstance(server, dict):
+    if not isinstance(content, dict):
         raise ConfigError(
-            f"{where} must hold the settings of a server, or a list of such; it holds a {type(server).__name__}"
+            f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); "
+            f"it holds a {type(content).__name__}"
         )
-    known = list(server_cls.model_fields)
-    for name in server:
-        if name not in known:
-            raise ConfigError(f"{where}: there is no setting {name!r}{did_you_mean(str(name), known)}")
-    try:
-        server_cls(**server)
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {describe_validation(error, known)}") from error
+    return make_config(Sections, content, f"--config: {path}: ")
 
 
 def _server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
@@ -179,21 +158,21 @@ def _server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIS
 
 
 def _build_servers(
-    defaults: ServerBaseline | list[APIServerConfig], content: Any, options: Mapping[str, str], server_cls: Any
+    defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, str]
 ) -> ServerBaseline | list[APIServerConfig]:
-    several = content if isinstance(content, list) else [content or {}]
+    server_cls = _server_class(defaults)
     default_list = defaults if isinstance(defaults, list) else [defaults]
     if options and max(len(several), len(default_list)) > 1:
         raise ConfigError(
             f"--openai.{next(iter(options))}: with several inference servers, name their settings in the file"
         )
     if len(several) > 1:
-        servers = [_make(server_cls, server, "openai") for server in several]
+        servers = [make_config(server_cls, server, "openai.") for server in several]
     else:
         given = {**(several[0] if several else {}), **options}
         if not given:
             return defaults
-        servers = [_make(server_cls, {**default_list[0].model_dump(), **given}, "openai")]
+        servers = [make_config(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
     for server in servers:
         check_url("openai.base_url", server.base_url)
     return servers
@@ -204,14 +183,18 @@ def _section(section: str, options: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 
 
-def _make(config_cls: Any, values: Mapping[str, Any], section: str) -> Any:
-    """Build a config, or raise ConfigError that names the section's settings that cannot be."""
+def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = "") -> C:
+    """Build a config; raises ConfigError that says in one line which settings, behind `prefix`, are wrong, and why."""
     fields = config_cls.model_fields
-    read = {name: _read(value, fields[name].annotation) if name in fields else value for name, value in values.items()}
+    unknown = [str(name) for name in values if name not in fields]
+    if unknown:
+        hint = did_you_mean(unknown[0], fields) or (f"; there are {', '.join(fields)}" if len(fields) <= MANY else "")
+        raise ConfigError(f"{prefix}{unknown[0]}: there is no such setting{hint}")
+    read = {name: _read(value, fields[name].annotation) for name, value in values.items()}
     try:
         return config_cls(**read)
     except ValidationError as error:
-        raise ConfigError(describe_validation(error, list(fields), f"{section}.")) from error
+        raise ConfigError("; ".join(_describe(details, prefix) for details in error.errors())) from error
 
 
 def _read(value: Any, annotation: Any) -> Any:
@@ -227,23 +210,9 @@ def _read(value: Any, annotation: Any) -> Any:
     return value
 
 
-def _truth(name: str, value: Any) -> bool:
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if str(value).lower() not in words:
-        raise ConfigError(f"{name}: this must be true or false; got {value!r}")
-    return words[str(value).lower()]
-
-
-def describe_validation(error: ValidationError, known: Sequence[str], prefix: str = "") -> str:
-    """Return one line for all of a config's mistakes; `known` are the names of its settings."""
-    return "; ".join(_describe_mistake(details, known, prefix) for details in error.errors())
-
-
-def _describe_mistake(details: Any, known: Sequence[str], prefix: str) -> str:
-    name = ".".join(str(part) for part in details["loc"] if part not in ("str", "list[str]"))
-    message = str(details["msg"]).removeprefix("Value error, ")
-    if details["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}{did_you_mean(name, known)}"
+def _describe(mistake: Any, prefix: str) -> str:
+    name = ".".join(map(str, mistake["loc"]))
+    message = str(mistake["msg"]).removeprefix("Value error, ")
     if name in SECRET_SETTINGS:
         return f"{prefix}{name}: {message}"
-    return f"{prefix}{name}: {message}; got {details['input']!r}" if name else message
+    return f"{prefix}{name}: {message}; got {mistake['input']!r}" if name else f"{message}"

@@ -1,9 +1,10 @@
-"""The file that `process` writes: one line a group, in the order of the problems, and what a later run goes on from.
+"""The files that `process` and `serve` write groups to: one line a group.
 
-A line holds Atropos' own fields and the facts of a dump line. Beside the file lies a record of the settings that decide
-its content, and of what the run has learnt. The file itself says how far the run has come: whatever ended it, the next
-one cuts a torn last line off, and goes on behind the last whole one. Groups that were done before one in front of them
-wait in a third file for their turn.
+A line of `process` holds Atropos' own fields and the facts of a dump line, and lines are in the order of the problems.
+Beside the file lies a record of the settings that decide its content, and of what the run has learnt. The file itself
+says how far the run has come: whatever ended it, the next one cuts a torn last line off, and goes on behind the last
+whole one. Groups that were done before one in front of them wait in a third file for their turn. `serve` writes
+Atropos' own fields alone, of the groups that it sends, to a new file each time.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ import fcntl
 import json
 import logging
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.files import replace_file
-from ..dumps.format import encode_group
-from ..dumps.writer import FREEZE_TIMEOUT_S
-from ..errors import ConfigError, ReasoningEnvError
-from ..records import Group
-from .group_json import encode_members
+from ...checkpoints.files import replace_file
+from ...dumps.files import write_all
+from ...dumps.format import encode_group
+from ...errors import ConfigError, ReasoningEnvError
+from ...records import Group
+from ..packing import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -72,7 +73,6 @@ class GroupFile:
         self._made_with = json.loads(json.dumps(made_with))
         self._size_bytes = 0
         self._file: FileIO | None = None
-        self._writing = threading.Lock()
 
     def open(self) -> None:
         """Find or make the file; raises ConfigError where another process writes to it, and OSError."""
@@ -98,29 +98,28 @@ class GroupFile:
         When it raises OutputError, the lines that are in the file are whole.
         """
         assert self._file is not None, "open() comes first"
-        with self._writing:
-            for index, line in lines:
-                try:
-                    write_all(self._file, line)
-                except OSError as error:
-                    with suppress(OSError):
-                        self._file.truncate(self._size_bytes)
-                    raise OutputError(
-                        f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, "
-                        "and the same command goes on once there is room"
-                    ) from error
-                self._size_bytes += len(line)
-                self.lines += 1
-                self.last_index = index
+        for index, line in lines:
+            try:
+                write_all(self._file, line)
+            except OSError as error:
+                with suppress(OSError):
+                    self._file.truncate(self._size_bytes)
+                raise self._no_room(error) from error
+            self._size_bytes += len(line)
+            self.lines += 1
+            self.last_index = index
 
     def save(self, source: Mapping[str, Any]) -> None:
-        """Keep what a later run goes on from; the file is written again as a whole."""
+        """Keep what a later run goes on from, in a file that is written again as a whole; raises OutputError."""
         record = {
             "made_with": self._made_with,
             "file": {"lines": self.lines, "last_index": self.last_index, "size_bytes": self._size_bytes},
             "source": source,
         }
-        replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+        try:
+            replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+        except OSError as error:
+            raise self._no_room(error) from error
 
     def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
         """Keep lines, by the positions of their problems, that cannot be appended yet; earlier ones are forgotten."""
@@ -134,9 +133,11 @@ class GroupFile:
         if self._file is not None:
             self._file.close()
 
-    def freeze(self, timeout_s: float = FREEZE_TIMEOUT_S) -> None:
-        """Let the lines under way become whole and no other begin: the process ends at once."""
-        self._writing.acquire(timeout=timeout_s)
+    def _no_room(self, error: OSError) -> OutputError:
+        return OutputError(
+            f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the same "
+            "command goes on once there is room"
+        )
 
     def _known(self) -> dict[str, Any] | None:
         """Return the record of the file at `path`, or None where it is not of these settings."""
@@ -189,8 +190,45 @@ def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         yield index, line
 
 
-def write_all(file: FileIO, data: bytes) -> None:
-    """Write every byte: a disk that fills up takes a part, and refuses only the next call."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+class BackgroundWriter:
+    """Has one thread write each group as a line, in order, to a file that the first of them makes.
+
+    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a place where no
+    file can be made.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = check_place(path)
+        self._file: FileIO | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
+
+    def write(self, obj: Mapping[str, Any]) -> None:
+        # A copy, because the caller goes on to add keys to its own.
+        self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
+
+    def close(self) -> None:
+        """Write what is left and close; safe to call twice."""
+        self._thread.shutdown(wait=True)
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, obj: Mapping[str, Any]) -> None:
+        line = b"{" + encode_members(obj) + b"}\n"
+        self._file = self._file or _make(self._path)
+        write_all(self._file, line)
+
+
+def _make(path: Path) -> FileIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered(path):
+        with suppress(FileExistsError):
+            file = open(candidate, "xb", buffering=0)  # noqa: SIM115
+            break
+    logger.info("groups that are sent go to %s", candidate)
+    return file
+
+
+def _log_error(written: Future[Any]) -> None:
+    error = written.exception()
+    if error is not None:
+        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)

@@ -16,14 +16,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..errors import ConfigError
-from ..records import Group
-from ..tasks.plan import describe_run
-from ..terminal import progress_bar
-from .config import RunMode
+from ...errors import ConfigError
+from ...records import Group
+from ...tasks.plan import describe_run
+from ...terminal import progress_bar
+from ..config import RunMode
+from ..problem_source import RolloutItem
+from ..run import Run
 from .group_file import GroupFile, OutputError, check_place, encode_line
-from .problem_source import RolloutItem
-from .run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class _Processing:
             for group in self._groups:
                 group.cancel()
             await asyncio.gather(*self._groups, return_exceptions=True)
-            with suppress(OSError):  # the file itself says how far it goes
+            with suppress(OSError, OutputError):  # the file itself says how far it goes
                 await self._save()
                 await _in_thread(self._file.keep_ahead, self._finished_ahead())
 
@@ -160,7 +160,8 @@ class _Processing:
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
         line = await asyncio.to_thread(encode_line, packed, group)
-        self._advance(f"mean score {self._run.metrics.mean_score:.3f}")
+        total = self._run.metrics.total
+        self._advance(f"mean score {total.of_rollouts(total.score):.3f}")
         return problem.spec.index, line
 
     async def _write_what_is_next(self) -> None:

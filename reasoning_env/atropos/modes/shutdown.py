@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from .config import RunMode
-from .run import Run
+from ..config import RunMode
+from ..run import Run
 
 logger = logging.getLogger(__name__)
 

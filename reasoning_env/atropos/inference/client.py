@@ -21,13 +21,13 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ..errors import RefusedError, ServerError
-from ..outage_log import OutageLog
-from ..prompting import ChatFormat
-from ..records import Prompt, Rollout, Sampling, Timeouts
+from ...errors import RefusedError, ServerError
+from ...outage_log import OutageLog
+from ...prompting import ChatFormat
+from ...records import Prompt, Rollout, Sampling, Timeouts
 from .chat import ChatRequests, PlainChat, is_chat
 from .decoding import fast_decode
-from .packing import rollout_from_node, rollout_from_text
+from .rollouts import rollout_from_node, rollout_from_text
 
 logger = logging.getLogger(__name__)
 

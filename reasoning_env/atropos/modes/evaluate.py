@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from .. import __version__
-from ..evaluations.evaluation import Evaluation, metrics
-from ..evaluations.evaluator import Evaluator
-from ..evaluations.folder import open_folder
-from ..evaluations.inspect_log import write_inspect_log
-from ..evaluations.plan import EvalPlan
-from ..evaluations.presets import MAX_COMPLETION_TOKENS
-from ..evaluations.table import print_results
-from ..folders import EVALS
-from ..records import Sampling, Split
-from .config import RunMode
-from .inference import Mode
-from .run import Run
-from .server_checks import context_length
+from ... import __version__
+from ...evaluations.evaluation import Evaluation, metrics
+from ...evaluations.evaluator import Evaluator
+from ...evaluations.folder import open_folder
+from ...evaluations.inspect_log import write_inspect_log
+from ...evaluations.plan import EvalPlan
+from ...evaluations.presets import MAX_COMPLETION_TOKENS
+from ...evaluations.table import print_results
+from ...folders import EVALS
+from ...records import Sampling, Split
+from ..config import RunMode
+from ..inference.client import Mode
+from ..inference.server_checks import context_length
+from ..run import Run
 
 logger = logging.getLogger(__name__)
 

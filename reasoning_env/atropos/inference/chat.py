@@ -18,8 +18,8 @@ from typing import Any, Literal
 from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
-from ..errors import ConfigError
-from ..records import Prompt, Rollout, Sampling
+from ...errors import ConfigError
+from ...records import Prompt, Rollout, Sampling
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..library_facts import KNOWN_TASKS
-from ..reports.verifier_probes import ORACLE, PERTURBED, Setting, Workers, audit_task
 from ..tasks.plan import TaskPlan
+from .verifier_probes import ORACLE, PERTURBED, Setting, Workers, audit_task
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def audit_unmeasured(plan: TaskPlan, config: Any, workers: Workers) -> Tas
     out = {}
     for task in unmeasured:
         audit = await audit_task(workers, Setting(task), ITEMS)
-        kept = set() if config.exclude_gameable and task not in config.task_names else _lazy(audit.faults)
+        kept = set() if config.exclude_gameable and task not in config.tasks else _lazy(audit.faults)
         faults = [fault for kind, fault in audit.faults.items() if kind not in kept]
         if faults or not audit.items:
             out[task] = faults[0] if faults else (*audit.failures, "all of its problems are flawed")[0]

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from openai import AsyncOpenAI
 
-from ..errors import ServerError
-from ..outage_log import OutageLog
+from ...errors import ServerError
+from ...outage_log import OutageLog
 from .chat import CHAT, ChatRequests
-from .inference import Mode, address, describe_failure, status_of
+from .client import Mode, address, describe_failure, status_of
 
 logger = logging.getLogger(__name__)
 

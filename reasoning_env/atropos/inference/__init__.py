@@ -1,0 +1,1 @@
+"""Completions from Atropos' server objects, through their outages."""
