@@ -63,11 +63,11 @@ async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
 ) -> None:
     env = await make_env(kind, group_size=2)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
-    for failed, fault in enumerate((*NONSENSE, respond(500), cut), 1):
+    for count, fault in enumerate((*NONSENSE, respond(500), cut), start=1):
         server.fail(fault, only=generations)
         assert (await asyncio.wait_for(collect(env, "right", WRONG), WAIT_S))[0] is None
         metrics = await env.report()
-        assert metrics["dropped/inference_failed"] == failed
+        assert metrics["dropped/inference_failed"] == count
         assert "train/mean_score" not in metrics
         server.recover()
         assert (await collect(env, "right", WRONG))[0]["scores"] == [1.0, 0.0]
