@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="learning", description="Arms of `python -m learn` beside each other.")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
-    parser.add_argument("--steps", type=int, default=120, help="batches of each run")
+    parser.add_argument("--steps", type=int, default=200, help="batches of each run")
     parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
     options = parser.parse_args(argv)

@@ -50,7 +50,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"), help="for all files of the run")
-    parser.add_argument("--steps", type=int, default=120, help="batches to learn from")
+    parser.add_argument("--steps", type=int, default=200, help="batches to learn from")
     parser.add_argument("--minutes", type=float, default=10.0, help="stop after so long, the warm start included")
     parser.add_argument("--seed", type=int, default=1, help="seed of problems, first weights and samples")
     parser.add_argument("--warm-steps", type=int, default=1000, help="supervised steps at most")
