@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SINGLE = {
-    "reward": "mean reward (dashed: right by a second opinion)",
+    "reward": "reward (dashed: share of right answers)",
     "signal": "share of groups with a signal",
     "length": "tokens of a completion",
     "entropy": "entropy of a token (nats)",
@@ -37,6 +37,7 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
     for panel, (name, title) in zip(panels[2:], SINGLE.items(), strict=True):
         _draw(panel, history, name)
         panel.set(title=title)
+        panel.set_visible(any(entry.get(name) is not None for entry in history))
     _draw(panels[2], history, "right", "--")
     for panel in panels[4:]:
         panel.set_xlabel("completions")

@@ -77,16 +77,16 @@ def test_what_is_masked_teaches_nothing(model: Any, groups: list[dict[str, Any]]
     assert not batch.active.any()
 
 
-def test_advantages_are_centred_and_not_scaled(groups: list[dict[str, Any]]) -> None:
-    assert advantages(groups[0]) == [0.5, -0.5, -0.25, 0.25]
+def test_advantages_are_of_right_answers_centred_and_not_scaled(groups: list[dict[str, Any]]) -> None:
+    assert advantages(groups[0]) == [0.75, -0.25, -0.25, -0.25]
 
 
 def test_overridden_rollout_is_left_out_and_still_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
     overridden = {**groups[0], "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
-    assert advantages(overridden) == [0.0, -0.5, -0.25, 0.25]
+    assert advantages(overridden) == [0.0, -0.25, -0.25, -0.25]
     batch = collate([overridden])
     assert batch is not None
-    assert batch.advantages[:, 0].tolist() == [-0.5, -0.25, 0.25]
+    assert batch.advantages[:, 0].tolist() == [-0.25, -0.25, -0.25]
     assert batch.rollouts == 4
 
 
