@@ -297,7 +297,7 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "self_reference": TaskFacts(few_questions=True),
+    "self_reference": TaskFacts(few_questions=True, uneven=True),
     "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
     "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
