@@ -69,7 +69,6 @@ def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
         attn_pdrop=0.0,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
     )
     model: Any = GPT2LMHeadModel(config)
     return model.to(device()), tokenizer

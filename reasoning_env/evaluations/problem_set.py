@@ -114,8 +114,7 @@ class EvaluationSet:
         task = problem.task
         if task == COMPOSITE:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
-        known = facts(task)
-        if known is not None and not known.few_questions and not self.library_seeds:
+        if not facts(task).few_questions and not self.library_seeds:
             return False
         key = question_key(problem.question)
         return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
