@@ -55,8 +55,8 @@ class TaskFacts:
     """How many answers there are to choose from; 0 where answers are free."""
     uneven: bool = False
     """One right answer is far more frequent than others, at some level at least."""
-    alike: str = ""
-    """A pattern: what it finds gives the answer away, so the problem drawn beside it must have the same."""
+    gives_away: str | None = None
+    """What of a question gives its answer away, however problems are drawn."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
@@ -72,7 +72,7 @@ TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, uneven=True, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(few_questions=True),
     "arc_1d": TaskFacts(),
@@ -94,7 +94,6 @@ FACTS: Mapping[str, TaskFacts] = {
     "circuit_logic": TaskFacts(
         options=2,
         uneven=True,
-        alike=r"(?m)^\S\S: \w+$",  # the legend: an OR of several terms is nearly always 1
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
@@ -156,7 +155,17 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
         ),
     ),
-    "game_of_life_halting": TaskFacts(options=2, uneven=True, few_questions=True, pays_for="any text counts as True"),
+    "game_of_life_halting": TaskFacts(
+        options=2,
+        uneven=True,
+        few_questions=True,
+        pays_for="any text counts as True",
+        gives_away="only what goes on has two live cells side by side",
+        levels=(
+            FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+            FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+        ),
+    ),
     "gcd": TaskFacts(
         uneven=True,
         few_questions=True,
@@ -392,6 +401,7 @@ def category(task: str) -> str:
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
-def gameable_tasks() -> dict[str, str]:
-    """The tasks whose plain verifiers pay for nonsense, with the reasons."""
-    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}
+def gameable_tasks(*, strict: bool) -> dict[str, str]:
+    """The tasks that pay policies without reasoning, with the reasons; `strict` rewards mend most of them."""
+    reasons = {task: known.gives_away or ("" if strict else known.pays_for) for task, known in FACTS.items()}
+    return {task: reason for task, reason in reasons.items() if reason}

@@ -13,9 +13,20 @@ from .floors import PartialCredit
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
 from .lazy import choice
+from .looks import look
 from .readings import plain_reading
 
-__all__ = ["CORRECTIONS", "GUARDS", "PartialCredit", "choice", "find_flaw", "plain_reading", "preload", "verify"]
+__all__ = [
+    "CORRECTIONS",
+    "GUARDS",
+    "PartialCredit",
+    "choice",
+    "find_flaw",
+    "look",
+    "plain_reading",
+    "preload",
+    "verify",
+]
 
 
 def preload(tasks: Iterable[str]) -> None:

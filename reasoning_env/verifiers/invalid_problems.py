@@ -26,6 +26,8 @@ def find_flaw(task: str, entry: Entry) -> str | None:
             return "its example follows from a single premise"
         if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
             return "it concludes too much, so that most guesses are right"
+    if task == "acre" and _is_looked_up(str(entry["question"])):
+        return "its test is one of its experiments"
     if (
         task == "rubiks_cube"
         and entry["metadata"]["cube_size"] == 3
@@ -35,6 +37,11 @@ def find_flaw(task: str, entry: Entry) -> str | None:
     if entry.get("answer") is not None:
         return _find_copy(task, str(entry["answer"]), str(entry["question"]))
     return None
+
+
+def _is_looked_up(question: str) -> bool:
+    test = re.search(r"New test case:\n(.+)", question)
+    return test is not None and f"\n{test[1]} \N{RIGHTWARDS ARROW} " in question
 
 
 def _find_copy(task: str, answer: str, question: str) -> str | None:

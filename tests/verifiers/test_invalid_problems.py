@@ -60,6 +60,12 @@ def test_solved_cube_is_flawed(size: int, moves: str, flawed: bool) -> None:
     assert (find_flaw("rubiks_cube", entry) is not None) is flawed
 
 
+@pytest.mark.parametrize(("test", "flawed"), [("red cube", True), ("blue cube", False)])
+def test_experiment_that_is_the_test_itself_is_flawed(test: str, flawed: bool) -> None:
+    question = f"Results:\nred cube \u2192 on\nred cube, blue cube \u2192 on\n\nNew test case:\n{test}\n"
+    assert (find_flaw("acre", {"question": question, "answer": "on"}) is not None) is flawed
+
+
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 
 
