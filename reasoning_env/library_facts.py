@@ -175,7 +175,19 @@ FACTS: Mapping[str, TaskFacts] = {
     "group_anagrams": TaskFacts(),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
-    "isomorphic_strings": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
+    "isomorphic_strings": TaskFacts(
+        options=2,
+        uneven=True,
+        few_questions=True,
+        pays_for=BOTH,
+        levels=(
+            FieldLevels(
+                ("min_string_length", "max_string_length"),
+                ((2, 10), (10, 50), (50, 100), (100, 1000)),
+                "pairs that are isomorphic are shorter by one letter, which tells where all lengths are the same",
+            ),
+        ),
+    ),
     "jugs": TaskFacts(
         few_questions=True,
         levels=(
@@ -223,7 +235,7 @@ FACTS: Mapping[str, TaskFacts] = {
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
-    "maze": TaskFacts(),
+    "maze": TaskFacts(uneven=True),
     "mini_sudoku": TaskFacts(
         few_questions=True,
         levels=(
@@ -304,7 +316,16 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "of five, one count in four is 2"),),
     ),
-    "rotate_matrix": TaskFacts(few_questions=True),
+    "rotate_matrix": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(
+                ("min_rotations", "max_rotations"),
+                ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
+                "of one, two and three quarter turns, none may be frequent",
+            ),
+        ),
+    ),
     "rotten_oranges": TaskFacts(
         uneven=True,
         levels=(
@@ -330,7 +351,12 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "spell_backward": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "spiral_matrix": TaskFacts(few_questions=True),
+    "spiral_matrix": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "two by two is always the same"),
+        ),
+    ),
     "string_insertion": TaskFacts(few_questions=True),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),

@@ -11,6 +11,9 @@ from collections.abc import Callable, Hashable, Mapping
 SHARES = 10
 """Shares of a whole are told apart in steps of one such part."""
 
+LONG = 20
+"""Letters beyond which the length of a string says nothing."""
+
 
 def look(task: str, question: str) -> Hashable:
     """Return what a twin of this question must have too; the same for all questions where nothing decides."""
@@ -28,6 +31,12 @@ def _prerequisites_per_course(question: str) -> Hashable:
     return len(re.findall(r"\(\d+, \d+\)", question)) * SHARES // int(courses[1]) if courses else None
 
 
+def _distinct_letters(question: str) -> Hashable:
+    """Of strings that are isomorphic, one has as many letters as the other, and few of the others are short."""
+    first, second = question.split()[-2:]
+    return len({*first}) - len({*second}), min(len(first), LONG) // 3
+
+
 def _share_of_marks(question: str) -> Hashable:
     """The fuller a grid, the likelier its blank is marked."""
     marked = question.count("\N{WHITE HEAVY CHECK MARK}")
@@ -42,6 +51,7 @@ def _quantifiers(question: str) -> Hashable:
 LOOKS: Mapping[str, Callable[[str], Hashable]] = {
     "circuit_logic": _final_gate,
     "course_schedule": _prerequisites_per_course,
+    "isomorphic_strings": _distinct_letters,
     "modulo_grid": _share_of_marks,
     "syllogism": _quantifiers,
 }

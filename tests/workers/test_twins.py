@@ -23,7 +23,11 @@ def _served(library: Library, task: str, level: float | None, count: int) -> Cou
     return Counter(str(library.generate(task, 7_919 * seed, {}, level).answer) for seed in range(count))
 
 
-@pytest.mark.parametrize(("task", "level"), [("syllogism", None), ("syllogism", 0.0), ("circuit_logic", 0.5)])
+def _more_letters(one: str, other: str) -> int:
+    return abs(len({*one}) - len({*other}))
+
+
+@pytest.mark.parametrize(("task", "level"), [("isomorphic_strings", None), ("syllogism", 0.0), ("circuit_logic", 0.5)])
 def test_two_options_come_out_even(library: Library, task: str, level: float | None) -> None:
     """At level 0 all but one in twenty syllogisms hold."""
     answers = _served(library, task, level, 100)
@@ -35,6 +39,7 @@ def test_two_options_come_out_even(library: Library, task: str, level: float | N
     ("task", "level", "count"),
     [
         ("course_schedule", None, lambda question: len(question.split()) / int(question.split()[5])),
+        ("isomorphic_strings", None, lambda question: _more_letters(*question.split()[-2:])),
         ("modulo_grid", None, lambda question: question.count("\N{WHITE HEAVY CHECK MARK}")),
         ("syllogism", None, lambda question: question.count("All ") + 4 * question.count("\nAll ")),
         ("syllogism", 0.0, lambda question: question.count("\nAll ")),
