@@ -171,7 +171,17 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     ),
-    "graph_color": TaskFacts(few_questions=True),
+    "graph_color": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("num_colors",), (3,), "with more colours most colourings are right"),
+            FieldLevels(
+                ("min_num_vertices", "max_num_vertices"),
+                ((8, 10), (10, 15), (15, 20), (20, 25)),
+                "so few edges are between six that most colourings are right",
+            ),
+        ),
+    ),
     "group_anagrams": TaskFacts(),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -246,7 +256,12 @@ FACTS: Mapping[str, TaskFacts] = {
         options=2,
         uneven=True,
         few_questions=True,
-        levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),),
+        levels=(
+            FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
+            FieldLevels(
+                ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank tells it"
+            ),
+        ),
     ),
     "n_queens": TaskFacts(
         few_questions=True,
@@ -337,7 +352,18 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True, uneven=True),
-    "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
+    "sentence_reordering": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        ends_in_full_stop=True,
+        levels=(
+            FieldLevels(
+                ("min_words_in_sentence", "max_words_in_sentence"),
+                ((5, 20), (10, 30), (15, 40), (20, 50)),
+                "of over 50 words the text has 14 sentences",
+            ),
+        ),
+    ),
     "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),

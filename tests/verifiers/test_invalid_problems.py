@@ -66,6 +66,28 @@ def test_experiment_that_is_the_test_itself_is_flawed(test: str, flawed: bool) -
     assert (find_flaw("acre", {"question": question, "answer": "on"}) is not None) is flawed
 
 
+@pytest.mark.parametrize(
+    ("edges", "flawed"),
+    [([[0, 1], [1, 2]], True), ([[0, 1], [3, 4]], True), ([[0, 3], [1, 2], [2, 4], [4, 5]], False)],
+)
+def test_graph_that_is_coloured_without_thought_is_flawed(edges: list[list[int]], flawed: bool) -> None:
+    puzzle = {"vertices": [*range(6)], "edges": edges, "color_options": [1, 2, 3]}
+    entry = {"question": "Colour it.", "answer": None, "metadata": {"puzzle": puzzle}}
+    assert (find_flaw("graph_color", entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(("answer", "flawed"), [("2", True), ("3", False)])
+def test_rectangles_that_the_count_of_marks_gives_are_flawed(answer: str, flawed: bool) -> None:
+    entry = {"question": "How many rectangles?\n" + "#" * 150, "answer": answer, "metadata": {}}
+    assert (find_flaw("rectangle_count", entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(("answer", "flawed"), [("-4", True), ("4", False), ("8", False)])
+def test_sequence_that_repeats_a_number_is_flawed(answer: str, flawed: bool) -> None:
+    entry = {"question": "2, -4, 2, -4, 2, ?", "answer": answer, "metadata": {}}
+    assert (find_flaw("number_sequence", entry) is not None) is flawed
+
+
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 
 
@@ -80,6 +102,7 @@ COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
         (COPIED, "1 2 3\n2 3 1\n3 1 2", True),
         (COPIED, "1 2 3\n2 3 1\n3 1 3", False),
         ("What becomes of it?", "\n".join(["0 0 0 0"] * 4), True),
+        ("What is left of: abc", "", True),
     ],
 )
 def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
@@ -92,5 +115,5 @@ def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
 def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(KNOWN_TASKS - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    assert {task for task, count in flawed.items() if count == 3} <= {"string_insertion"}
+    assert {task for task, count in flawed.items() if count == 3} <= {"graph_color", "mini_sudoku", "string_insertion"}
     assert sum(map(bool, flawed.values())) < 15
