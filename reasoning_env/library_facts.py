@@ -69,6 +69,9 @@ class TaskFacts:
 BOTH = "naming both options contains the right one"
 CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 TOO_LONG = "questions grow beyond 20,000 characters"
+WEEKDAYS = ["weekday_of_date"]
+COUNTED_DAYS = [*WEEKDAYS, "weekday_offset", "is_leap_year", "count_days", "count_business_days"]
+OTHER_DAYS = ["weekday_of_date_from_first_date", "recurring_event_day"]
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
@@ -89,7 +92,17 @@ FACTS: Mapping[str, TaskFacts] = {
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
-    "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "calendar_arithmetic": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            FieldLevels(
+                ("tasks",),
+                (WEEKDAYS, [*WEEKDAYS, "weekday_offset"], COUNTED_DAYS, [*COUNTED_DAYS, *OTHER_DAYS]),
+                "of three kinds, leap years are too many, and few years are",
+            ),
+        ),
+    ),
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
@@ -224,10 +237,21 @@ FACTS: Mapping[str, TaskFacts] = {
                 ((1, 8), (1, 12), (1, 20), (1, 30)),
                 "one size is often the largest",
             ),
+            FieldLevels(
+                ("min_num_islands", "max_num_islands"),
+                ((3, 5), (3, 6), (5, 10), (10, 20)),
+                "of two islands the smaller one is often a single cell",
+            ),
         ),
     ),
     "lcm": TaskFacts(few_questions=True),
-    "leg_counting": TaskFacts(),
+    "leg_counting": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "a single animal has four legs"
+            ),
+        )
+    ),
     "letter_counting": TaskFacts(uneven=True, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,

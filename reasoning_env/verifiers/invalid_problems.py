@@ -9,7 +9,7 @@ from typing import Any
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
-from .lazy import NUMBER, colourings, copies, filled_boards, has_one_blank, same_content
+from .lazy import NUMBER, colourings, copies, filled_boards, has_one_blank, last_grid, same_content
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -47,6 +47,8 @@ def find_flaw(task: str, entry: Entry) -> str | None:
         return "its right answer is empty"
     if task == "number_sequence" and answer in NUMBER.findall(question):
         return "its answer is one of its numbers"
+    if task == "largest_island" and answer == str(" ".join(last_grid(question)).split().count("1")):
+        return "the count of land gives the answer"
     if task == "rectangle_count" and answer == str(round(question.count("#") / MARKS_OF_A_RECTANGLE)):
         return "the count of its marks gives the answer"
     return _find_copy(task, answer, question)

@@ -77,9 +77,10 @@ def test_graph_that_is_coloured_without_thought_is_flawed(edges: list[list[int]]
 
 
 @pytest.mark.parametrize(("answer", "flawed"), [("2", True), ("3", False)])
-def test_rectangles_that_the_count_of_marks_gives_are_flawed(answer: str, flawed: bool) -> None:
-    entry = {"question": "How many rectangles?\n" + "#" * 150, "answer": answer, "metadata": {}}
-    assert (find_flaw("rectangle_count", entry) is not None) is flawed
+@pytest.mark.parametrize(("task", "grid"), [("rectangle_count", "#" * 150), ("largest_island", "0 1 0\n1 0 0")])
+def test_problem_whose_marks_need_only_be_counted_is_flawed(task: str, grid: str, answer: str, flawed: bool) -> None:
+    entry = {"question": f"How many of the 1's or rectangles?\n{grid}\nCount them.", "answer": answer}
+    assert (find_flaw(task, entry) is not None) is flawed
 
 
 @pytest.mark.parametrize(("answer", "flawed"), [("-4", True), ("4", False), ("8", False)])
