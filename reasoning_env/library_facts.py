@@ -195,7 +195,15 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "group_anagrams": TaskFacts(),
+    "group_anagrams": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_words_per_group", "max_words_per_group"),
+                ((2, 5), (3, 7), (5, 10)),
+                "the words of a group stand together, so that groups of one size need no reading",
+            ),
+        )
+    ),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
@@ -228,7 +236,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(uneven=True, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -292,7 +300,9 @@ FACTS: Mapping[str, TaskFacts] = {
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
-                ("n",), (6, 7, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
+                ("n",),
+                (7, 8, 8, 9, 10),
+                "six has 4 solutions; all those for 12 take 2 s to find, anew for each set of parameters",
             ),
             FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
@@ -423,7 +433,16 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "syllogism": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
-    "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "tower_of_hanoi": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            FieldLevels(
+                ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are 6 questions"
+            ),
+            FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are 6 questions"),
+        ),
+    ),
     "tsumego": TaskFacts(),
     "word_ladder": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "word_sequence_reversal": TaskFacts(),

@@ -12,17 +12,16 @@ from .corrections import CORRECTIONS, correct_parts_of_numbers
 from .floors import PartialCredit
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
-from .lazy import choice
-from .looks import look
+from .looks import look, option
 from .readings import plain_reading
 
 __all__ = [
     "CORRECTIONS",
     "GUARDS",
     "PartialCredit",
-    "choice",
     "find_flaw",
     "look",
+    "option",
     "plain_reading",
     "preload",
     "verify",

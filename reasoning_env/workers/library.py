@@ -22,7 +22,7 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import choice, find_flaw, look, preload
+from ..verifiers import find_flaw, look, option, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
@@ -212,7 +212,7 @@ class Library:
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
             if look(task, str(twin["question"])) == wanted_look:
-                if _choice(twin) == _choice(entry):
+                if option(task, twin) == option(task, entry):
                     return "its answer is too frequent: a problem drawn beside it has the same"
                 wanted -= 1
                 if not wanted:
@@ -267,10 +267,6 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
     member = members[position]
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
-
-
-def _choice(entry: Mapping[str, Any]) -> str:
-    return choice(str(entry["question"]), str(entry["answer"]))
 
 
 def _metadata_json(metadata: Any) -> str:

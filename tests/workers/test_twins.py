@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from reasoning_env.verifiers import choice
+from reasoning_env.verifiers import look
+from reasoning_env.verifiers.lazy import choice
 from reasoning_env.workers.library import Library
 
 
@@ -54,6 +56,12 @@ def test_no_count_tells_two_options_apart(
     for limit in {*counts}:
         right = sum((option == options[0]) == (number < limit) for option, number in zip(options, counts, strict=True))
         assert 0.25 * len(served) < right < 0.75 * len(served)
+
+
+def test_who_is_called_a_knave_is_not_mostly_one(library: Library) -> None:
+    served = [library.generate("knights_knaves", 7_919 * seed, {}) for seed in range(60)]
+    right = sum([*look("knights_knaves", one.question)] == json.loads(one.metadata_json)["solution"] for one in served)
+    assert 0 < right < 0.4 * len(served)
 
 
 @pytest.mark.parametrize(("task", "level"), [("gcd", 1.0), ("shortest_path", 1.0), ("rotten_oranges", 1.0)])
