@@ -12,9 +12,9 @@ from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
 from reasoning_env.errors import ServerError
+from tests.waiting import PATIENCE_S
 
 FOREVER_S = 600.0
-WAIT_S = 60.0
 
 
 class HTTPError(Exception):
@@ -134,14 +134,14 @@ async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, capl
 
 @pytest.mark.parametrize("outcome", [REFUSED, "silent"])
 async def test_server_that_never_comes_is_an_error_with_its_remedy(outcome: Any) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(ServerError, match=r"within 0\.1 s .*correct openai.base_url"):
             await check_servers([Server(outcome)], Mode.TEXT, 0.1)
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
 async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], Mode.TEXT, FOREVER_S)
     [message] = caplog.messages
     assert "http://down/v1" in message

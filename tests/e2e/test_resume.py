@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import Delivery, Line, Processes, Trainer, wait_until
+from testing import Delivery, Line, Processes, Trainer
 from testing.trainer import key_of_messages
+from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored
 from .policies import steady_policy
@@ -31,7 +32,7 @@ from .processes import start_script
 
 Problem = dict[str, Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 ALONE, RESTARTED, EMPTIED = "run-api left alone", "run-api restarted", "run-api emptied"
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
@@ -89,7 +90,7 @@ def run_through(folder: Path) -> tuple[Problem, ...]:
     with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
         environment = line.start_environment("reference")
-        wait_until(lambda: len(handed_out(environment)) >= REFERENCE, 200, "the end of the reference")
+        wait_until(lambda: len(handed_out(environment)) >= REFERENCE, "the end of the reference")
         return tuple(handed_out(environment)[:REFERENCE])
 
 
@@ -104,12 +105,11 @@ def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
     environment = line.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
     wait_until(
         lambda: trainer.step >= begin + STEPS_A_CYCLE and has_checkpoint(folder / "checkpoints", begin, trainer.step),
-        90,
         f"the checkpoint of run {number}",
     )
     time.sleep(random.Random(number).uniform(0, MOST_S))
     before = len(handed_out(environment))
-    wait_until(lambda: len(handed_out(environment)) > before, 60, "another problem, which is in flight then")
+    wait_until(lambda: len(handed_out(environment)) > before, "another problem, which is in flight then")
     environment.end(end)
     return Piece(tuple(handed_out(environment)), frozenset(group.index for group in scored(environment)), end, between)
 

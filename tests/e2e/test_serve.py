@@ -22,8 +22,8 @@ from testing import (
     Trainer,
     server_settings,
     start_environment,
-    wait_until,
 )
+from tests.waiting import wait_until
 
 from .processes import error_lines
 
@@ -70,7 +70,6 @@ def start(processes: Processes, kind: str, server: InferenceServer, url: str) ->
         "dump_failed_rollouts": True,
         "data_dumps_dir": "dumps",
         "rollout_save_score_threshold": THRESHOLD,
-        "startup_timeout_s": 60,
     }
     return start_environment(processes, kind, settings, [server_settings(server.url, kind)])
 
@@ -94,7 +93,7 @@ def line(processes: Processes) -> Line:
             dumped = all(any(path.stat().st_size for path in stream) for stream in streams)
             return trainer.error is not None or (delivered and dumped)
 
-        wait_until(enough, 90, "enough batches and dumps of both environments")
+        wait_until(enough, "enough batches and dumps of both environments")
         assert trainer.error is None
         for process in started.values():
             process.end(signal.SIGTERM)

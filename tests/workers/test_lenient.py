@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE_S
 
 from .hostile import TABLES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
 TASKS = sorted(KNOWN_TASKS - {"composite", "boxnet", "rush_hour"})
 """All that tell a right answer."""
