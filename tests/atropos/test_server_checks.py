@@ -74,21 +74,6 @@ async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> Non
     assert server.asked == 1
 
 
-USELESS = [
-    *(HTTPError(404), HTTPError(404, "status"), HTTPError(400)),
-    *(ValueError("not JSON"), KeyError("text")),
-]
-
-
-@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "400", "nonsense", "missing key"])
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_server_that_cannot_do_what_its_type_promises_is_refused_at_once(mode: Mode, error: Exception) -> None:
-    server = Server(error)
-    with pytest.raises(ServerError, match=r"http://one/v1 .*server_type"):
-        await check_servers([server], mode, FOREVER_S)
-    assert server.asked == 1
-
-
 @pytest.mark.parametrize(("mode", "nothing"), [(Mode.TEXT, []), (Mode.TOKENS, []), (Mode.TOKENS, [[]])])
 async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, nothing: Any) -> None:
     server = Server(nothing)
@@ -130,13 +115,6 @@ async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, capl
     assert server.asked == 4
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "http://one/v1" in caplog.messages[0]
-
-
-@pytest.mark.parametrize("outcome", [REFUSED, "silent"])
-async def test_server_that_never_comes_is_an_error_with_its_remedy(outcome: Any) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        with pytest.raises(ServerError, match=r"within 0\.1 s .*correct openai.base_url"):
-            await check_servers([Server(outcome)], Mode.TEXT, 0.1)
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])

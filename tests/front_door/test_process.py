@@ -40,7 +40,7 @@ async def process(
         settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
         env = make_env_object(
             [server.config()],
-            **{"data_path_to_save_groups": str(path), "include_messages": True, "startup_timeout_s": 0.2, **settings},
+            **{"data_path_to_save_groups": str(path), "include_messages": True, **settings},
         )
         made.append(env)
         await env.process_manager()

@@ -37,7 +37,7 @@ USELESS = [*NONSENSE, respond(404, {"detail": "Not Found"}), respond(401, {"erro
 ABSENT: list[Fault] = [respond(500), cut, refuse, hang]
 
 
-@BOTH
+@pytest.mark.parametrize("kind", ["vllm", "openai", "chat"])
 async def test_a_server_that_will_never_do_is_refused_at_once(
     make_env: MakeEnv, server: InferenceServer, kind: str
 ) -> None:
