@@ -71,7 +71,7 @@ def gone(url: str, processes: Processes) -> Process:
         *("--env.group_size", "2", "--env.max_num_workers", "1"),
         *("--env.tasks", "chain_sum"),
         *("--env.use_wandb", "False"),
-        *("--env.startup_timeout_s", "2"),
+        *("--env.startup_timeout_s", "8"),
         *("--env.max_failed_groups_in_a_row", "2"),
         *("--env.data_path_to_save_groups", "groups.jsonl"),
     )

@@ -5,7 +5,6 @@ What was delivered is in the dumps, and nothing that was scored once is there tw
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import signal
@@ -22,13 +21,12 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import Delivery, Line, Processes, Trainer
+from testing import Delivery, Line, Trainer
 from testing.trainer import key_of_messages
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored
 from .policies import steady_policy
-from .processes import start_script
 
 Problem = dict[str, Any]
 
@@ -73,13 +71,12 @@ class Piece:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A run that was stopped again and again, what run-api took of it, and its dumps, before and after `recover`."""
+    """A run that was stopped again and again, what run-api took of it, and its dumps."""
 
     pieces: tuple[Piece, ...]
     delivered: tuple[Delivery, ...]
     dumped: tuple[DumpedGroup, ...]
-    recover_status: int
-    recovered: Mapping[str, bytes]
+    files: tuple[str, ...]
 
     def times_handed_out(self) -> Counter[int]:
         return Counter(position for piece in self.pieces for position in piece.positions)
@@ -133,17 +130,8 @@ def stop_and_resume(folder: Path) -> Stopped:
         for number, (_, between) in enumerate(CYCLES):
             pieces.append(run_piece(line, trainer, folder, number))
             disturb(line, between)
-        dumped = tuple(read_groups(dumps))
-        status = recover(line.processes, dumps)
-        files = {path.name: path.read_bytes() for path in dumps.iterdir()}
-        return Stopped(tuple(pieces), tuple(line.proxy.delivered), dumped, status, files)
-
-
-def recover(processes: Processes, dumps: Path) -> int:
-    """Run `recover` as if a minute had passed, and return its exit status."""
-    for path in dumps.iterdir():
-        os.utime(path, (time.time() - 120,) * 2)
-    return start_script(processes, "recover", "recover", dumps).end()
+        files = tuple(path.name for path in dumps.iterdir())
+        return Stopped(tuple(pieces), tuple(line.proxy.delivered), tuple(read_groups(dumps)), files)
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +191,6 @@ def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopp
     assert Counter(group.index for group in stopped.dumped) <= stopped.times_handed_out()
 
 
-def test_recover_leaves_whole_lines_in_files_of_each_run(stopped: Stopped) -> None:
-    assert stopped.recover_status == 0
-    assert len(stopped.recovered) >= len(CYCLES)
-    assert all(DUMP_NAME.fullmatch(name) for name in stopped.recovered), stopped.recovered.keys()
-    assert all(content.endswith(b"}\n") or not content for content in stopped.recovered.values())
+def test_each_run_has_dumps_of_its_own(stopped: Stopped) -> None:
+    assert len(stopped.files) >= len(CYCLES)
+    assert all(DUMP_NAME.fullmatch(name) for name in stopped.files), stopped.files
