@@ -12,8 +12,8 @@ from .support import make_sample
 CATEGORIES = {"gcd": "arithmetic", "lcm": "arithmetic", "maze": "games"}
 
 
-def summary_of(*samples: Sample) -> dict[str, Any]:
-    return summarise(samples, CATEGORIES)
+def summary_of(*samples: Sample, **not_made: int) -> dict[str, Any]:
+    return summarise(samples, CATEGORIES, not_made)
 
 
 @pytest.mark.parametrize(
@@ -65,21 +65,18 @@ def test_few_tasks_with_similar_means_do_not_hide_the_spread_of_their_problems()
     assert 0.65 < high < found["tasks"]["maze"]["mean_score_interval"][1]
 
 
-def test_what_failed_is_counted_and_is_no_zero() -> None:
-    found = summary_of(
-        make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3)
-    )
-    assert (found["overall"]["mean_score"], found["overall"]["failed"]) == (1.0, 6)
-    assert (found["tasks"]["gcd"]["problems"], found["tasks"]["gcd"]["failed"]) == (1, 3)
-    assert found["tasks"]["maze"] == {"category": "games", "problems": 0, "completions": 0, "failed": 3}
+def test_what_failed_or_could_not_be_made_is_counted_and_is_no_zero() -> None:
+    samples = (make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3))
+    found = summary_of(*samples, gcd=1, lcm=2)
+    assert found["overall"]["mean_score"] == 1.0
+    rows = {"overall": found["overall"], **found["tasks"]}
+    counts = {name: (row["problems"], row["failed"], row["not_made"]) for name, row in rows.items()}
+    assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
 
 
 def test_nothing_evaluated_gives_rows_of_counts() -> None:
-    assert summary_of() == {
-        "overall": {"tasks": 0, "problems": 0, "completions": 0, "failed": 0},
-        "categories": {},
-        "tasks": {},
-    }
+    counts = {"tasks": 0, "problems": 0, "completions": 0, "failed": 0, "not_made": 0}
+    assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 
 
 def test_library_scores_have_a_mean_of_their_own() -> None:
