@@ -297,15 +297,15 @@ async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: C
     assert results(await asking) == ["2"]
 
 
-@pytest.mark.parametrize("status", [400, 404])
-async def test_request_that_the_server_refuses_is_not_repeated(
-    status: int, make_client: MakeClient, prompt: Prompt
+@pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
+async def test_request_that_the_server_refuses_is_not_repeated_and_the_setting_is_named(
+    status: int, setting: str, make_client: MakeClient, prompt: Prompt
 ) -> None:
     def refuse(*_: Any) -> list[str]:
         raise StatusError(status)
 
     manager = Manager(refuse)
-    with pytest.raises(ServerError, match=f"status {status}"):
+    with pytest.raises(ServerError, match=f"status {status}.*{setting}"):
         await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
     assert len(manager.asked) == 1
 
