@@ -84,6 +84,8 @@ class Evaluation:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
             missing = f"; {self._not_made.total()} more could not be made" if self._not_made.total() else ""
             return f"The results are in {folder}{failed}{missing}."
+        if not self._folder.samples:
+            return "No problem was evaluated, and no folder is kept."
         return f"{done} of {problems} problems are done and kept in {folder}; the same command goes on with the rest."
 
     def _write_results(self) -> Results:

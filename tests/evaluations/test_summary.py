@@ -20,7 +20,8 @@ def summary_of(*samples: Sample, **not_made: int) -> dict[str, Any]:
     ("score", "reason", "finish_reason", "word"),
     [
         (0.99, "scored", "stop", "right"),
-        (0.98, "scored", "length", "wrong"),
+        (0.98, "scored", "length", "partial"),
+        (0.0, "scored", "stop", "wrong"),
         (0.0, "no_answer", "stop", "no_answer"),
         (0.0, "no_answer", "length", "truncated"),
         (0.0, "unclosed_answer", "length", "truncated"),
@@ -40,7 +41,7 @@ def test_row_of_a_task_has_means_over_its_problems() -> None:
     assert (row["category"], row["problems"], row["completions"], row["failed"]) == ("arithmetic", 2, 4, 0)
     assert (row["mean_score"], row["accuracy"], row["tokens"], row["seconds"]) == (0.375, 0.25, 10.0, 1.5)
     assert row["pass_at"] == {"1": 0.25, "2": 0.5}
-    assert row["reasons"] == {"wrong": 0.75, "right": 0.25}
+    assert row["reasons"] == {"wrong": 0.5, "right": 0.25, "partial": 0.25}
     low, high = row["mean_score_interval"]
     assert 0.0 <= low < 0.375 < high <= 1.0
     assert "library_score" not in row
@@ -53,7 +54,7 @@ def test_categories_and_headline_are_unweighted_means_over_tasks() -> None:
     assert found["categories"]["arithmetic"]["mean_score"] == 0.5
     assert found["categories"]["games"]["mean_score_interval"] == found["tasks"]["maze"]["mean_score_interval"]
     assert (found["overall"]["tasks"], found["overall"]["problems"]) == (3, 10)
-    assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "wrong": 2 / 3})
+    assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
 def test_few_tasks_with_similar_means_do_not_hide_the_spread_of_their_problems() -> None:
