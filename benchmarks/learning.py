@@ -2,7 +2,8 @@
 
 Every arm has the same budget of steps, the same test set, and for each seed the same warm start, which runs once:
 
-- uniform: uniform sampling at the library's default difficulty
+- uniform: uniform sampling at the library's default difficulty: words of 3 to 10 letters, lists of 3 to 10 numbers (of
+  one digit), and small matrices, as they are in `make learn`; so is the test set of this arm and the next three
 - curriculum: difficulty that follows the learner
 - adaptive: tasks drawn more often where groups carry a signal
 - both: the two together
@@ -32,7 +33,14 @@ from typing import Any
 BASELINE = "uniform"
 ENDS = 10
 """Steps at the beginning and the end of a run to take means over."""
-DEFAULT_DIFFICULTY: Mapping[str, Any] = {"task_params": {}}
+DEFAULT_DIFFICULTY: Mapping[str, Any] = {
+    "task_params": {
+        "number_sorting": {"min_decimals": 0, "max_decimals": 0, "min_value": 0, "max_value": 9},
+        "spell_backward": {},
+        "spiral_matrix": {"min_n": 2, "max_n": 3},
+    },
+    "max_token_length": 96,
+}
 ARMS: Mapping[str, Mapping[str, Any]] = {
     BASELINE: {**DEFAULT_DIFFICULTY},
     "curriculum": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum"},
@@ -58,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     for arm in options.arms:
         for seed in range(1, options.seeds + 1):
             folder = options.folder / f"{arm}-{seed}"
-            _share_warm_start(options.folder, folder, seed)
+            _share_warm_start(options.folder, arm, seed)
             status = _run(arm, seed, folder, options)
             if status != 0:
                 return status
@@ -67,11 +75,17 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _share_warm_start(root: Path, folder: Path, seed: int) -> None:
-    """Begin from the warm start of another arm with this seed, where there is one."""
-    made = sorted(path for path in root.glob(f"*-{seed}/warm") if (path / "seconds.json").exists())
-    if made and not (folder / "warm").exists():
-        shutil.copytree(made[0], folder / "warm")
+def _share_warm_start(root: Path, arm: str, seed: int) -> None:
+    """Begin from the warm start that an arm with the same problems has made for this seed, if one has."""
+    alike = (root / f"{other}-{seed}" / "warm" for other in ARMS if _problems(other) == _problems(arm))
+    made = [path for path in alike if (path / "seconds.json").exists()]
+    own = root / f"{arm}-{seed}" / "warm"
+    if made and not own.exists():
+        shutil.copytree(made[0], own)
+
+
+def _problems(arm: str) -> Any:
+    return ARMS[arm].get("task_params")
 
 
 def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:

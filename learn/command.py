@@ -51,7 +51,7 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"), help="for all files of the run")
     parser.add_argument("--steps", type=int, default=200, help="batches to learn from")
-    parser.add_argument("--minutes", type=float, default=10.0, help="stop after so long, the warm start included")
+    parser.add_argument("--minutes", type=float, default=9.5, help="stop after so long, the warm start included")
     parser.add_argument("--seed", type=int, default=1, help="seed of problems, first weights and samples")
     parser.add_argument("--warm-steps", type=int, default=1000, help="supervised steps at most")
     parser.add_argument("--model", type=Path, help="a folder with a model of your own and its tokenizer")
@@ -60,7 +60,13 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--threads", type=int, default=2, help="of PyTorch: all for the warm start, then one for the server"
     )
-    parser.add_argument("--env", type=json.loads, default={}, metavar="JSON", help="settings of the environment")
+    parser.add_argument(
+        "--env",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="settings of the environment, whose task_params also make the warm start and the test set",
+    )
     parser.add_argument("--shuffle-rewards", action="store_true", help="a control: nothing must be learnt")
     options = parser.parse_args(argv)
     for name in ("steps", "minutes", "warm_steps", "eval_interval", "tests", "threads"):
@@ -101,7 +107,7 @@ class Run:
         torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with Problems(options.seed, options.tests) as self._problems:
+        with Problems(options.seed, options.tests, options.env.get("task_params")) as self._problems:
             self._model, self._tokenizer = self._warm_model()
             torch.set_num_threads(max(1, options.threads - 1))  # the server wants one
             with Line(self._folder, options.seed, options.tests, options.env, self._say) as line:

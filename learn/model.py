@@ -77,6 +77,8 @@ def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
 def load(folder: Path) -> tuple[Any, Any]:
     """Read model and tokenizer from a folder. Raises LearnError for one that nothing can be learnt with."""
     disable_progress_bar()
+    if not (folder / "config.json").exists():
+        raise LearnError(f"no model can be read from {folder} (it has no config.json)")
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)

@@ -8,7 +8,7 @@ the environment draws a problem again that asks what the test set asks; the warm
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from reasoning_env import EvaluationSet, PoolSettings, Problem, ProblemSpec, ReasoningSettings, WorkerPool
@@ -24,17 +24,17 @@ DEADLINE_S = 60.0
 
 
 class Problems:
-    """The library's workers, from `with` to its end; its methods block."""
+    """The library's workers, from `with` to its end; its methods block. `params` make tasks other than easy."""
 
-    def __init__(self, seed: int, tests_per_task: int) -> None:
+    def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._seed = seed
+        self._params = {task: dict((params or {}).get(task, TASKS[task].params)) for task in sorted(TASKS)}
         self._runner = asyncio.Runner()
         self._pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
-        params = {name: dict(task.params) for name, task in TASKS.items()}
         self._test_set = EvaluationSet(
             self._pool,
             sorted(TASKS),
-            params,
+            self._params,
             samples_per_task=tests_per_task,
             eval_seed=TEST_SEED,
             deadline_s=DEADLINE_S,
@@ -72,4 +72,4 @@ class Problems:
 
     def _warm_spec(self, task: str, index: int) -> ProblemSpec:
         seed = train_seed(self._seed, WARM_INSTANCE, index, 0)
-        return ProblemSpec(task, seed, Split.TRAIN, index, params=dict(TASKS[task].params))
+        return ProblemSpec(task, seed, Split.TRAIN, index, params=self._params[task])

@@ -251,13 +251,22 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares in more operations take for ever"),
         ),
     ),
-    "number_sorting": TaskFacts(pays_for="nan is in order with everything"),
+    "number_sorting": TaskFacts(
+        pays_for="nan is in order with everything",
+        levels=(FieldLevels(("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten are many at first"),),
+    ),
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
     "path_star": TaskFacts(),
     "polynomial_equations": TaskFacts(uneven=True, few_questions=True),
     "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
-    "pool_matrix": TaskFacts(),
+    "pool_matrix": TaskFacts(
+        levels=(
+            FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
+            FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "the largest number says it all of 2 by 2"),
+            FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "the largest number says it all of 2 by 2"),
+        )
+    ),
     "power_function": TaskFacts(),
     "prime_factorization": TaskFacts(few_questions=True),
     "products": TaskFacts(few_questions=True),

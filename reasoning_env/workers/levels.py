@@ -3,7 +3,8 @@
 A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
 Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
 between neighbouring levels, everything else changes half way between them. A range spans one step of its attribute, and
-both of its ends rise with the level, so that hard levels hold no easy problems.
+both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's levels begin above
+all that a task asks by default, the easiest default comes before them: no level would be easier than level 0 otherwise.
 """
 
 from __future__ import annotations
@@ -172,11 +173,19 @@ class DifficultyMap:
             else:
                 fields = (definition.lower_field_name, definition.upper_field_name)
             distinct_bounds = bool(getattr(definition, "ensure_interval", False))
-            attributes[fields] = Attribute(fields, tuple(definition.levels), distinct_bounds)
+            defaults = [getattr(self.configs[task], field, None) for field in fields]
+            attributes[fields] = Attribute(fields, _from_defaults(definition.levels, defaults), distinct_bounds)
         for ours in facts(task).levels:
             distinct_bounds = ours.fields in attributes and attributes[ours.fields].distinct_bounds
             attributes[ours.fields] = Attribute(ours.fields, tuple(ours.levels), distinct_bounds)
         return tuple(attributes.values())
+
+
+def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any, ...]:
+    """Return an attribute's levels, after the easiest default if all of them rise from the hardest one on."""
+    if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
+        return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
+    return tuple(levels)
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:

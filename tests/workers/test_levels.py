@@ -113,6 +113,21 @@ def test_falling_levels_keep_their_bounds_in_order_and_pairs_are_taken_as_they_a
     assert [attribute.at(level) for level in (0.0, 0.5, 1.0)] == [{"low": 1, "high": high} for high in (4, 6, 8)]
 
 
+@pytest.mark.parametrize(
+    ("attribute", "easiest"),
+    [
+        (spread([5, 9]), {"low": 1, "high": 1}),
+        (spread([5, 9], ensure_interval=True), {"low": 1, "high": 5}),
+        (spread([4, 9]), {"low": 4, "high": 4}),  # the defaults, 1 to 5, are not easier than that
+        (spread([9, 5]), {"low": 9, "high": 9}),
+        (scalar("width", [2, 3]), {"width": 1}),
+        (scalar("words", [["a"], ["b"]]), {"words": ["a"]}),
+    ],
+)
+def test_easiest_level_is_no_harder_than_the_defaults(attribute: SimpleNamespace, easiest: dict[str, Any]) -> None:
+    assert difficulty_of(attribute).parameters("made_up", 0.0).params == easiest
+
+
 def test_each_attribute_goes_at_its_own_pace() -> None:
     difficulty = difficulty_of(scalar("width", [1, 3]), spread([1, 2, 3, 4, 5]))
     assert difficulty.parameters("made_up", 0.5).params == {"width": 2, "low": 2, "high": 3}
@@ -133,7 +148,7 @@ def test_level_outside_0_to_1_is_refused(level: float) -> None:
         difficulty_of().parameters("made_up", level)
 
 
-@pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 8], 0.0, 6, 6)])
+@pytest.mark.parametrize(("levels", "asked", "width", "step"), [([1, 5], 1.0, 3, 9), ([4, 0], 0.0, 3, 3)])
 def test_level_that_the_config_refuses_becomes_the_nearest_that_it_takes(
     levels: list[int], asked: float, width: int, step: int
 ) -> None:
