@@ -2,8 +2,8 @@
 
 Every arm has the same budget of steps, the same test set, and for each seed the same warm start, which runs once:
 
-- uniform: uniform sampling at the library's default difficulty: words of 3 to 10 letters, lists of 3 to 10 numbers (of
-  one digit), and small matrices, as they are in `make learn`; so is the test set of this arm and the next three
+- uniform: uniform sampling, with words of 3 to 10 letters, the library's default, and lists and matrices as they are in
+  `make learn`; so is the test set of this arm and the next three
 - curriculum: difficulty that follows the learner
 - adaptive: tasks drawn more often where groups carry a signal
 - both: the two together
@@ -30,17 +30,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from learn.tasks import PARAMS
+
 BASELINE = "uniform"
 ENDS = 10
 """Steps at the beginning and the end of a run to take means over."""
-DEFAULT_DIFFICULTY: Mapping[str, Any] = {
-    "task_params": {
-        "number_sorting": {"min_decimals": 0, "max_decimals": 0, "min_value": 0, "max_value": 9},
-        "spell_backward": {},
-        "spiral_matrix": {"min_n": 2, "max_n": 3},
-    },
-    "max_token_length": 96,
-}
+DEFAULT_DIFFICULTY: Mapping[str, Any] = {"task_params": {**PARAMS, "spell_backward": {}}}
 ARMS: Mapping[str, Mapping[str, Any]] = {
     BASELINE: {**DEFAULT_DIFFICULTY},
     "curriculum": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum"},

@@ -18,6 +18,7 @@ import testing as rig
 
 from .errors import LearnError
 from .line import Line
+from .tasks import PARAMS
 
 MIN_MEMORY_MB = 2500
 POLL_INTERVAL_S = 0.05
@@ -107,7 +108,7 @@ class Run:
         torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
         self._folder.mkdir(parents=True, exist_ok=True)
-        with Problems(options.seed, options.tests, options.env.get("task_params")) as self._problems:
+        with Problems(options.seed, options.tests, options.env.get("task_params", PARAMS)) as self._problems:
             self._model, self._tokenizer = self._warm_model()
             torch.set_num_threads(max(1, options.threads - 1))  # the server wants one
             with Line(self._folder, options.seed, options.tests, options.env, self._say) as line:

@@ -12,7 +12,7 @@ from .model import prompt_tokens
 from .problems import Problems
 from .sampling import sample, text_of
 
-COMPLETION_TOKENS = 48
+COMPLETION_TOKENS = 24
 BATCH = 512
 K = 8
 

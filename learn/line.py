@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import testing as rig
 
-from .tasks import SYSTEM_PROMPT, TASKS, TEST_SEED
+from .tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 
 START_TIMEOUT_S = 300.0
 """Long, because a busy machine takes minutes to import PyTorch."""
@@ -19,7 +19,7 @@ RESTARTS = 5
 VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
 SETTINGS = {
     "tasks": sorted(TASKS),
-    "task_params": {name: dict(task.params) for name, task in TASKS.items()},
+    "task_params": PARAMS,
     "system_prompt": SYSTEM_PROMPT,
     "eval_seed": TEST_SEED,
     "group_size": 8,

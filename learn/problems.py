@@ -17,7 +17,7 @@ from reasoning_env.records import Split
 from reasoning_env.rewards import score_texts
 from reasoning_env.tasks.seeds import INSTANCES, train_seed
 
-from .tasks import TASKS, TEST_SEED
+from .tasks import PARAMS, TASKS, TEST_SEED
 
 WARM_INSTANCE = INSTANCES - 1
 DEADLINE_S = 60.0
@@ -26,9 +26,9 @@ DEADLINE_S = 60.0
 class Problems:
     """The library's workers, from `with` to its end; its methods block. `params` make tasks other than easy."""
 
-    def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] = PARAMS) -> None:
         self._seed = seed
-        self._params = {task: dict((params or {}).get(task, TASKS[task].params)) for task in sorted(TASKS)}
+        self._params = {task: dict(params.get(task, {})) for task in sorted(TASKS)}
         self._runner = asyncio.Runner()
         self._pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
         self._test_set = EvaluationSet(

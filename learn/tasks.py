@@ -83,6 +83,8 @@ TASKS: Mapping[str, Task] = {
     ),
 }
 
+PARAMS = {name: dict(task.params) for name, task in TASKS.items()}
+
 
 def confirms(task: str, question: str, answer: str) -> bool:
     """Tell whether an answer is right, without the library and its verifiers: lists by value, words in any case."""

@@ -56,7 +56,7 @@ class Recipe:
     clip_high: float = 0.28
     length: int = 8
     max_grad_norm: float = 1.0
-    max_token_len: int = 96
+    max_token_len: int = 64
     save_interval: int = 10
     shuffle_rewards: bool = False
 

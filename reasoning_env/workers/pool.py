@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import GenerationError, ScoringError, WorkerError
-from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Verdict
+from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
 from .channel import DeadlineExceeded, WorkerDied
 from .fork_server import ForkServer, Worker
 from .protocol import Frame, ProtocolFault, Role
@@ -67,11 +68,14 @@ class _Seat:
     worker: Worker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class _GenerationJob:
-    spec: ProblemSpec
-    deadline_s: float
-    result: asyncio.Future[Problem]
+    """Sorted by when it is to be taken: evaluation problems, which training problems wait for, come first."""
+
+    order: tuple[bool, int]
+    spec: ProblemSpec = field(compare=False)
+    deadline_s: float = field(compare=False)
+    result: asyncio.Future[Problem] = field(compare=False)
 
 
 class _Preempted(Exception):
@@ -85,7 +89,8 @@ class WorkerPool:
         self._settings = settings
         self._fork_server: ForkServer | None = None
         self._fork_server_lock = asyncio.Lock()
-        self._generations: asyncio.Queue[_GenerationJob] = asyncio.Queue()
+        self._generations: asyncio.PriorityQueue[_GenerationJob] = asyncio.PriorityQueue()
+        self._generation_numbers = itertools.count()
         self._scorings = ScoringQueue(settings.verifiers)
         self._owners: list[asyncio.Task[None]] = []
         self._failure: WorkerError | None = None
@@ -133,7 +138,8 @@ class WorkerPool:
         """
         self._check_alive()
         result: asyncio.Future[Problem] = asyncio.get_running_loop().create_future()
-        self._generations.put_nowait(_GenerationJob(spec, deadline_s, result))
+        order = (spec.split is not Split.EVAL, next(self._generation_numbers))
+        self._generations.put_nowait(_GenerationJob(order, spec, deadline_s, result))
         return await result
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:

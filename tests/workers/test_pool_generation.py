@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.records import Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_env.workers.protocol import Frame, ProtocolFault
 from reasoning_env.workers.replies import read_problem
@@ -49,6 +51,16 @@ async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
 async def test_global_random_generator_starts_from_the_seed(pool: WorkerPool) -> None:
     first, again, other = [(await make(pool, "global_random", seed)).question for seed in (1, 1, 2)]
     assert first == again != other
+
+
+async def test_evaluation_problems_wait_for_no_training_problem(pool: WorkerPool) -> None:
+    made: list[Split] = []
+
+    async def note(split: Split) -> None:
+        made.append((await pool.generate(replace(spec("ok"), split=split), PATIENCE_S)).spec.split)
+
+    await asyncio.gather(*(note(split) for split in (Split.TRAIN, Split.TRAIN, Split.EVAL)))
+    assert made == [Split.EVAL, Split.TRAIN, Split.TRAIN]
 
 
 # ------------------------------------------------------------------ failures
