@@ -57,7 +57,7 @@ def _all_even(question: str) -> Hashable:
 def _distinct_letters(question: str) -> Hashable:
     """Of strings that are isomorphic, one has as many letters as the other, and few of the others are short."""
     first, second = question.split()[-2:]
-    return len({*first}) - len({*second}), min(len(first), LONG) // 3
+    return len({*first}), len({*second}), min(len(first), LONG)
 
 
 def _share_of_marks(question: str) -> Hashable:
