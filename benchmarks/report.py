@@ -1,14 +1,17 @@
-"""Measure `report`: 100,000 rollouts of a curriculum over 106 tasks, from dumps to the page.
+"""Measure `report`: 100,000 rollouts of a curriculum over 106 tasks, from dumps to the page, and the page in a browser.
 
-Prints one line of JSON: size of the dumps and of the page, seconds, seconds of CPU and the peak of memory.
+Prints one line of JSON: size of the dumps and of the page, seconds, seconds of CPU and the peak of memory, and what a
+headless Chromium takes until the page can be used.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +48,23 @@ def _rollout(chance: random.Random, words: int, level: float) -> dict[str, objec
     return {"conversation": conversation, "score": score, "reason": "scored", "answer": answer, "verifier_score": score}
 
 
+def time_page(page: Path) -> dict[str, float]:
+    """Return the seconds from the start of the navigation until the page can be used, and those of its CPU time."""
+    from playwright.sync_api import sync_playwright
+
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+    with sync_playwright() as driver:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        view = driver.chromium.launch(executable_path=browser, args=arguments).new_page()
+        protocol = view.context.new_cdp_session(view)
+        protocol.send("Performance.enable", {"timeDomain": "threadTicks"})
+        view.goto(page.as_uri())
+        view.wait_for_selector("html[data-ready]")
+        opened_ms = view.evaluate("performance.now()")
+        metrics = {metric["name"]: metric["value"] for metric in protocol.send("Performance.getMetrics")["metrics"]}
+    return {"opens_s": round(opened_ms / 1000, 2), "opens_cpu_s": round(metrics["TaskDuration"], 2)}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollouts", type=int, default=100_000)
@@ -63,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "seconds": round(seconds, 1),
             "cpu_s": round(used.ru_utime + used.ru_stime, 1),
             "peak_mb": round(used.ru_maxrss / 1024),
+            **time_page(page),
         }
     print(json.dumps(result))
     return 0

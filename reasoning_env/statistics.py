@@ -57,7 +57,9 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
     """
     if len(means) == 1:
         return Interval(*intervals[0])
-    mean, (low, high) = sum(means) / len(means), bootstrap_interval(means)
+    low = high = mean = sum(means) / len(means)
+    if min(means) < max(means) or mean in (0.0, 1.0):  # others that are equal are so by chance
+        low, high = bootstrap_interval(means)
     below = math.hypot(*(value - ends[0] for value, ends in zip(means, intervals, strict=True))) / len(means)
     above = math.hypot(*(ends[1] - value for value, ends in zip(means, intervals, strict=True))) / len(means)
     return Interval(max(0.0, min(low, mean - below)), min(1.0, max(high, mean + above)))

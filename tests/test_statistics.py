@@ -10,6 +10,7 @@ from reasoning_env.statistics import (
     Interval,
     bootstrap_interval,
     clustered_interval,
+    interval_of_means,
     pass_at_k,
     sign_test,
     wilson_interval,
@@ -48,6 +49,12 @@ def test_equal_values_do_not_give_an_interval_without_width(
 ) -> None:
     interval = bootstrap_interval(values, bounds=bounds)
     assert interval == pytest.approx(expected, abs=1e-4)
+
+
+def test_means_that_are_equal_by_chance_have_the_interval_that_their_own_allow() -> None:
+    equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
+    assert equal == pytest.approx(apart, abs=0.01)
+    assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,13 @@ ABOUT = {
 }
 
 
-def short_help(script: str, command: str) -> str:
+def short_help(program: str, command: str) -> str:
     """Return a screen of help: what the command does, the options that matter, examples."""
     about, options, examples, note = ABOUT[command]
     width = max(len(name) for name, _ in options)
-    lines = [f"usage: python {script} {command} [options]", "", about, "", "options:"]
+    lines = [f"usage: {program} {command} [options]", "", about, "", "options:"]
     lines += [f"  {name:{width}}  {words}" for name, words in options]
     lines += [f"  {'--print-config':{width}}  print all settings as a file, without running"]
     lines += [f"  {'--help-all':{width}}  all options, with ranges and defaults"]
-    lines += ["", "examples:", *(f"  python {script} {command} {example}" for example in examples), "", note]
+    lines += ["", "examples:", *(f"  {program} {command} {example}" for example in examples), "", note]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import platform
 import runpy
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,12 +40,21 @@ HELP = {
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate")
 """Those that need the environment class, whose imports take seconds."""
+CONSOLE_SCRIPT = "reasoning-gym-environment"
 HELP_OPTIONS = frozenset(("-h", "--help"))
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
     """Tell whether a command line can only be run with the environment class."""
     return bool(argv) and argv[0] in ENVIRONMENT_COMMANDS and HELP_OPTIONS.isdisjoint(argv)
+
+
+def program() -> str:
+    """Return how to call this program again: by its file, its package or its console script, as it was called."""
+    if package := sys.modules["__main__"].__package__:
+        return f"python -m {package}"
+    called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
+    return CONSOLE_SCRIPT if Path(called).name == CONSOLE_SCRIPT else f"python {shlex.quote(sys.argv[0])}"
 
 
 def run_installed() -> None:
@@ -60,13 +70,13 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
     name, *arguments = argv or ["help"]
     try:
         if name in (*HELP_OPTIONS, "help"):
-            print(_help(environment_file.name))
+            print(_help())
             return 0
         if name == "--version":
             print(_versions())
             return 0
         if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
-            print(short_help(environment_file.name, name))
+            print(short_help(program(), name))
             return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
@@ -112,7 +122,7 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from ..reports.html.command import report_command
 
             default = default_dumps_folder(folder)
-            return functools.partial(report_command, default_folder=default, script=environment_file.name)
+            return functools.partial(report_command, default_folder=default, program=program())
         case "recover":
             from .recover import recover_command
 
@@ -147,9 +157,9 @@ def _versions() -> str:
     return f"reasoning-gym-environment {__version__}, {library}, Python {platform.python_version()}"
 
 
-def _help(script: str) -> str:
-    lines = [f"usage: python {script} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
+def _help() -> str:
+    lines = [f"usage: {program()} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
     lines += [f"  {name:10}{words}" for name, words in HELP.items()]
-    lines += ["", f"`python {script} COMMAND --help` lists a command's options; the README explains them."]
+    lines += ["", f"`{program()} COMMAND --help` lists a command's options; the README explains them."]
     lines += ["`--version` names the versions of this environment, of reasoning-gym and of Python."]
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ class Evaluation:
         self._failed: list[EvalResult] = []
         self._total, self._count = 0.0, 0
         self._wanted = 0
+        self._not_made: Counter[str] = Counter()
 
     async def run(self, problems: EvaluationSet) -> None:
         """Evaluate the problems that are not done; raises what the evaluator does, and ReasoningEnvError.
@@ -59,6 +61,8 @@ class Evaluation:
             await asyncio.to_thread(self._folder.append, result.line())
         # Problems that could not be made are not of the set.
         self._finished, self._wanted = True, len(self._folder.samples)
+        self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
+        self._not_made.subtract(task for task, _ in self._folder.samples)
 
     async def conclude(self) -> Results:
         """Write results.json, let go of the folder, and return what the file says."""
@@ -78,12 +82,15 @@ class Evaluation:
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
-            return f"The results are in {folder}{failed}."
+            missing = f"; {self._not_made.total()} more could not be made" if self._not_made.total() else ""
+            return f"The results are in {folder}{failed}{missing}."
+        if not self._folder.samples:
+            return "No problem was evaluated, and no folder is kept."
         return f"{done} of {problems} problems are done and kept in {folder}; the same command goes on with the rest."
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        found = summarise(samples.values(), self._categories)
+        found = summarise(samples.values(), self._categories, self._not_made)
         if self._finished:
             found["problems"] = len(samples)
             found["fingerprint"] = fingerprint({place: sample.problem for place, sample in samples.items()})
@@ -113,6 +120,7 @@ def metrics(results: Results) -> dict[str, float]:
         "eval/mean_completion_tokens": overall.get("tokens"),
         "eval/problems": results["problems"],
         "eval/failed": results["problems"] - overall["problems"],
+        "eval/not_made": overall["not_made"],
     }
     found |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
     found |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}

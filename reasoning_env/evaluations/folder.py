@@ -29,6 +29,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -93,8 +94,10 @@ class EvalFolder:
         return document
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Let go of the folder, and remove it where no problem is done: it would only be in the way of reports."""
         with self._lock:
+            if not self.samples:
+                shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lines)
 
     def _read(self) -> None:

@@ -11,7 +11,7 @@ from ..records import Reason
 
 RIGHT_FROM = 0.99
 """The score from which a completion counts as right, as in the literature."""
-RIGHT, WRONG, TRUNCATED = "right", "wrong", "truncated"
+RIGHT, PARTIAL, WRONG, TRUNCATED = "right", "partial", "wrong", "truncated"
 UNFINISHED = {Reason.NO_ANSWER.value, Reason.UNCLOSED_ANSWER.value}
 """What a completion lacks that ran out of tokens before its answer."""
 
@@ -22,9 +22,9 @@ def is_right(score: float) -> bool:
 
 
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
-    """Return in a word what became of a completion: right, wrong, truncated, or why its answer was not scored."""
+    """Return in a word what became of a completion: how right it is, truncated, or why its answer was not scored."""
     if reason is None or reason == Reason.SCORED.value:
-        return RIGHT if is_right(score) else WRONG
+        return RIGHT if is_right(score) else PARTIAL if score > 0 else WRONG
     return TRUNCATED if finish_reason == "length" and reason in UNFINISHED else reason
 
 

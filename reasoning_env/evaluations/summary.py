@@ -6,6 +6,7 @@ tasks' own intervals allow: a few tasks may have nearly equal means by chance. C
 gave count nowhere but in `failed`. Scores and shares are in [0, 1]; a figure that cannot be told is None.
 
 Each row is a mapping as `results.json` holds it: `problems` and `completions` that were scored, `failed` completions,
+`not_made`, how many problems of the set could not be generated (0 until the end, when that is known),
 `mean_score` and `accuracy` (the share of completions that score 0.99 or more), each with its 95 % interval
 `[low, high]` in `mean_score_interval` and `accuracy_interval`, `pass_at` (by k, as text), `reasons` (the share of
 completions by what became of them), `tokens` (mean of a completion), `seconds` (mean for the completions of a problem)
@@ -26,8 +27,8 @@ MEANS = ("mean_score", "accuracy", "library_score")
 """Figures that have an interval."""
 
 
-def summarise(samples: Iterable[Sample], categories: Mapping[str, str]) -> dict[str, Any]:
-    """Return the rows `overall`, `categories` and `tasks`, the latter two by name; `categories` is by task.
+def summarise(samples: Iterable[Sample], categories: Mapping[str, str], not_made: Mapping[str, int]) -> dict[str, Any]:
+    """Return the rows `overall`, `categories` and `tasks`, the latter two by name, as `categories` and `not_made` are.
 
     A task without a single scored completion has a row of counts alone, and no part in any mean. Takes a second for
     hundreds of tasks, so keep it off an event loop.
@@ -35,7 +36,10 @@ def summarise(samples: Iterable[Sample], categories: Mapping[str, str]) -> dict[
     by_task: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         by_task[sample.task].append(sample)
-    tasks = {task: {"category": categories.get(task, "other"), **_task_row(by_task[task])} for task in sorted(by_task)}
+    tasks = {
+        task: {"category": categories.get(task, "other"), "not_made": not_made.get(task, 0), **_task_row(by_task[task])}
+        for task in sorted({*by_task, *not_made})
+    }
     by_category: defaultdict[str, list[Row]] = defaultdict(list)
     for row in tasks.values():
         by_category[row["category"]].append(row)
@@ -49,7 +53,7 @@ def summarise(samples: Iterable[Sample], categories: Mapping[str, str]) -> dict[
 def combine(rows: Collection[Mapping[str, Any]]) -> Row:
     """Return the row of several tasks: unweighted means of theirs, and sums of their counts."""
     counts: Row = {"tasks": len(rows)}
-    counts |= {name: sum(row[name] for row in rows) for name in ("problems", "completions", "failed")}
+    counts |= {name: sum(row[name] for row in rows) for name in ("problems", "completions", "failed", "not_made")}
     scored = [row for row in rows if row["completions"]]
     return counts | _means(scored) | _combined_shares(scored)
 

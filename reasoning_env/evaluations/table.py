@@ -16,6 +16,8 @@ SPARED = (OF_RIGHT, TOKENS)
 LEAST_ROOM = 20
 """Characters that the last column should have."""
 GAP = 2
+COUNTED = {"failed": "failed", "not_made": "not made"}
+"""Completions that never came, and problems that could not be generated; neither is in the other figures."""
 MODEL_COLUMNS = 7
 """What the column of a published model takes."""
 LEGEND = """
@@ -88,9 +90,8 @@ def _room(columns: Mapping[str, Sequence[str]]) -> int:
 
 def _why(row: Mapping[str, Any], room: int) -> str:
     """Return what became of completions that are not right, the most frequent first, as much as there is room for."""
-    words = [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
-    if row["failed"]:
-        words.insert(0, f"{row['failed']} failed")
+    words = [f"{row[name]} {word}" for name, word in COUNTED.items() if row[name]]
+    words += [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
     while words and len(", ".join(words)) > room:
         words.pop()
     return ", ".join(words)

@@ -15,10 +15,10 @@ from itertools import islice
 from ..concurrency import map_concurrently
 from ..dumps.reader import DumpedGroup, DumpedRollout
 from ..errors import GenerationError, ScoringError
-from ..evaluations.samples import RIGHT, WRONG, is_right
+from ..evaluations.samples import outcome
 from ..library_facts import COMPOSITE
 from ..problems import Generator
-from ..records import Problem, ProblemSpec, Reason, Split, Verdict
+from ..records import Problem, ProblemSpec, Split, Verdict
 from ..rewards import AnswerScorer, score_texts
 
 GROUPS_AT_ONCE = 8
@@ -38,9 +38,7 @@ class Judged:
     @property
     def outcome(self) -> str:
         """The reason in a word, which for a scored answer says how right it is."""
-        if self.reason not in (None, Reason.SCORED.value):
-            return str(self.reason)
-        return RIGHT if is_right(self.score) else "partly right" if self.score > 0.0 else WRONG
+        return outcome(self.score, self.reason, None)
 
 
 @dataclass(frozen=True)

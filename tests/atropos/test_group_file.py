@@ -133,5 +133,7 @@ def test_place_that_cannot_be_is_refused_by_its_setting(
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=rf"env\.data_path_to_save_groups: .*{words}"):
         check_place(path)
+    with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups"):
+        GroupFile(Path("file/x.jsonl"), {}).open()  # what only the system knows of a place
     assert check_place("a/b/c.jsonl") == Path("a/b/c.jsonl")
     assert os.listdir(tmp_path) == ["file"]

@@ -294,6 +294,19 @@ async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: C
     assert results(await asking) == ["2"]
 
 
+@pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
+async def test_request_that_the_server_refuses_is_not_repeated_and_the_setting_is_named(
+    status: int, setting: str, make_client: MakeClient, prompt: Prompt
+) -> None:
+    def refuse(*_: Any) -> list[str]:
+        raise StatusError(status)
+
+    manager = Manager(refuse)
+    with pytest.raises(ServerError, match=f"status {status}.*{setting}"):
+        await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
+    assert len(manager.asked) == 1
+
+
 async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:
     _manager, asking = await beside(silence, Timeouts(reply_s=0.05, outage_s=600.0))
     with pytest.raises(TimeoutError):

@@ -88,6 +88,7 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
         (HTTPError(404), "http://one:9001", r"openai\.base_url: most servers want http://one:9001/v1$"),
         (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
         (HTTPError(401), "http://one/v1", r"check openai\.api_key$"),
+        (HTTPError(400), "http://one/v1", r"it refuses POST .*check openai\.model_name"),
         (
             AttributeError("'str' object has no attribute 'choices'"),
             "http://one/v1",

@@ -186,13 +186,21 @@ def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways
 
 
 @pytest.mark.parametrize(
-    "how", [["-m", "environments.reasoning_gym_environment"], ["environments/reasoning_gym_environment"]]
+    "how",
+    [
+        ["-m", "environments.reasoning_gym_environment"],
+        ["environments/reasoning_gym_environment"],
+        ["environments/reasoning_gym_environment/reasoning_gym_environment.py"],
+    ],
 )
-def test_dropped_in_its_folder_runs_commands(ways: Ways, how: list[str]) -> None:
-    command = [sys.executable, *how, "settings", "group_size"]
-    ended = subprocess.run(command, cwd=ways.tree, capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "group_size" in ended.stdout
+def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Ways, how: list[str]) -> None:
+    def run(*command: str) -> str:
+        ended = subprocess.run(command, cwd=ways.tree, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    _, _python, *named = run(sys.executable, *how, "serve", "-h").splitlines()[0].split()
+    assert "group_size" in run(sys.executable, *named[: named.index("serve")], "settings", "group_size")
 
 
 def test_dumps_lie_beside_the_module_by_default(ways: Ways) -> None:

@@ -12,15 +12,16 @@ from .support import make_sample
 CATEGORIES = {"gcd": "arithmetic", "lcm": "arithmetic", "maze": "games"}
 
 
-def summary_of(*samples: Sample) -> dict[str, Any]:
-    return summarise(samples, CATEGORIES)
+def summary_of(*samples: Sample, **not_made: int) -> dict[str, Any]:
+    return summarise(samples, CATEGORIES, not_made)
 
 
 @pytest.mark.parametrize(
     ("score", "reason", "finish_reason", "word"),
     [
         (0.99, "scored", "stop", "right"),
-        (0.98, "scored", "length", "wrong"),
+        (0.98, "scored", "length", "partial"),
+        (0.0, "scored", "stop", "wrong"),
         (0.0, "no_answer", "stop", "no_answer"),
         (0.0, "no_answer", "length", "truncated"),
         (0.0, "unclosed_answer", "length", "truncated"),
@@ -40,7 +41,7 @@ def test_row_of_a_task_has_means_over_its_problems() -> None:
     assert (row["category"], row["problems"], row["completions"], row["failed"]) == ("arithmetic", 2, 4, 0)
     assert (row["mean_score"], row["accuracy"], row["tokens"], row["seconds"]) == (0.375, 0.25, 10.0, 1.5)
     assert row["pass_at"] == {"1": 0.25, "2": 0.5}
-    assert row["reasons"] == {"wrong": 0.75, "right": 0.25}
+    assert row["reasons"] == {"wrong": 0.5, "right": 0.25, "partial": 0.25}
     low, high = row["mean_score_interval"]
     assert 0.0 <= low < 0.375 < high <= 1.0
     assert "library_score" not in row
@@ -53,7 +54,7 @@ def test_categories_and_headline_are_unweighted_means_over_tasks() -> None:
     assert found["categories"]["arithmetic"]["mean_score"] == 0.5
     assert found["categories"]["games"]["mean_score_interval"] == found["tasks"]["maze"]["mean_score_interval"]
     assert (found["overall"]["tasks"], found["overall"]["problems"]) == (3, 10)
-    assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "wrong": 2 / 3})
+    assert found["overall"]["reasons"] == pytest.approx({"right": 1 / 3, "partial": 1 / 3, "wrong": 1 / 3})
 
 
 def test_few_tasks_with_similar_means_do_not_hide_the_spread_of_their_problems() -> None:
@@ -65,21 +66,18 @@ def test_few_tasks_with_similar_means_do_not_hide_the_spread_of_their_problems()
     assert 0.65 < high < found["tasks"]["maze"]["mean_score_interval"][1]
 
 
-def test_what_failed_is_counted_and_is_no_zero() -> None:
-    found = summary_of(
-        make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3)
-    )
-    assert (found["overall"]["mean_score"], found["overall"]["failed"]) == (1.0, 6)
-    assert (found["tasks"]["gcd"]["problems"], found["tasks"]["gcd"]["failed"]) == (1, 3)
-    assert found["tasks"]["maze"] == {"category": "games", "problems": 0, "completions": 0, "failed": 3}
+def test_what_failed_or_could_not_be_made_is_counted_and_is_no_zero() -> None:
+    samples = (make_sample("gcd", 1.0, index=0), make_sample("gcd", index=1, failed=3), make_sample("maze", failed=3))
+    found = summary_of(*samples, gcd=1, lcm=2)
+    assert found["overall"]["mean_score"] == 1.0
+    rows = {"overall": found["overall"], **found["tasks"]}
+    counts = {name: (row["problems"], row["failed"], row["not_made"]) for name, row in rows.items()}
+    assert counts == {"overall": (1, 6, 3), "gcd": (1, 3, 1), "lcm": (0, 0, 2), "maze": (0, 3, 0)}
 
 
 def test_nothing_evaluated_gives_rows_of_counts() -> None:
-    assert summary_of() == {
-        "overall": {"tasks": 0, "problems": 0, "completions": 0, "failed": 0},
-        "categories": {},
-        "tasks": {},
-    }
+    counts = {"tasks": 0, "problems": 0, "completions": 0, "failed": 0, "not_made": 0}
+    assert summary_of() == {"overall": counts, "categories": {}, "tasks": {}}
 
 
 def test_library_scores_have_a_mean_of_their_own() -> None:

@@ -20,7 +20,7 @@ def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
         make_sample("shortest_path", 0.0, 0.0, library_score=0.0),
         make_sample("shortest_path", index=1, failed=2),
     ]
-    found = summarise(samples, CATEGORIES)
+    found = summarise(samples, CATEGORIES, {"gcd": 2})
     if preset:
         rg_easy = load_preset("rg-easy")
         found["identical"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.identical])
@@ -42,6 +42,7 @@ def test_tasks_come_worst_first_then_categories_and_the_headline(capsys: pytest.
     assert lines[first + 2][:3] == ["gcd", "1", "0.500"]
     assert lines[first + 6][:4] == ["ALL", "TASKS", "3", "0.500"]
     assert lines[first + 1][-4:-2] == ["2", "failed,"]
+    assert lines[first + 2][-5:-2] == ["2", "not", "made,"]
 
 
 def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +69,7 @@ def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
 
 
 def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, **summarise([make_sample("gcd", failed=1)], CATEGORIES)) == []
+    assert printed(capsys, **summarise([make_sample("gcd", failed=1)], CATEGORIES, {})) == []
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])

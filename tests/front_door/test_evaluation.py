@@ -67,6 +67,7 @@ async def test_scores_are_reported_and_written_with_each_sample(
         "eval/share_correct": 0.5,
         "eval/problems": 4,
         "eval/failed": 0,
+        "eval/not_made": 0,
         "eval/pass_at/1": 0.5,
         "eval/pass_at/2": 0.5,
         "eval_reasons/right": 0.5,
@@ -89,10 +90,16 @@ async def test_scores_are_reported_and_written_with_each_sample(
 
 
 async def test_problems_that_cannot_be_evaluated_count_as_failed_and_not_as_zero(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = await make_env(tasks="boxnet,chain_sum,spell_backward", max_token_length=600, num_eval_samples_per_task=2)
     env.config.startup_timeout_s = 0.01
+    make = env._run.backend.source.evaluation_set._make
+
+    async def fail_at_the_last(task: str, number: int) -> Any:
+        return None if (task, number) == ("spell_backward", 1) else await make(task, number)
+
+    monkeypatch.setattr(env._run.backend.source.evaluation_set, "_make", fail_at_the_last)
 
     def fail_at_sums(request: GenerationRequest) -> list[str]:
         if "Spell" not in request.question:
@@ -102,7 +109,7 @@ async def test_problems_that_cannot_be_evaluated_count_as_failed_and_not_as_zero
     server.policy = fail_at_sums
     samples = await evaluated(env, tmp_path)
     metrics = env.reported[-1]
-    assert (metrics["eval/problems"], metrics["eval/failed"], metrics["eval/mean_score"]) == (6, 4, 1.0)
+    assert [metrics[f"eval/{name}"] for name in ("problems", "failed", "not_made", "mean_score")] == [5, 4, 1, 1.0]
     found = {sample["item_id"]: (len(sample["rollouts"]), sample["failed"], sample["dropped"]) for sample in samples}
     assert found == {
         "boxnet": (0, 1, "prompt_too_long"),
@@ -119,9 +126,7 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     server.fail(cut, only=generations)
     await env.evaluate()
     assert "ERROR" in [record.levelname for record in caplog.records]
-    (written,) = tmp_path.glob("evals/*/results.json")
-    assert json.loads(written.read_text())["finished"] is False
-    assert written.with_name("samples.jsonl").read_text() == ""  # so that a later start tries again
+    assert list((tmp_path / "evals").iterdir()) == []
     env._run.mode = RunMode.EVALUATE
     with pytest.raises(ServerError):
         await env.evaluate()

@@ -88,9 +88,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     found = {"usual": folder / "usual.html", "hostile": folder / "hostile.html"}
     paths = [write(folder / "train.jsonl", *train), *evaluations]
-    report_command([*map(str, paths), "-o", str(found["usual"])], default_folder=folder, script="env.py")
+    report_command([*map(str, paths), "-o", str(found["usual"])], default_folder=folder, program="env")
     bad = write(folder / "<img src=x onerror='window.ran = true'>.jsonl", *hostile)
-    report_command([str(bad), str(paths[0]), "-o", str(found["hostile"])], default_folder=folder, script="env.py")
+    report_command([str(bad), str(paths[0]), "-o", str(found["hostile"])], default_folder=folder, program="env")
     return found
 
 
@@ -238,7 +238,7 @@ def test_thinking_is_folded_and_answers_are_marked(view: View) -> None:
     view.page.keyboard.press("l")
     assert re.fullmatch(r"apart \d+", view.texts(".thought pre")[0])
     assert view.page.inner_text(".thought:first-of-type summary").lower().startswith("thinking,")
-    assert view.page.inner_text(".command code").startswith("python env.py tasks gcd --prompt --seed ")
+    assert view.page.inner_text(".command code").startswith("env tasks gcd --prompt --seed ")
 
 
 def test_keys_step_through_groups_and_rollouts(view: View) -> None:

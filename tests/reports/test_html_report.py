@@ -25,7 +25,7 @@ WRONG = rollout(0.0)
 
 
 def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(encode(collect(find_sources(paths), "env.py", characters)))
+    data: dict[str, Any] = json.loads(encode(collect(find_sources(paths), "env", characters)))
     return data
 
 
@@ -141,7 +141,7 @@ def test_long_texts_are_shown_with_a_gap(tmp_path: Path) -> None:
 )
 def test_command_makes_the_problem_again(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
-    assert shlex.split(data["groups"][0]["command"]) == ["python", "env.py", *words]
+    assert shlex.split(data["groups"][0]["command"]) == ["env", *words]
 
 
 # ---------------------------------------------------------------------------- what paths lead to
@@ -182,7 +182,7 @@ def test_output_never_replaces_what_it_reports_on(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", group(rollout()))
     before = path.read_bytes()
     with pytest.raises(ConfigError, match="choose another file"):
-        report_command([str(path), "-o", str(tmp_path / "." / "a.jsonl")], default_folder=tmp_path, script="env.py")
+        report_command([str(path), "-o", str(tmp_path / "." / "a.jsonl")], default_folder=tmp_path, program="env")
     assert path.read_bytes() == before
 
 
@@ -192,7 +192,7 @@ def test_nothing_to_report_on_is_one_clear_line(tmp_path: Path, name: str) -> No
     (tmp_path / "notes.txt").write_text("dear diary\n")
     (tmp_path / "foreign.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(ConfigError, match=name):
-        report_command([str(tmp_path / name), "-o", str(tmp_path / "r.html")], default_folder=tmp_path, script="env.py")
+        report_command([str(tmp_path / name), "-o", str(tmp_path / "r.html")], default_folder=tmp_path, program="env")
     assert not list(tmp_path.glob("*.html"))
 
 

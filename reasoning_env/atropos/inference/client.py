@@ -123,7 +123,8 @@ class InferenceClient:
                 if status_of(error) in REFUSALS:
                     never = not successes and math.isfinite(timeouts.outage_s)
                     kind = RefusedError if never else ServerError
-                    raise kind(f"the inference server refuses the request: {description}") from error
+                    remedy = remedy_of_refusal(status_of(error))
+                    raise kind(f"the inference server refuses requests ({description}); {remedy}") from error
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({description})")
@@ -255,6 +256,15 @@ def status_of(error: BaseException) -> int | None:
     """Return the HTTP status that a client's error stands for, where it stands for one."""
     cause = _cause(error)
     return getattr(cause, "status_code", None) or getattr(cause, "status", None)
+
+
+def remedy_of_refusal(status: int | None) -> str:
+    """Return what to do about a reply with one of REFUSALS, as its words alone do not name the setting."""
+    if status in (401, 403):
+        return "check openai.api_key"
+    if status == 404:
+        return "check openai.model_name and openai.base_url"
+    return "check openai.model_name, and that env.max_token_length is not above the server's context"
 
 
 def describe_failure(error: BaseException) -> str:

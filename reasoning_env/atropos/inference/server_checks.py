@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 from ...errors import ServerError
 from ...outage_log import OutageLog
 from .chat import CHAT, ChatRequests
-from .client import Mode, address, describe_failure, status_of
+from .client import REFUSALS, Mode, address, describe_failure, status_of
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ WANTED = {
 }
 """What servers must answer, by what their replies hold."""
 UNREACHABLE_STATUS = (429, 500, 502, 503, 504)
+REFUSED = set(REFUSALS) - {404}
+"""Statuses of a server that has what was asked for, and does not like the request."""
 
 
 async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) -> None:
@@ -111,8 +113,9 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
         return description
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few
+    fault = "refuses" if status in REFUSED else "does not answer"
     raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it does not answer {WANTED[mode]} ({description}); "
+        f"the inference server at {address(server)} cannot be used: it {fault} {WANTED[mode]} ({description}); "
         + _remedy(server, mode, error, status)
     ) from error
 
@@ -124,6 +127,8 @@ def _remedy(server: Any, mode: Mode, error: Exception, status: int | None) -> st
         return "that is no JSON, but perhaps a web page: check openai.base_url"
     if status == 404 and mode is not Mode.TOKENS and not urlsplit(address(server)).path.strip("/"):
         return f"check openai.base_url: most servers want {address(server).rstrip('/')}/v1"
+    if status in REFUSED:
+        return f"check openai.model_name, then openai.server_type (now {_type_of(server, mode)!r})"
     return (
         f"check openai.server_type (now {_type_of(server, mode)!r}; 'openai' works with any OpenAI-compatible server, "
         "and 'chat' where it has chat completions only), openai.model_name and openai.api_key"

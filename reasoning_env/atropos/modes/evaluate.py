@@ -18,7 +18,7 @@ from ...evaluations.evaluator import Evaluator
 from ...evaluations.folder import open_folder
 from ...evaluations.inspect_log import write_inspect_log
 from ...evaluations.plan import EvalPlan
-from ...evaluations.presets import MAX_COMPLETION_TOKENS
+from ...evaluations.presets import FIRST_SEED, MAX_COMPLETION_TOKENS
 from ...evaluations.table import print_results
 from ...folders import EVALS
 from ...records import Sampling, Split
@@ -119,7 +119,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "tasks": plan.tasks,
         "num_eval_samples_per_task": plan.samples_per_task,
         "eval_repeats": plan.repeats,
-        "eval_seed": config.eval_seed,
+        "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
         "eval_level": config.eval_level,
         "eval_temperature": sampling.temperature,
         "eval_top_p": sampling.top_p,

@@ -75,16 +75,19 @@ class GroupFile:
         self._file: FileIO | None = None
 
     def open(self) -> None:
-        """Find or make the file; raises ConfigError where another process writes to it, and OSError."""
+        """Find or make the file; raises ConfigError where that fails, and where another process writes to it."""
         wanted = self.path
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        for self.path in numbered(wanted):
-            known = self._known()
-            if known is not None or not self.path.exists() or not self.path.stat().st_size:
-                break
+        try:
+            wanted.parent.mkdir(parents=True, exist_ok=True)
+            for self.path in numbered(wanted):
+                known = self._known()
+                if known is not None or not self.path.exists() or not self.path.stat().st_size:
+                    break
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
         if self.path != wanted:
             logger.warning("%s holds groups of other settings; these go to %s", wanted, self.path)
-        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -27,10 +27,10 @@ DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16
 
 
-def report_command(argv: Sequence[str], *, default_folder: Path, script: str) -> int:
+def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
     """Write the report, and print where it is and what could not be read; returns the exit status.
 
-    `script` is the name of the environment's module. Raises ConfigError for paths without anything to report on, and
+    `program` is how the environment is called. Raises ConfigError for paths without anything to report on, and
     for an output that cannot be written.
     """
     options = _parse(argv, default_folder)
@@ -40,7 +40,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, script: str) ->
     sources = find_sources(options.paths)
     if output.resolve() in {file.resolve() for source in sources for file in source.files}:
         raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
-    data = collect(sources, script, int(options.sample_mb * 1_000_000))
+    data = collect(sources, program, int(options.sample_mb * 1_000_000))
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     if not data["groups"]:
@@ -79,7 +79,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     return options
 
 
-def collect(sources: Sequence[Source], script: str, sample_characters: int) -> dict[str, Any]:
+def collect(sources: Sequence[Source], program: str, sample_characters: int) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
     sample = Sample(sample_characters)
     read: list[tuple[Source, Figures]] = []
@@ -89,7 +89,7 @@ def collect(sources: Sequence[Source], script: str, sample_characters: int) -> d
             for group in source.groups():
                 figures.add(group)
                 if group.rollouts:
-                    sample.offer(number, group, functools.partial(_encode_group, number, script=script))
+                    sample.offer(number, group, functools.partial(_encode_group, number, program=program))
                 advance()
         if figures.rollouts:
             read.append((source, figures))
@@ -120,7 +120,7 @@ def encode(data: dict[str, Any]) -> bytes:
     return f'{rest[:-1]}, "groups": [{", ".join(data["groups"])}]}}'.encode("ascii")
 
 
-def _encode_group(run: int, group: DumpedGroup, script: str) -> dict[str, Any]:
+def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
     prompt = tuple(group.rollouts[0].conversation[:-1])
     return {
         "run": run,
@@ -132,13 +132,13 @@ def _encode_group(run: int, group: DumpedGroup, script: str) -> dict[str, Any]:
         "expected": group.expected_answer,
         "failed": group.failed,
         "params": json.dumps(group.params),
-        "command": _command(group, script),
+        "command": _command(group, program),
         "messages": encode_messages(prompt),
         "rollouts": [encode_rollout(rollout, prompt) for rollout in group.rollouts],
     }
 
 
-def _command(group: DumpedGroup, script: str) -> str | None:
+def _command(group: DumpedGroup, program: str) -> str | None:
     """The command that shows the problem again; None where the line does not say how it was made."""
     if group.seed is None:
         return None
@@ -146,9 +146,9 @@ def _command(group: DumpedGroup, script: str) -> str | None:
         dataset = f"create_dataset({group.item_id!r}, seed={group.seed}, size={group.dataset_size}, **{group.params!r})"
         code = f"import reasoning_gym; print(reasoning_gym.{dataset}[{group.item or 0}]['question'])"
         return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
-    words = ["python", script, "tasks", group.item_id, "--prompt", "--seed", str(group.seed)]
+    words = ["tasks", group.item_id, "--prompt", "--seed", str(group.seed)]
     if group.params:  # what the level stands for is among them
         words += ["--params", json.dumps(group.params)]
     elif group.level is not None:
         words += ["--level", str(group.level)]
-    return shlex.join(words)
+    return f"{program} {shlex.join(words)}"

@@ -14,6 +14,7 @@ def facts(results: Mapping[str, Any]) -> list[list[str]]:
     known = [(name, results.get(name)) for name in FACTS]
     known += [(name, _mapping(results, "settings").get(name)) for name in SETTINGS]
     known += _mapping(results, "versions").items()
+    known += [("problems not made", _mapping(results, "overall").get("not_made") or None)]
     remarks = results.get("remarks")
     known += [("not as published", remark) for remark in (remarks if isinstance(remarks, list) else ())]
     unfinished = [["state", "not finished"]] if results.get("finished") is False else []

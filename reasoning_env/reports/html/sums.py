@@ -9,11 +9,11 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations import samples
-from ...evaluations.samples import RIGHT, TRUNCATED, WRONG
+from ...evaluations.samples import PARTIAL, RIGHT, TRUNCATED, WRONG
 from ...records import Reason
 from ...statistics import clustered_interval
 
-PARTIAL, OTHER = "partial", "other"
+OTHER = "other"
 FORMAT_FAILURES = (Reason.NO_ANSWER, Reason.UNCLOSED_ANSWER, Reason.SEVERAL_ANSWERS, Reason.EMPTY_ANSWER)
 FAULTS = tuple(reason for reason in Reason if reason not in (Reason.SCORED, *FORMAT_FAILURES))
 OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FORMAT_FAILURES, *FAULTS)), OTHER)
@@ -33,8 +33,6 @@ def is_right(rollout: DumpedRollout) -> bool:
 def outcome_of(rollout: DumpedRollout) -> str:
     """One of OUTCOMES."""
     word = samples.outcome(score_of(rollout), rollout.reason, rollout.finish_reason)
-    if word in (RIGHT, WRONG):
-        return RIGHT if is_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
     return word if word in OUTCOMES else OTHER
 
 
