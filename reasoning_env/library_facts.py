@@ -55,8 +55,8 @@ class TaskFacts:
     """How many answers there are to choose from; 0 where answers are free."""
     uneven: bool = False
     """One right answer is far more frequent than others, at some level at least."""
-    alike: str = ""
-    """A pattern: what it finds gives the answer away, so the problem drawn beside it must have the same."""
+    gives_away: str | None = None
+    """What of a question gives its answer away, however problems are drawn."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
@@ -69,10 +69,13 @@ class TaskFacts:
 BOTH = "naming both options contains the right one"
 CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 TOO_LONG = "questions grow beyond 20,000 characters"
+WEEKDAYS = ["weekday_of_date"]
+COUNTED_DAYS = [*WEEKDAYS, "weekday_offset", "is_leap_year", "count_days", "count_business_days"]
+OTHER_DAYS = ["weekday_of_date_from_first_date", "recurring_event_day"]
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, uneven=True, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(few_questions=True),
     "arc_1d": TaskFacts(),
@@ -89,12 +92,21 @@ FACTS: Mapping[str, TaskFacts] = {
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
-    "calendar_arithmetic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "calendar_arithmetic": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            FieldLevels(
+                ("tasks",),
+                (WEEKDAYS, [*WEEKDAYS, "weekday_offset"], COUNTED_DAYS, [*COUNTED_DAYS, *OTHER_DAYS]),
+                "of three kinds, leap years are too many, and few years are",
+            ),
+        ),
+    ),
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
         uneven=True,
-        alike=r"(?m)^\S\S: \w+$",  # the legend: an OR of several terms is nearly always 1
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
@@ -156,17 +168,57 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("simulation_steps",), (1, 1, 2, 2), "more steps leave too little of a board"),
         ),
     ),
-    "game_of_life_halting": TaskFacts(options=2, uneven=True, few_questions=True, pays_for="any text counts as True"),
+    "game_of_life_halting": TaskFacts(
+        options=2,
+        uneven=True,
+        few_questions=True,
+        pays_for="any text counts as True",
+        gives_away="only what goes on has two live cells side by side",
+        levels=(
+            FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+            FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
+        ),
+    ),
     "gcd": TaskFacts(
         uneven=True,
         few_questions=True,
         levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     ),
-    "graph_color": TaskFacts(few_questions=True),
-    "group_anagrams": TaskFacts(),
+    "graph_color": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("num_colors",), (3,), "with more colours most colourings are right"),
+            FieldLevels(
+                ("min_num_vertices", "max_num_vertices"),
+                ((8, 10), (10, 15), (15, 20), (20, 25)),
+                "so few edges are between six that most colourings are right",
+            ),
+        ),
+    ),
+    "group_anagrams": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_words_per_group", "max_words_per_group"),
+                ((2, 5), (3, 7), (5, 10)),
+                "the words of a group stand together, so that groups of one size need no reading",
+            ),
+        )
+    ),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
-    "isomorphic_strings": TaskFacts(options=2, few_questions=True, pays_for=BOTH),
+    "isomorphic_strings": TaskFacts(
+        options=2,
+        uneven=True,
+        few_questions=True,
+        pays_for=BOTH,
+        levels=(
+            FieldLevels(
+                ("min_string_length", "max_string_length"),
+                ((2, 10), (10, 50), (50, 100), (100, 1000)),
+                "pairs that are isomorphic are shorter by one letter, which tells where all lengths are the same",
+            ),
+        ),
+    ),
     "jugs": TaskFacts(
         few_questions=True,
         levels=(
@@ -184,7 +236,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(uneven=True, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -193,10 +245,21 @@ FACTS: Mapping[str, TaskFacts] = {
                 ((1, 8), (1, 12), (1, 20), (1, 30)),
                 "one size is often the largest",
             ),
+            FieldLevels(
+                ("min_num_islands", "max_num_islands"),
+                ((3, 5), (3, 6), (5, 10), (10, 20)),
+                "of two islands the smaller one is often a single cell",
+            ),
         ),
     ),
     "lcm": TaskFacts(few_questions=True),
-    "leg_counting": TaskFacts(),
+    "leg_counting": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_animals", "max_animals"), ((2, 4), (9, 18), (18, 27), (27, 36)), "a single animal has four legs"
+            ),
+        )
+    ),
     "letter_counting": TaskFacts(uneven=True, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
@@ -214,7 +277,7 @@ FACTS: Mapping[str, TaskFacts] = {
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
-    "maze": TaskFacts(),
+    "maze": TaskFacts(uneven=True),
     "mini_sudoku": TaskFacts(
         few_questions=True,
         levels=(
@@ -225,14 +288,21 @@ FACTS: Mapping[str, TaskFacts] = {
         options=2,
         uneven=True,
         few_questions=True,
-        levels=(FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),),
+        levels=(
+            FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
+            FieldLevels(
+                ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank tells it"
+            ),
+        ),
     ),
     "n_queens": TaskFacts(
         few_questions=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
-                ("n",), (6, 7, 8, 9, 10), "all solutions for 12 take 2 s to find, anew for each set of parameters"
+                ("n",),
+                (7, 8, 8, 9, 10),
+                "six has 4 solutions; all those for 12 take 2 s to find, anew for each set of parameters",
             ),
             FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
@@ -295,7 +365,16 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "of five, one count in four is 2"),),
     ),
-    "rotate_matrix": TaskFacts(few_questions=True),
+    "rotate_matrix": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(
+                ("min_rotations", "max_rotations"),
+                ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
+                "of one, two and three quarter turns, none may be frequent",
+            ),
+        ),
+    ),
     "rotten_oranges": TaskFacts(
         uneven=True,
         levels=(
@@ -307,7 +386,18 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "self_reference": TaskFacts(few_questions=True, uneven=True),
-    "sentence_reordering": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
+    "sentence_reordering": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        ends_in_full_stop=True,
+        levels=(
+            FieldLevels(
+                ("min_words_in_sentence", "max_words_in_sentence"),
+                ((5, 20), (10, 30), (15, 40), (20, 50)),
+                "of over 50 words the text has 14 sentences",
+            ),
+        ),
+    ),
     "shortest_path": TaskFacts(uneven=True),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
@@ -321,7 +411,12 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "spell_backward": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "spiral_matrix": TaskFacts(few_questions=True),
+    "spiral_matrix": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "two by two is always the same"),
+        ),
+    ),
     "string_insertion": TaskFacts(few_questions=True),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),
@@ -338,7 +433,16 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "syllogism": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
-    "tower_of_hanoi": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "tower_of_hanoi": TaskFacts(
+        few_questions=True,
+        rebuild=Rebuild.FOR_EACH_LEVEL,
+        levels=(
+            FieldLevels(
+                ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are 6 questions"
+            ),
+            FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are 6 questions"),
+        ),
+    ),
     "tsumego": TaskFacts(),
     "word_ladder": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "word_sequence_reversal": TaskFacts(),
@@ -392,6 +496,7 @@ def category(task: str) -> str:
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
-def gameable_tasks() -> dict[str, str]:
-    """The tasks whose plain verifiers pay for nonsense, with the reasons."""
-    return {task: known.pays_for for task, known in FACTS.items() if known.pays_for is not None}
+def gameable_tasks(*, strict: bool) -> dict[str, str]:
+    """The tasks that pay policies without reasoning, with the reasons; `strict` rewards mend most of them."""
+    reasons = {task: known.gives_away or ("" if strict else known.pays_for) for task, known in FACTS.items()}
+    return {task: reason for task, reason in reasons.items() if reason}

@@ -181,7 +181,7 @@ class ReasoningSettings(BaseModel):
         default=10, ge=0, le=19, description="How far workers give way to the main process and its event loop."
     )
     worker_start_timeout_s: float = Field(
-        default=60.0,
+        default=300.0,
         gt=0.0,
         le=3600.0,
         description="Seconds until the worker processes must have imported the library.",

@@ -32,6 +32,7 @@ SMALL = {
     "use_wandb": False,
     "include_messages": True,
     "worker_niceness": 0,  # so that a busy machine does not starve them
+    "generation_deadline_s": 300,  # nor leave out a problem
 }
 
 

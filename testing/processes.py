@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Self
 
 GRACE_S = 10.0
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
+"""For machines that do much else at the time."""
 POLL_INTERVAL_S = 0.05
 TAIL_LINES = 15
 LAUNCHER = Path(__file__).with_name("launcher.py")

@@ -16,9 +16,8 @@ from aiohttp import web
 
 from .http_server import HOST, FaultyServer, cut, free_port
 from .processes import TIMEOUT_S, Process, Processes, wait_until
-from .trainer import Delivery
+from .trainer import REQUEST_TIMEOUT_S, Delivery
 
-REQUEST_TIMEOUT_S = 5.0
 SEND_PATHS = ("/scored_data", "/scored_data_list")
 HOP_HEADERS = ("connection", "host", "keep-alive", "transfer-encoding", "content-length")
 MAX_BODY_BYTES = 2**30
@@ -61,9 +60,9 @@ class RunApi:
             pass
 
     def answers(self) -> bool:
-        """Tell whether it answers within a second."""
+        """Tell whether it answers."""
         try:
-            with urllib.request.urlopen(self.url, timeout=1):
+            with urllib.request.urlopen(self.url, timeout=REQUEST_TIMEOUT_S):
                 return True
         except OSError:
             return False

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from .batch_checks import check_batch
 
-REQUEST_TIMEOUT_S = 5.0
+REQUEST_TIMEOUT_S = 30.0
+"""A batch that comes later is lost."""
 POLL_INTERVAL_S = 0.2
 REGISTRATION: Mapping[str, Any] = {
     "wandb_group": "testing",

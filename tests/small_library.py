@@ -18,7 +18,8 @@ class Dataset:
             raise ValueError("no such puzzle")
         number = self.config.seed + index
         answer = None if self.name == "open_ended" else str(3 * number)
-        question = f"First line of {number}.\\n" + "More of it. " * 30
+        shown = number % 50 if self.name == "generous" else number
+        question = f"First line of {shown}.\\n" + "More of it. " * 30
         return {"question": question, "answer": answer, "metadata": {}}
 
     def score_answer(self, answer, entry):
@@ -56,8 +57,8 @@ CURRICULA = {
 def write_small_library(folder: Path) -> Path:
     """Write a checkout of the library into a folder, which is returned.
 
-    `broken` makes no problem, `exact` pays for its own answer alone, `generous` for everything, and `open_ended` has no
-    single answer. The first two, of one family, have levels; the others are games.
+    `broken` makes no problem, `exact` pays for its own answer alone, `generous` for everything, to 50 questions in all,
+    and `open_ended` has no single answer. The first two, of one family, have levels; the others are games.
     """
     package = folder / "reasoning-gym" / "reasoning_gym"
     package.mkdir(parents=True)

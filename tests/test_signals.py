@@ -13,8 +13,7 @@ import pytest
 
 import reasoning_env
 from reasoning_env.signals import Interrupted, run_until_signal
-
-END_TIMEOUT_S = 30.0
+from tests.waiting import PATIENCE_S
 
 SCRIPT = """
 import asyncio, sys
@@ -61,7 +60,7 @@ def _line(process: subprocess.Popen[str]) -> str:
 def test_signal_ends_the_work_and_closes(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(number)
     assert [_line(process) for _ in range(3)] == ["closing", "closed", f"stopped by {number.name}"]
-    assert process.wait(END_TIMEOUT_S) == 128 + number
+    assert process.wait(PATIENCE_S) == 128 + number
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -70,7 +69,7 @@ def test_second_signal_ends_the_process_at_once(process: subprocess.Popen[str], 
     process.send_signal(signal.SIGTERM)
     assert _line(process) == "closing"
     process.send_signal(number)
-    assert process.wait(END_TIMEOUT_S) == 128 + number
+    assert process.wait(PATIENCE_S) == 128 + number
     assert _line(process) == ""
 
 
@@ -163,5 +162,5 @@ def test_work_runs_where_signals_cannot_be_handled() -> None:
 
     thread = threading.Thread(target=lambda: results.append(asyncio.run(run_until_signal(work, closer))))
     thread.start()
-    thread.join(END_TIMEOUT_S)
+    thread.join(PATIENCE_S)
     assert (results, closer.calls) == ([7], 1)

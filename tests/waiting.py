@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from testing import wait_until as wait_for
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 """For machines that do much else at the time; nothing waits that long when all is well."""
 
 
@@ -17,5 +17,5 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    wait_for(condition, PATIENCE_S, "what was waited for")
+def wait_until(condition: Callable[[], object], what: str = "what was waited for") -> None:
+    wait_for(condition, PATIENCE_S, what)

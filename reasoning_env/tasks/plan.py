@@ -71,13 +71,13 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
 
 
 def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out tasks whose verifiers pay for nonsense, except those that `tasks` names themselves."""
-    reasons = gameable_tasks() if settings.exclude_gameable and not settings.strict_rewards else {}
+    """Leave out tasks that pay policies without reasoning, except those that `tasks` names themselves."""
+    reasons = gameable_tasks(strict=settings.strict_rewards) if settings.exclude_gameable else {}
     named = set(map(str.lower, settings.tasks))
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
         logger.warning(
-            "not trained on, because their verifiers pay for nonsense: %s; name a task in `tasks`, or set "
+            "not trained on, because they pay for nonsense: %s; name a task in `tasks`, or set "
             "exclude_gameable to false, to train on it all the same",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
         )

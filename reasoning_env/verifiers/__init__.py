@@ -12,10 +12,20 @@ from .corrections import CORRECTIONS, correct_parts_of_numbers
 from .floors import PartialCredit
 from .guards import GUARDS, Dataset, Entry
 from .invalid_problems import find_flaw
-from .lazy import choice
+from .looks import look, option
 from .readings import plain_reading
 
-__all__ = ["CORRECTIONS", "GUARDS", "PartialCredit", "choice", "find_flaw", "plain_reading", "preload", "verify"]
+__all__ = [
+    "CORRECTIONS",
+    "GUARDS",
+    "PartialCredit",
+    "find_flaw",
+    "look",
+    "option",
+    "plain_reading",
+    "preload",
+    "verify",
+]
 
 
 def preload(tasks: Iterable[str]) -> None:

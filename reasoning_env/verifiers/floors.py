@@ -47,10 +47,14 @@ class PartialCredit:
 
 
 def everybody(entry: Entry) -> dict[str, str]:
-    """The same said of everybody, where a problem asks who is what; nothing for other problems."""
+    """The same said of everybody, or of every other, where a problem asks who is what; nothing for other problems."""
     metadata = entry.get("metadata", {})
     terms = metadata.get("knight_knave_terms") if isinstance(metadata, dict) else None
     if not terms:
         return {}
-    roles = {str(terms[key]) for key in ("a_knight", "a_knave")}
-    return {f"all {role}": ", ".join(f"{name} is {role}" for name in metadata["names"]) for role in roles}
+    knight, knave = (str(terms[key]) for key in ("a_knight", "a_knave"))
+    in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
+    return {
+        f"{odd}, {even}": ", ".join(f"{name} is {(odd, even)[n % 2]}" for n, name in enumerate(metadata["names"]))
+        for odd, even in in_turn
+    }

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
-from .lazy import copies, filled_boards, has_one_blank, same_content
+from .lazy import NUMBER, colourings, copies, filled_boards, has_one_blank, last_grid, same_content
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
 """The largest share of simple formulas that premises may conclude."""
+MARKS_OF_A_RECTANGLE = 80
+"""Of default problems a third have as many rectangles as this says."""
 
 
 def find_flaw(task: str, entry: Entry) -> str | None:
@@ -26,15 +30,40 @@ def find_flaw(task: str, entry: Entry) -> str | None:
             return "its example follows from a single premise"
         if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
             return "it concludes too much, so that most guesses are right"
+    if task == "acre" and _is_looked_up(str(entry["question"])):
+        return "its test is one of its experiments"
     if (
         task == "rubiks_cube"
         and entry["metadata"]["cube_size"] == 3
         and not entry["metadata"]["example_correct_answer"]
     ):
         return "its cube is solved already"
-    if entry.get("answer") is not None:
-        return _find_copy(task, str(entry["answer"]), str(entry["question"]))
-    return None
+    if task == "graph_color" and (name := _simple_colouring(entry["metadata"]["puzzle"])):
+        return f"colours {name} are right"
+    if entry.get("answer") is None:
+        return None
+    question, answer = str(entry["question"]), str(entry["answer"])
+    if not answer.strip():
+        return "its right answer is empty"
+    if task == "number_sequence" and answer in NUMBER.findall(question):
+        return "its answer is one of its numbers"
+    if task == "largest_island" and answer == str(" ".join(last_grid(question)).split().count("1")):
+        return "the count of land gives the answer"
+    if task == "rectangle_count" and answer == str(round(question.count("#") / MARKS_OF_A_RECTANGLE)):
+        return "the count of its marks gives the answer"
+    return _find_copy(task, answer, question)
+
+
+def _simple_colouring(puzzle: Mapping[str, Any]) -> str | None:
+    """A way to colour a graph without regard to most of its edges, if one is right."""
+    edges = puzzle["edges"]
+    ways = colourings(edges, len(puzzle["vertices"]), len(puzzle["color_options"]))
+    return next((name for name, way in ways.items() if all(way(one) != way(other) for one, other in edges)), None)
+
+
+def _is_looked_up(question: str) -> bool:
+    test = re.search(r"New test case:\n(.+)", question)
+    return test is not None and f"\n{test[1]} \N{RIGHTWARDS ARROW} " in question
 
 
 def _find_copy(task: str, answer: str, question: str) -> str | None:

@@ -185,10 +185,26 @@ FILLS: Mapping[str, Fill] = {
     "blanks filled with what is legal": lambda row, column, box: _missing(
         [*row, *column, *box], len(row), _missing(row, len(row), "1")
     ),
+    "blanks filled with the last that is legal": lambda row, column, box: next(
+        (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
+    ),
     "blanks filled with the most frequent cell": lambda row, column, box: (
         _most_frequent([cell for cell in row if cell not in (*BLANKS, "0")]) or "1"
     ),
 }
+
+
+def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
+    """Functions from a vertex to its colour that look at its number, or whether edges begin or end with it."""
+    starts, ends = ({edge[side] for edge in edges} for side in (0, 1))
+    others = max(1, colours - 1)
+    return {
+        "in turn": lambda vertex: vertex % colours,
+        "by blocks": lambda vertex: vertex * colours // vertices,
+        "by starts": lambda vertex: (vertex in starts) * (1 + vertex % others),
+        "by ends": lambda vertex: (vertex in ends) * (1 + vertex % others),
+        "by starts and ends": lambda vertex: (vertex in starts) + (vertex in starts and vertex not in ends),
+    }
 
 
 def _options(question: str) -> list[str]:

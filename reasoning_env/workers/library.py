@@ -13,7 +13,6 @@ import json
 import math
 import pickle
 import random
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import choice, find_flaw, preload
+from ..verifiers import find_flaw, look, option, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
@@ -202,21 +201,23 @@ class Library:
         """Draw other problems beside one, and tell whether one of them has its answer.
 
         Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
-        answers come out even, whatever share of all problems each has, and so they do among those that look alike.
+        answers come out even, whatever share of all problems each has, and so they do among those of the same look.
         """
-        known = facts(task)
-        wanted = known.twins
-        for number in range(1, MAX_FLAWED if wanted else 1):
+        wanted = facts(task).twins
+        if not wanted:
+            return None
+        wanted_look = look(task, str(entry["question"]))
+        for number in range(1, MAX_FLAWED):
             twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
             _reset_globals(twin_seed)
             twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if _looks(known.alike, twin) == _looks(known.alike, entry):
-                if _choice(twin) == _choice(entry):
+            if look(task, str(twin["question"])) == wanted_look:
+                if option(task, twin) == option(task, entry):
                     return "its answer is too frequent: a problem drawn beside it has the same"
                 wanted -= 1
                 if not wanted:
-                    break
-        return None
+                    return None
+        return "hardly any other problem looks like it"
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
@@ -266,14 +267,6 @@ def _composite_member(seed: int, params: Mapping[str, Any]) -> tuple[str, int, M
     position = random.Random(seed).choices(range(len(members)), weights=weights, k=1)[0]
     member = members[position]
     return str(member["name"]), seed + position + 1, dict(member.get("config", {}))
-
-
-def _choice(entry: Mapping[str, Any]) -> str:
-    return choice(str(entry["question"]), str(entry["answer"]))
-
-
-def _looks(pattern: str, entry: Mapping[str, Any]) -> list[Any]:
-    return re.findall(pattern, str(entry["question"])) if pattern else []
 
 
 def _metadata_json(metadata: Any) -> str:

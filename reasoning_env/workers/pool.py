@@ -48,7 +48,7 @@ class PoolSettings:
     memory_mb: int = 1024
     file_mb: int = 16
     niceness: int = 10
-    start_timeout_s: float = 60.0
+    start_timeout_s: float = 300.0
     strict_rewards: bool = True
     """Whether verifiers that pay for nonsense are corrected."""
     lenient_answers: bool = True

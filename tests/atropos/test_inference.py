@@ -233,19 +233,22 @@ async def test_outage_over_the_limit_is_an_error(make_client: MakeClient, prompt
     assert len(manager.asked) > 1
 
 
-class BadRequest(Exception):
-    status_code = 400
+class StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
 
 
+@pytest.mark.parametrize("status", [400, 404])
 @pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
-async def test_server_that_refuses_even_the_first_request_ends_what_does_not_wait_for_ever(
-    make_client: MakeClient, prompt: Prompt, timeouts: Timeouts, kind: type[ServerError]
+async def test_refusal_is_not_repeated_and_ends_what_does_not_wait_for_ever(
+    make_client: MakeClient, prompt: Prompt, status: int, timeouts: Timeouts, kind: type[ServerError]
 ) -> None:
     def refuse(*_: object) -> list[str]:
-        raise BadRequest("too long")
+        raise StatusError(status)
 
     manager = Manager(refuse)
-    with pytest.raises(ServerError, match="too long") as refusal:
+    with pytest.raises(ServerError, match=f"status {status}") as refusal:
         await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
     assert refusal.type is kind
     assert len(manager.asked) == 1
@@ -276,12 +279,6 @@ async def test_request_that_fails_while_others_succeed_is_given_up(beside: Calla
     with pytest.raises(ServerError, match="ConnectionRefusedError"):
         await asking
     assert [request["prompt"] for request in manager.requests].count("poison") == MAX_FAILURES
-
-
-class StatusError(Exception):
-    def __init__(self, status_code: int) -> None:
-        super().__init__(f"status {status_code}")
-        self.status_code = status_code
 
 
 async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: Callable[..., Any]) -> None:

@@ -12,9 +12,9 @@ from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
 from reasoning_env.errors import ServerError
+from tests.waiting import PATIENCE_S
 
 FOREVER_S = 600.0
-WAIT_S = 60.0
 
 
 class HTTPError(Exception):
@@ -74,21 +74,6 @@ async def test_server_that_answers_passes_at_once(mode: Mode, reply: Any) -> Non
     assert server.asked == 1
 
 
-USELESS = [
-    *(HTTPError(404), HTTPError(404, "status"), HTTPError(400)),
-    *(ValueError("not JSON"), KeyError("text")),
-]
-
-
-@pytest.mark.parametrize("error", USELESS, ids=["404", "404 aiohttp", "400", "nonsense", "missing key"])
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_server_that_cannot_do_what_its_type_promises_is_refused_at_once(mode: Mode, error: Exception) -> None:
-    server = Server(error)
-    with pytest.raises(ServerError, match=r"http://one/v1 .*server_type"):
-        await check_servers([server], mode, FOREVER_S)
-    assert server.asked == 1
-
-
 @pytest.mark.parametrize(("mode", "nothing"), [(Mode.TEXT, []), (Mode.TOKENS, []), (Mode.TOKENS, [[]])])
 async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, nothing: Any) -> None:
     server = Server(nothing)
@@ -133,16 +118,9 @@ async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, capl
     assert "http://one/v1" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("outcome", [REFUSED, "silent"])
-async def test_server_that_never_comes_is_an_error_with_its_remedy(outcome: Any) -> None:
-    async with asyncio.timeout(WAIT_S):
-        with pytest.raises(ServerError, match=r"within 0\.1 s .*correct openai.base_url"):
-            await check_servers([Server(outcome)], Mode.TEXT, 0.1)
-
-
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
 async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         await check_servers([Server(absent, name="down"), Server(["x"], name="up")], Mode.TEXT, FOREVER_S)
     [message] = caplog.messages
     assert "http://down/v1" in message

@@ -13,10 +13,10 @@ import pytest
 
 from reasoning_env.checkpoints.files import LATEST, PART, read_checkpoint, step_file
 from reasoning_env.checkpoints.folder import GROUP_FILES, CheckpointFolder, group_file, take_folder
+from tests.waiting import PATIENCE_S
 
 from .conftest import Start, encoded, next_line
 
-WAIT_S = 60.0
 Take = Callable[[], "CheckpointFolder | None"]
 
 
@@ -49,9 +49,9 @@ def hang(folder: CheckpointFolder) -> Path:
 
 
 def test_save_writes_the_step_and_the_latest_or_only_the_latest(folder: CheckpointFolder) -> None:
-    assert folder.save(5, {"saved": 1}).result(WAIT_S)
+    assert folder.save(5, {"saved": 1}).result(PATIENCE_S)
     assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
-    assert folder.save(5, {"saved": 2}, latest=True).result(WAIT_S)
+    assert folder.save(5, {"saved": 2}, latest=True).result(PATIENCE_S)
     assert read_checkpoint(folder.path / step_file(5)).state == {"saved": 1}
     assert read_checkpoint(folder.path / LATEST).state == {"saved": 2}
 
@@ -68,49 +68,49 @@ def test_groups_that_wait_are_kept_but_those_that_could_not_be_encoded(folder: C
     cancelled.cancel()
     saved = folder.save(5, {}, list(enumerate([*encoded(b"first"), failed, cancelled, pending], start=1)))
     pending.set_result(b"last")
-    assert saved.result(WAIT_S)
+    assert saved.result(PATIENCE_S)
     assert kept(folder) == {"undelivered-1.gz": b"first", "undelivered-4.gz": b"last"}
 
 
 def test_each_group_is_written_once_and_removed_when_it_waits_no_more(folder: CheckpointFolder) -> None:
     waiting = list(enumerate(encoded(b"1", b"2", b"3"), start=1))
-    folder.save(1, {}, waiting[:2]).result(WAIT_S)
+    folder.save(1, {}, waiting[:2]).result(PATIENCE_S)
     file = group_file(folder.path, 2).stat().st_ino
-    folder.save(2, {}, waiting[1:]).result(WAIT_S)
+    folder.save(2, {}, waiting[1:]).result(PATIENCE_S)
     assert kept(folder) == {"undelivered-2.gz": b"2", "undelivered-3.gz": b"3"}
     assert group_file(folder.path, 2).stat().st_ino == file
-    folder.save(3, {}).result(WAIT_S)
+    folder.save(3, {}).result(PATIENCE_S)
     assert kept(folder) == {}
 
 
 def test_groups_of_an_earlier_process_are_replaced_with_the_first_save(folder: CheckpointFolder, take: Take) -> None:
-    folder.save(1, {}, list(enumerate(encoded(b"1", b"2", b"3"), start=1))).result(WAIT_S)
+    folder.save(1, {}, list(enumerate(encoded(b"1", b"2", b"3"), start=1))).result(PATIENCE_S)
     folder.close()
     again = take()
     assert again is not None
     # It went on from a checkpoint that names the first of them alone, so that their numbers are given again.
-    again.save(1, {}, list(enumerate(encoded(b"1", b"new"), start=1))).result(WAIT_S)
+    again.save(1, {}, list(enumerate(encoded(b"1", b"new"), start=1))).result(PATIENCE_S)
     assert kept(again) == {"undelivered-1.gz": b"1", "undelivered-2.gz": b"new"}
 
 
 def test_state_that_json_cannot_hold_costs_only_its_own_save(folder: CheckpointFolder) -> None:
-    assert not folder.save(5, {"tasks": {"gcd"}}).result(WAIT_S)
-    assert folder.save(5, {}, latest=True).result(WAIT_S)
+    assert not folder.save(5, {"tasks": {"gcd"}}).result(PATIENCE_S)
+    assert folder.save(5, {}, latest=True).result(PATIENCE_S)
 
 
 def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
-    folder.save(1, {"saved": 1}).result(WAIT_S)
+    folder.save(1, {"saved": 1}).result(PATIENCE_S)
     for step in (2, 3):
         (folder.path / PART).symlink_to("/dev/full")
-        assert not folder.save(step, {}, list(enumerate(encoded(b"group"), start=step))).result(WAIT_S)
+        assert not folder.save(step, {}, list(enumerate(encoded(b"group"), start=step))).result(PATIENCE_S)
         assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
-    assert folder.save(4, {}).result(WAIT_S)
+    assert folder.save(4, {}).result(PATIENCE_S)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 def test_folder_that_was_removed_is_said(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
     shutil.rmtree(folder.path)
-    assert not folder.save(5, {}).result(WAIT_S)
+    assert not folder.save(5, {}).result(PATIENCE_S)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
@@ -146,7 +146,7 @@ folder.save(1, {})
 folder.close(0.1)
 """
     )
-    assert child.wait(WAIT_S) == 0
+    assert child.wait(PATIENCE_S) == 0
 
 
 def test_kill_releases_the_folder_though_a_child_of_the_process_lives_on(start: Start, take: Take) -> None:
@@ -161,7 +161,7 @@ sys.stdin.read()
     try:
         assert take() is None
         child.kill()
-        child.wait(WAIT_S)
+        child.wait(PATIENCE_S)
         os.kill(orphan, 0)
         assert take() is not None
     finally:

@@ -34,9 +34,7 @@ def test_command_loads_no_framework(argv: list[str], words: str) -> None:
     code = f"import sys; sys.path[0] = {str(SCRIPT.parent)!r}; sys.argv.pop(0)\n" + RUN.replace(
         "sys.argv[1]", "sys.argv[0]"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code, str(SCRIPT), *argv], capture_output=True, text=True, timeout=100
-    )
+    ended = subprocess.run([sys.executable, "-c", code, str(SCRIPT), *argv], capture_output=True, text=True)
     output, _, loaded = (ended.stdout + ended.stderr).rpartition("LOADED ")
     assert ended.returncode == 0, output
     assert words in output

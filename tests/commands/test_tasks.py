@@ -136,10 +136,13 @@ def test_difficulty_fails_where_a_level_does_not_work(show: Show) -> None:
     assert output.splitlines()[-1].endswith("levels fail in: broken")
 
 
-def test_contamination_of_tasks_with_many_questions_is_none(show: Show) -> None:
-    output = show("--contamination", "games/*", "--items", "7")
-    assert _rows(output) == {task: ["5", "7", "7", "0.00%", "0.00%"] for task in ("generous", "open_ended")}
-    assert output.splitlines()[-1].startswith("0 of 2 tasks")
+def test_contamination_is_there_as_drawn_and_gone_as_served(show: Show) -> None:
+    output = show("--contamination", "games/*", "--items", "60")
+    few, many = _rows(output)["generous"], _rows(output)["open_ended"]
+    assert 0.0 < float(few[3].rstrip("%")) < 50.0
+    assert few[4] == "0.00%"
+    assert many == ["5", "60", "60", "0.00%", "0.00%"]
+    assert output.splitlines()[-1].startswith("1 of 2 tasks draw questions of the evaluation set; a run serves none")
 
 
 def test_contamination_names_tasks_with_fewer_items(show: Show) -> None:

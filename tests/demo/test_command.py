@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from testing import wait_until
 from testing.process_table import descendants, survivors
+from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parents[2]
 FRONT_DOOR = ROOT / "reasoning_gym_environment.py"
 TASKS = "gcd,leg_counting,spell_backward,maze"
-GENEROUS_S = 90.0
 LAUNCHER_AND_THREE_PROCESSES = 7
 """Each of the three processes has a supervisor; what comes on top are the environment's workers."""
 ALONE = """
@@ -56,12 +55,12 @@ class Demo:
 
     def finish(self) -> tuple[int, str, str]:
         """Wait for the end and return the exit status, what was printed, and the errors."""
-        out, err = self.process.communicate(timeout=GENEROUS_S)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, out, err
 
     def wait_for_processes(self, more_than: int) -> set[int]:
         """Wait until more than so many run below it, and return them."""
-        wait_until(lambda: len(descendants(self.process.pid)) > more_than, GENEROUS_S, "the start of the processes")
+        wait_until(lambda: len(descendants(self.process.pid)) > more_than, "the start of the processes")
         return descendants(self.process.pid)
 
 
@@ -114,7 +113,7 @@ def test_ctrl_c_on_a_terminal_leaves_no_process(tmp_path: Path) -> None:
     assert len(everything) > LAUNCHER_AND_THREE_PROCESSES
     assert process.returncode == 130
     assert "ended by SIGINT; nothing is left running" in printed
-    assert not survivors(everything, GENEROUS_S)
+    assert not survivors(everything, PATIENCE_S)
     assert list(tmp_path.glob("*.jsonl")) != []
 
 
@@ -138,7 +137,7 @@ def test_a_signal_while_servers_start_ends_everything(start: StartDemo, number: 
     everything = demo.wait_for_processes(more_than=0)
     demo.process.send_signal(number)
     assert demo.finish()[0] == status
-    assert not survivors(everything, GENEROUS_S)
+    assert not survivors(everything, PATIENCE_S)
     assert list(demo.temporary.iterdir()) == []
 
 

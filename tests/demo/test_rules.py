@@ -7,16 +7,9 @@ import reasoning_gym
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.rules import RULES, solve
+from demo.rules import solve
 
 ITEMS = 25
-
-
-@pytest.mark.parametrize("task", RULES)
-def test_the_library_gives_every_answer_the_full_score(task: str) -> None:
-    dataset = reasoning_gym.create_dataset(task, size=ITEMS, seed=123)
-    for item in dataset:
-        assert dataset.score_answer(solve(item["question"]), item) == 1.0, item["question"]
 
 
 def test_questions_of_other_tasks_have_no_answer() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from demo.policy import ScriptedPolicy
-from testing import Line, Policy, Process, wait_until
+from testing import Line, Policy, Process
 from testing.recorded_environment import read_journal
+from tests.waiting import wait_until
 
 from .policies import TASKS
 
@@ -26,7 +27,7 @@ def make_line(folder: Path, latency_s: float = 0.2, policy: Policy | None = None
 
 def wait_for_groups(line: Line, *, count: int = 1, since: float = 0.0) -> None:
     """Wait until so many groups have arrived at run-api since a time."""
-    wait_until(lambda: sum(one.at > since for one in list(line.proxy.delivered)) >= count, 90, "a delivery")
+    wait_until(lambda: sum(one.at > since for one in list(line.proxy.delivered)) >= count, "a delivery")
 
 
 @dataclass(frozen=True)

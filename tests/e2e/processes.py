@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from testing import TOKENIZER, Process, Processes, server_settings
+from tests.waiting import PATIENCE_S
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
@@ -19,7 +20,7 @@ def server_flags(url: str, server_type: str = "openai") -> list[str]:
     """The options that point an environment to an inference server, and to the rig's tokenizer."""
     settings = server_settings(url, server_type)
     flags = [word for name, value in settings.items() for word in (f"--openai.{name}", value)]
-    return ["--env.tokenizer_name", TOKENIZER, *flags]
+    return ["--env.tokenizer_name", TOKENIZER, "--env.generation_deadline_s", str(PATIENCE_S), *flags]
 
 
 def error_lines(process: Process) -> list[str]:

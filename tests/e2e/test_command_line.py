@@ -85,6 +85,6 @@ class FinishedRunApi(FaultyServer):
 @pytest.mark.slow
 def test_serve_ends_by_itself_after_the_trainers_last_step(cli: Cli) -> None:
     with FinishedRunApi() as run_api, InferenceServer() as server:
-        flags = [*server_flags(server.url), "--env.rollout_server_url", run_api.url]
+        flags = [*server_flags(server.url), "--env.rollout_server_url", run_api.url, "--env.startup_timeout_s=600"]
         result = cli("serve", *flags, "--env.total_steps", "10", "--env.use_wandb", "False")
     assert (result.status, result.stderr) == (0, "")

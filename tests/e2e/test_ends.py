@@ -15,16 +15,16 @@ from aiohttp import web
 
 from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import Process, generations, wait_until
+from testing import Process, generations
 from testing.http_server import Handler
 from testing.process_table import descendants, survivors
+from tests.waiting import PATIENCE_S, wait_until
 
 from .lines import Scored, all_at_once, handed_out, make_line, scored, wait_for_groups
 from .processes import left_behind
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
 ]
 
@@ -32,7 +32,6 @@ IN_FLIGHT = 4
 GRACE_S = 2.0
 LONG_GRACE_S = 600.0
 """Longer than any test takes."""
-LEFT_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -99,13 +98,13 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         wait_for_groups(line, count=10)
         gate = Gate()
         line.servers[0].fail(gate, only=generations)
-        wait_until(lambda: gate.held == len(under_way(environment)) == IN_FLIGHT, 60, "all rollouts held back")
+        wait_until(lambda: gate.held == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
         below, in_flight = descendants(environment.pid), under_way(environment)
         assert len(below) >= 5  # the fork server, two generators, two verifier workers
         for number in signals[:-1]:
             logged = len(environment.stderr)
             environment.send(number)
-            wait_until(lambda logged=logged: len(environment.stderr) > logged, 60, "a word on the first signal")
+            wait_until(lambda logged=logged: len(environment.stderr) > logged, "a word on the first signal")
         environment.send(signals[-1])
         if finish:
             gate.open()
@@ -118,7 +117,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             delivered=tuple(delivery.scores for delivery in line.proxy.delivered),
             disconnected=tuple(line.proxy.disconnected),
             dumped=tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path)),
-            left_processes=frozenset(survivors(below, LEFT_TIMEOUT_S)),
+            left_processes=frozenset(survivors(below, PATIENCE_S)),
             left_folders=tuple(left_behind(environment)),
             log=environment.stderr,
         )

@@ -16,17 +16,17 @@ import pytest
 from aiohttp import web
 
 from demo.policy import ScriptedPolicy
-from testing import FaultyServer, Line, Process, cut, cut_reply, generations, refuse, respond, wait_until
+from testing import FaultyServer, Line, Process, cut, cut_reply, generations, refuse, respond
 from testing.http_server import Fault, Picks, every_request
 from testing.inference_server import FAULTS
 from testing.process_table import descendants
 from testing.run_api import sends
+from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
 ]
 
@@ -50,7 +50,7 @@ def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times:
         return picked
 
     server.fail(fault, picks)
-    wait_until(lambda: len(met) >= times, 90, "the requests that a fault should meet")
+    wait_until(lambda: len(met) >= times, "the requests that a fault should meet")
     server.recover()
 
 

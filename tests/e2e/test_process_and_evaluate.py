@@ -15,9 +15,10 @@ import pytest
 import yaml
 
 from reasoning_env.dumps import read_groups
-from testing import TOKENIZER, Process, Processes, free_port, server_settings, wait_until
+from testing import TOKENIZER, Process, Processes, free_port, server_settings
 from testing.batch_checks import check_group
 from testing.process_table import descendants, survivors
+from tests.waiting import PATIENCE_S, wait_until
 
 from .policies import unreliable_server
 from .processes import error_lines, left_behind, server_flags, start_script
@@ -70,7 +71,7 @@ def gone(url: str, processes: Processes) -> Process:
         *("--env.group_size", "2", "--env.max_num_workers", "1"),
         *("--env.tasks", "chain_sum"),
         *("--env.use_wandb", "False"),
-        *("--env.startup_timeout_s", "2"),
+        *("--env.startup_timeout_s", "8"),
         *("--env.max_failed_groups_in_a_row", "2"),
         *("--env.data_path_to_save_groups", "groups.jsonl"),
     )
@@ -126,7 +127,7 @@ def outcomes(processes: Processes) -> Iterator[dict[str, Outcome]]:
             "waiting": waiting(f"http://127.0.0.1:{free_port()}", processes),
         }
         late = started["waiting"]
-        wait_until(lambda: len(descendants(late.pid)) >= 5, 90, "the start of the workers")
+        wait_until(lambda: len(descendants(late.pid)) >= 5, "the start of the workers")
         workers = descendants(late.pid)
         late.send(signal.SIGTERM)
         yield {name: Outcome(process, process.end(), workers) for name, process in started.items()}
@@ -206,7 +207,7 @@ def test_a_signal_while_it_waits_for_a_server_ends_it_with_one_line_and_leaves_n
     outcome = outcomes["waiting"]
     assert outcome.exit_code == 143
     assert error_lines(outcome.process) == ["reasoning_gym_environment process: stopped by SIGTERM"]
-    assert not survivors(outcome.workers_of_waiting, 60)
+    assert not survivors(outcome.workers_of_waiting, PATIENCE_S)
 
 
 @pytest.mark.parametrize("name", ["flaky", "gone", "evaluate", "waiting"])

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from testing import InferenceServer, Process, Processes, wait_until
+from testing import InferenceServer, Process, Processes
+from tests.waiting import wait_until
 
 from .policies import TASKS, steady_policy
 from .processes import error_lines, server_flags, start_script
@@ -17,7 +18,6 @@ from .processes import error_lines, server_flags, start_script
 pytestmark = pytest.mark.slow
 
 TOTAL = 40
-WAIT_S = 100.0
 
 
 def start(processes: Processes, name: str, url: str, path: Path, total: int) -> Process:
@@ -38,13 +38,13 @@ def test_run_that_is_ended_in_any_way_goes_on_and_writes_each_group_once(process
     path = tmp_path / "groups.jsonl"
     with InferenceServer(steady_policy(0.5), latency_s=0.2) as server:
         killed = start(processes, "killed", server.url, path, TOTAL)
-        wait_until(lambda: len(lines(path)) >= 5, WAIT_S, "five groups")
+        wait_until(lambda: len(lines(path)) >= 5, "five groups")
         killed.send(signal.SIGKILL)
         killed.end()
         with path.open("ab") as file:
             file.write(b'{"torn": ')
         stopped = start(processes, "stopped", server.url, path, TOTAL)
-        wait_until(lambda: len(lines(path)) >= 15, WAIT_S, "fifteen groups")
+        wait_until(lambda: len(lines(path)) >= 15, "fifteen groups")
         stopped.send(signal.SIGINT)
         assert stopped.end() == 130
         assert error_lines(stopped) == ["reasoning_gym_environment process: stopped by SIGINT"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from testing import (
     Trainer,
     server_settings,
     start_environment,
-    wait_until,
 )
+from tests.waiting import wait_until
 
 from .processes import error_lines
 
@@ -31,7 +32,8 @@ pytestmark = pytest.mark.slow
 
 GROUP_SIZE = 4
 BATCH_SIZE = 16
-LEAST_BATCHES = 8
+TOGETHER = 60
+"""Groups that arrive once both environments have delivered."""
 THRESHOLD = 0.7
 KINDS = ("vllm", "openai")
 PASSED, FAILED = STREAMS = ("*_environment_rollouts_*", "*_FAILED_*")
@@ -58,6 +60,12 @@ class Line:
         return [group for group in groups if (group["inference_logprobs"] is not None) == (kind == "vllm")]
 
 
+def senders_together(batches: Sequence[Sequence[Mapping[str, Any]]]) -> list[int]:
+    """The numbers of the environments that sent the groups, from the first group of the later one on."""
+    numbers = [group["env_id"] for batch in batches for group in batch]
+    return numbers[max(map(numbers.index, numbers)) :] if len(set(numbers)) == len(KINDS) else []
+
+
 def start(processes: Processes, kind: str, server: InferenceServer, url: str) -> Process:
     settings = {
         "tokenizer_name": TOKENIZER,
@@ -70,7 +78,6 @@ def start(processes: Processes, kind: str, server: InferenceServer, url: str) ->
         "dump_failed_rollouts": True,
         "data_dumps_dir": "dumps",
         "rollout_save_score_threshold": THRESHOLD,
-        "startup_timeout_s": 60,
     }
     return start_environment(processes, kind, settings, [server_settings(server.url, kind)])
 
@@ -88,13 +95,12 @@ def line(processes: Processes) -> Line:
         folders = {kind: process.folder / "dumps" for kind, process in started.items()}
 
         def enough() -> bool:
-            senders = {group["env_id"] for group in trainer.received}
-            delivered = len(trainer.batches) >= LEAST_BATCHES and len(senders) == len(KINDS)
+            delivered = len(senders_together(list(trainer.batches))) >= TOGETHER
             streams = [folder.glob(stream) for folder in folders.values() for stream in STREAMS]
             dumped = all(any(path.stat().st_size for path in stream) for stream in streams)
             return trainer.error is not None or (delivered and dumped)
 
-        wait_until(enough, 90, "enough batches and dumps of both environments")
+        wait_until(enough, "enough batches and dumps of both environments")
         assert trainer.error is None
         for process in started.values():
             process.end(signal.SIGTERM)
@@ -111,13 +117,18 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 def test_every_batch_passed_the_trainers_checks(line: Line) -> None:
     # A batch that does not pass ends the fixture with an error; here, that there were any.
-    assert len(line.batches) >= LEAST_BATCHES
+    assert len(line.batches) >= TOGETHER * GROUP_SIZE // BATCH_SIZE
     assert {sum(len(group["scores"]) for group in batch) for batch in line.batches} == {BATCH_SIZE}
 
 
 @each_kind
 def test_groups_arrive_from_both_kinds_of_server(line: Line, kind: str) -> None:
     assert len({group["env_id"] for group in line.groups_of(kind)}) == 1
+
+
+def test_each_environment_delivers_a_good_part_of_the_groups(line: Line) -> None:
+    counts = Counter(senders_together(line.batches))
+    assert min(counts.values()) > counts.total() / 4, counts
 
 
 def test_the_two_environments_share_no_problem(line: Line) -> None:

@@ -17,6 +17,7 @@ from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, Completion, InferenceServer
+from tests.waiting import PATIENCE_S
 
 GROUP_SIZE = 4
 WRONG = "<answer>nonsense</answer>"
@@ -62,6 +63,7 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
         "num_verifiers": 1,
         "prefetch_problems": 2,
         "worker_niceness": 0,  # so that a busy machine does not starve them
+        "generation_deadline_s": PATIENCE_S,
         "use_wandb": False,
     }
     return ReasoningGymEnvConfig(**{**small, **fields})

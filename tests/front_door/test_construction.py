@@ -18,6 +18,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, InferenceServer
 from testing.process_table import descendants, survivors
+from tests.waiting import PATIENCE_S
 
 from .conftest import Env, MakeEnv, make_config, make_env_object
 
@@ -29,7 +30,6 @@ NUMBERS = [
     for name, field in FIELDS.items()
     if field.annotation in (int, float, int | None, float | None) and name not in FREE_NUMBERS
 ]
-END_TIMEOUT_S = 60.0
 
 
 # ---------------------------------------------------------------------------- the config
@@ -117,7 +117,7 @@ async def test_settings_that_cannot_be_end_setup_and_leave_no_process(fields: di
     try:
         with pytest.raises(ConfigError, match=message):
             await env.setup()
-        assert survivors(descendants(os.getpid()) - before, END_TIMEOUT_S) == set()
+        assert survivors(descendants(os.getpid()) - before, PATIENCE_S) == set()
         assert env.worker_pids == ()
     finally:
         await env.close()

@@ -16,11 +16,10 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
-WAIT_S = 60.0
 STEP = 5
 STEERED = {
     "tasks": "chain_sum,gcd,lcm",
@@ -71,7 +70,7 @@ async def deliver(env: Env, groups: int = 1) -> None:
     for _ in range(groups):
         await start_worker(env)
         await asyncio.wait(env.workers)
-    await env._run.queue.drain(WAIT_S)
+    await env._run.queue.drain(PATIENCE_S)
 
 
 # ---------------------------------------------------------------------------- delivery
@@ -94,8 +93,8 @@ async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(mak
     await until(lambda: api.count("/info") > asked)
     assert api.groups == []
     await api.train(starting_step=7)
-    await asyncio.wait_for(asking, WAIT_S)
-    await env._run.queue.drain(WAIT_S)
+    await asyncio.wait_for(asking, PATIENCE_S)
+    await env._run.queue.drain(PATIENCE_S)
     assert len(api.groups) == 1
     assert (env.curr_step, env.status_dict["current_step"]) == (7, 7)
     assert (await env.get_next_item()).problem.spec.index == 2
@@ -115,7 +114,7 @@ async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: 
     await asyncio.wait([worker])
     assert env.backlog == []
     api.faults.clear()
-    await env._run.queue.drain(WAIT_S)
+    await env._run.queue.drain(PATIENCE_S)
     assert len(api.groups) == 1
 
 
@@ -165,12 +164,14 @@ Serve = Callable[..., Awaitable[list[ProblemSpec]]]
 async def test_a_run_resumed_twice_is_the_uninterrupted_one(
     resume: Resume, serve: Serve, fields: dict[str, Any]
 ) -> None:
+    """As after kill -9: each run has gone on past the checkpoint from which the next one begins."""
     expected = await serve(await resume(0, **fields), 30)
     served = []
     env = await resume(0, **fields)
     for step in (STEP, 2 * STEP, 3 * STEP):
         served += await serve(env, 10)
         env.save_checkpoint(step)
+        await serve(env, 4)
         env = await resume(step, **fields)
     assert served == expected
     assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
@@ -241,6 +242,6 @@ async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
     assert len(api.groups) == 1
     api.faults.clear()
     second = await resume(1)
-    await second._run.queue.drain(WAIT_S)
+    await second._run.queue.drain(PATIENCE_S)
     assert len(api.groups) == 1
     assert (await second.get_next_item()).problem.spec.index == 2

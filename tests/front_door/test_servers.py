@@ -10,11 +10,11 @@ from aiohttp import web
 from reasoning_env.errors import ServerError
 from testing import InferenceServer, cut, generations, hang, refuse, respond
 from testing.http_server import Fault, Handler
+from tests.waiting import PATIENCE_S
 
 from .conftest import WRONG, Collect, MakeEnv
 
 BOTH = pytest.mark.parametrize("kind", ["vllm", "openai"])
-WAIT_S = 60.0
 
 
 async def no_json(_request: web.Request, _handler: Handler) -> web.Response:
@@ -37,14 +37,14 @@ USELESS = [*NONSENSE, respond(404, {"detail": "Not Found"}), respond(401, {"erro
 ABSENT: list[Fault] = [respond(500), cut, refuse, hang]
 
 
-@BOTH
+@pytest.mark.parametrize("kind", ["vllm", "openai", "chat"])
 async def test_a_server_that_will_never_do_is_refused_at_once(
     make_env: MakeEnv, server: InferenceServer, kind: str
 ) -> None:
     for fault in USELESS:
         server.fail(fault)
         with pytest.raises(ServerError, match=server.url):
-            await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), WAIT_S)
+            await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), PATIENCE_S)
 
 
 @BOTH
@@ -54,7 +54,7 @@ async def test_a_server_that_is_not_up_is_given_up_after_the_timeout(
     for fault in ABSENT:
         server.fail(fault)
         with pytest.raises(ServerError, match=f"no inference server answered within 0.1 s.*{server.url}"):
-            await asyncio.wait_for(make_env(kind, startup_timeout_s=0.1), WAIT_S)
+            await asyncio.wait_for(make_env(kind, startup_timeout_s=0.1), PATIENCE_S)
 
 
 @BOTH
@@ -65,7 +65,7 @@ async def test_a_bad_reply_in_the_middle_costs_one_group_which_is_counted(
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
     for count, fault in enumerate((*NONSENSE, respond(500), cut), start=1):
         server.fail(fault, only=generations)
-        assert (await asyncio.wait_for(collect(env, "right", WRONG), WAIT_S))[0] is None
+        assert (await asyncio.wait_for(collect(env, "right", WRONG), PATIENCE_S))[0] is None
         metrics = await env.report()
         assert metrics["dropped/inference_failed"] == count
         assert "train/mean_score" not in metrics

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from testing import BatchError, Processes, RunApi, RunApiProxy, Trainer, cut_reply, respond, wait_until
+from testing import BatchError, Processes, RunApi, RunApiProxy, Trainer, cut_reply, respond
 from testing.http_server import free_port
 from testing.run_api import sends
 from testing.trainer import key_of_messages
+from tests.waiting import PATIENCE_S, wait_until
 
-PATIENCE_S = 60.0
 MESSAGES = [[{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": text}] for text in "23"]
 GROUP = {"tokens": [[1, 2], [1, 3, 4]], "masks": [[-100, 2], [-100, 3, 4]], "scores": [0.25, 1.0], "env_id": 0}
 
@@ -45,13 +45,13 @@ def send(url: str, body: Any, *, pack: bool = False) -> Any:
 
 
 def wait_for_batches(trainer: Trainer, count: int) -> None:
-    wait_until(lambda: len(trainer.batches) >= count or trainer.error, PATIENCE_S, "a batch")
+    wait_until(lambda: len(trainer.batches) >= count or trainer.error, "a batch")
     assert trainer.error is None
 
 
 def test_the_trainer_takes_batches_and_keeps_what_they_held(run_api: RunApi, proxy: RunApiProxy) -> None:
     with Trainer(run_api.url, batch_size=4, group_size=2, max_batches=2) as trainer:
-        wait_until(lambda: trainer.registrations, PATIENCE_S, "the registration")
+        wait_until(lambda: trainer.registrations, "the registration")
         for messages in [None, MESSAGES, None, None]:
             send(f"{run_api.url}/scored_data", {**GROUP, "messages": messages})
         wait_for_batches(trainer, 2)
@@ -62,9 +62,9 @@ def test_the_trainer_takes_batches_and_keeps_what_they_held(run_api: RunApi, pro
 
 def test_a_bad_batch_ends_the_trainer(run_api: RunApi, proxy: RunApiProxy) -> None:
     with Trainer(run_api.url, batch_size=2, group_size=2) as trainer:
-        wait_until(lambda: trainer.registrations, PATIENCE_S, "the registration")
+        wait_until(lambda: trainer.registrations, "the registration")
         send(f"{run_api.url}/scored_data", {**GROUP, "scores": [1.0, 1.0]})
-        wait_until(lambda: trainer.error, PATIENCE_S, "the error")
+        wait_until(lambda: trainer.error, "the error")
     assert isinstance(trainer.error, BatchError)
 
 
@@ -78,12 +78,12 @@ def test_the_trainer_comes_back_with_its_step_to_a_run_api_that_forgot_it(
     run_api: RunApi, proxy: RunApiProxy, forget: Callable[[RunApi], None]
 ) -> None:
     with Trainer(run_api.url, batch_size=2, starting_step=5) as trainer:
-        wait_until(lambda: trainer.registrations == 1, PATIENCE_S, "the registration")
+        wait_until(lambda: trainer.registrations == 1, "the registration")
         send(f"{run_api.url}/scored_data", GROUP)
         wait_for_batches(trainer, 1)
         forget(run_api)
-        wait_until(lambda: trainer.registrations == 2, PATIENCE_S, "the second registration")
-        wait_until(lambda: register(proxy.url)["status"] == "success", PATIENCE_S, "the trainer's first look")
+        wait_until(lambda: trainer.registrations == 2, "the second registration")
+        wait_until(lambda: register(proxy.url)["status"] == "success", "the trainer's first look")
     assert proxy.registered[0].starting_step == 6
 
 
@@ -97,8 +97,8 @@ def test_the_proxy_passes_everything_on_and_records_what_run_api_took(
     run_api: RunApi, proxy: RunApiProxy, pack: bool
 ) -> None:
     with Trainer(run_api.url, batch_size=64) as trainer:
-        wait_until(lambda: trainer.registrations, PATIENCE_S, "the registration")
-        wait_until(lambda: register(proxy.url)["status"] == "success", PATIENCE_S, "the trainer's first look")
+        wait_until(lambda: trainer.registrations, "the registration")
+        wait_until(lambda: register(proxy.url)["status"] == "success", "the trainer's first look")
         assert send(f"{proxy.url}/scored_data", {**GROUP, "messages": MESSAGES}, pack=pack) == {"status": "received"}
         send(f"{proxy.url}/scored_data_list", [GROUP, GROUP], pack=pack)
         send(f"{proxy.url}/disconnect-env", {"env_id": 0})
@@ -109,7 +109,7 @@ def test_the_proxy_passes_everything_on_and_records_what_run_api_took(
 
 def test_what_run_api_took_is_recorded_though_the_reply_is_cut(run_api: RunApi, proxy: RunApiProxy) -> None:
     with Trainer(run_api.url) as trainer:
-        wait_until(lambda: trainer.registrations, PATIENCE_S, "the registration")
+        wait_until(lambda: trainer.registrations, "the registration")
         proxy.fail(cut_reply, only=sends)
         with pytest.raises(ConnectionError):
             send(f"{proxy.url}/scored_data", GROUP)

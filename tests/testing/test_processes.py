@@ -14,8 +14,8 @@ import pytest
 from testing import ProcessError, Processes, wait_until
 from testing.process_table import descendants, survivors
 from testing.processes import Process
+from tests.waiting import PATIENCE_S
 
-GENEROUS_S = 60.0
 SLEEPER = "import os, time; print('ready', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 PARENT_OF_STUBBORN = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {STUBBORN!r}]).wait()"
@@ -42,7 +42,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
     process = processes.start("the process", [sys.executable, "-c", code])
     if ready:
-        wait_until(lambda: process.check() and "ready" in process.stdout, GENEROUS_S, "its start")
+        wait_until(lambda: process.check() and "ready" in process.stdout, PATIENCE_S, "its start")
     return process
 
 
@@ -92,7 +92,7 @@ def test_the_end_of_the_block_is_the_end_of_every_process(code: str, tmp_path: P
         pid = start(processes, code).pid
         everything = {pid, *descendants(pid)}
         raise RuntimeError
-    assert not survivors(everything, GENEROUS_S)
+    assert not survivors(everything, PATIENCE_S)
 
 
 @needs_proc
@@ -101,7 +101,7 @@ def test_what_it_leaves_in_its_group_ends_with_it(processes: Processes) -> None:
     everything = descendants(process.pid)
     assert everything
     process.end(signal.SIGTERM)
-    assert not survivors(everything, GENEROUS_S)
+    assert not survivors(everything, PATIENCE_S)
 
 
 def test_processes_are_out_of_reach_of_the_terminal(processes: Processes) -> None:
@@ -119,7 +119,7 @@ def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tm
         starter.send_signal(number)
         starter.wait()
     assert len(everything) == 3  # the launcher, a supervisor and the sleeper
-    assert not survivors(everything, GENEROUS_S)
+    assert not survivors(everything, PATIENCE_S)
 
 
 def test_waiting_in_vain_is_an_error_that_says_for_what() -> None:

@@ -77,6 +77,14 @@ def test_same_role_for_everybody_earns_nothing_but_where_it_is_right() -> None:
     assert set(_scores("knights_knaves", everybody, n_people=3)) <= {0.0, 1.0}
 
 
+def test_guess_about_two_earns_nothing_but_where_it_is_right() -> None:
+    def one_of_each(entry: Any) -> list[str]:
+        (one, other), terms = entry["metadata"]["names"], entry["metadata"]["knight_knave_terms"]
+        return [f"{one} is {terms['a_knight']}, {other} is {terms['a_knave']}"]
+
+    assert set(_scores("knights_knaves", one_of_each)) == {0.0, 1.0}
+
+
 def test_quoting_somebody_earns_nothing() -> None:
     quoted = _scores("knights_knaves", lambda entry: quotations(entry["question"]), n_people=3)
     assert quoted and set(quoted) <= {0.0, 1.0}

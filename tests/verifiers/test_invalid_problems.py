@@ -60,6 +60,35 @@ def test_solved_cube_is_flawed(size: int, moves: str, flawed: bool) -> None:
     assert (find_flaw("rubiks_cube", entry) is not None) is flawed
 
 
+@pytest.mark.parametrize(("test", "flawed"), [("red cube", True), ("blue cube", False)])
+def test_experiment_that_is_the_test_itself_is_flawed(test: str, flawed: bool) -> None:
+    question = f"Results:\nred cube \u2192 on\nred cube, blue cube \u2192 on\n\nNew test case:\n{test}\n"
+    assert (find_flaw("acre", {"question": question, "answer": "on"}) is not None) is flawed
+
+
+@pytest.mark.parametrize(
+    ("edges", "flawed"),
+    [([[0, 1], [1, 2]], True), ([[0, 1], [3, 4]], True), ([[0, 3], [1, 2], [2, 4], [4, 5]], False)],
+)
+def test_graph_that_is_coloured_without_thought_is_flawed(edges: list[list[int]], flawed: bool) -> None:
+    puzzle = {"vertices": [*range(6)], "edges": edges, "color_options": [1, 2, 3]}
+    entry = {"question": "Colour it.", "answer": None, "metadata": {"puzzle": puzzle}}
+    assert (find_flaw("graph_color", entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(("answer", "flawed"), [("2", True), ("3", False)])
+@pytest.mark.parametrize(("task", "grid"), [("rectangle_count", "#" * 150), ("largest_island", "0 1 0\n1 0 0")])
+def test_problem_whose_marks_need_only_be_counted_is_flawed(task: str, grid: str, answer: str, flawed: bool) -> None:
+    entry = {"question": f"How many of the 1's or rectangles?\n{grid}\nCount them.", "answer": answer}
+    assert (find_flaw(task, entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(("answer", "flawed"), [("-4", True), ("4", False), ("8", False)])
+def test_sequence_that_repeats_a_number_is_flawed(answer: str, flawed: bool) -> None:
+    entry = {"question": "2, -4, 2, -4, 2, ?", "answer": answer, "metadata": {}}
+    assert (find_flaw("number_sequence", entry) is not None) is flawed
+
+
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 
 
@@ -74,6 +103,7 @@ COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
         (COPIED, "1 2 3\n2 3 1\n3 1 2", True),
         (COPIED, "1 2 3\n2 3 1\n3 1 3", False),
         ("What becomes of it?", "\n".join(["0 0 0 0"] * 4), True),
+        ("What is left of: abc", "", True),
     ],
 )
 def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
@@ -86,5 +116,5 @@ def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
 def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(KNOWN_TASKS - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    assert {task for task, count in flawed.items() if count == 3} <= {"string_insertion"}
+    assert {task for task, count in flawed.items() if count == 3} <= {"graph_color", "mini_sudoku", "string_insertion"}
     assert sum(map(bool, flawed.values())) < 15

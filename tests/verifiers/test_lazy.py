@@ -50,6 +50,7 @@ def test_blanks_are_filled_with_what_the_rules_of_most_boards_allow() -> None:
     assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
     assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
+    assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
 
 
 def test_answer_chooses_what_it_has_in_the_only_blank() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+import pickle
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,7 @@ from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S, until
 
-UNSANDBOXED = {"sandbox_verifiers": False}
-"""The fake library's verifiers misbehave on purpose, in ways that a sandbox would not let them."""
-
+DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
 SCORED_BY_CONFIG = ("decimal_arithmetic", "puzzle24", "time_intervals", "word_ladder")
 """Tasks that read their config when they score."""
 OVERRIDES: Mapping[str, Mapping[str, Any]] = {
@@ -39,8 +40,12 @@ def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: 
 
 @asynccontextmanager
 async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[WorkerPool]:
-    """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked."""
-    defaults = {"generators": 1, "verifiers": 1, "niceness": 0, "scoring_deadline_s": PATIENCE_S, **UNSANDBOXED}
+    """A started pool with one worker of each kind unless told otherwise, all of whose workers are forked.
+
+    Verifiers of a fake library are not sandboxed, since they misbehave on purpose.
+    """
+    defaults = {"generators": 1, "verifiers": 1, "niceness": 0, "scoring_deadline_s": PATIENCE_S}
+    defaults["sandbox_verifiers"] = checkout is None
     pool_settings = PoolSettings(**{**defaults, "checkout": checkout, **settings})
     pool = WorkerPool(pool_settings)
     await pool.start()
@@ -53,6 +58,28 @@ async def running_pool(checkout: Path | None, **settings: Any) -> AsyncIterator[
 
 async def make(pool: WorkerPool, task: str = "ok", seed: int = 1, **params: Any) -> Problem:
     return await pool.generate(spec(task, seed, **params), PATIENCE_S)
+
+
+def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]]) -> list[tuple[bytes, Any]]:
+    """What the library itself makes of tasks, seeds, parameters and answers, in two fresh processes: `direct_calls`."""
+    folders = [folder / "first", folder / "second"]
+    running = []
+    for number, own in enumerate(folders):
+        own.mkdir()
+        (own / "wanted").write_bytes(pickle.dumps(calls[number::2]))
+        command = [sys.executable, "-W", "ignore", str(DIRECT_CALLS), "wanted", "results"]
+        variables = {**os.environ, "PYTHONHASHSEED": "0"}
+        running.append(subprocess.Popen(command, env=variables, cwd=own, stdout=subprocess.DEVNULL))
+    try:
+        assert [process.wait() for process in running] == [0, 0]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    results: list[Any] = [None] * len(calls)
+    for number, own in enumerate(folders):
+        results[number::2] = pickle.loads((own / "results").read_bytes())
+    return results
 
 
 def is_gone(pid: int) -> bool:

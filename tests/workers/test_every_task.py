@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.metadata
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild, category
-from reasoning_env.records import LibraryInfo, Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
+from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.tasks.sampling import composite_params
 from reasoning_env.workers.levels import DifficultyMap
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from tests.waiting import PATIENCE_S
 
-from .support import COMPOSITE, OVERRIDES, SCORED_BY_CONFIG
+from .support import COMPOSITE, OVERRIDES, SCORED_BY_CONFIG, call_library, running_pool
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
-DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
-DEADLINE_S = 300.0
-"""For one item: nothing takes that long, but a busy machine may take its time."""
 MAX_QUESTION = 20_000
 WRONG_ANSWER = "certainly not this"
 SEEDS = (17, 3_000_002_002)
@@ -77,17 +69,15 @@ def _specs() -> Iterator[ProblemSpec]:
             yield ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level)
 
 
-@dataclass(frozen=True)
-class Run:
-    info: LibraryInfo
-    served: list[Served]
-
-
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) -> Run:
-    info, served = asyncio.run(_through_workers())
-    compared = [one for one in served if _is_compared(one.problem.spec)]
-    direct = iter(_call_directly(tmp_path_factory.mktemp("direct"), compared, difficulty))
+def served(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) -> list[Served]:
+    served = asyncio.run(_through_workers())
+    calls = [
+        (one.problem.task, one.problem.spec.seed, _params(one.problem, difficulty), _plain_answers(one.problem))
+        for one in served
+        if _is_compared(one.problem.spec)
+    ]
+    direct = iter(call_library(tmp_path_factory.mktemp("direct"), calls))
 
     def beside_direct_call(one: Served) -> Served:
         if not _is_compared(one.problem.spec):
@@ -95,7 +85,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, difficulty: DifficultyMap) -> 
         entry, scores = next(direct)
         return replace(one, direct=pickle.loads(entry), direct_scores=scores)
 
-    return Run(info, list(map(beside_direct_call, served)))
+    return list(map(beside_direct_call, served))
 
 
 def _is_compared(spec: ProblemSpec) -> bool:
@@ -108,61 +98,23 @@ def difficulty() -> DifficultyMap:
     return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
 
 
-async def _through_workers() -> tuple[LibraryInfo, list[Served]]:
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0, scoring_deadline_s=DEADLINE_S))
-    plain = WorkerPool(
-        PoolSettings(generators=0, verifiers=1, niceness=0, scoring_deadline_s=DEADLINE_S, strict_rewards=False)
-    )
+async def _through_workers() -> list[Served]:
+    async with running_pool(None) as pool, running_pool(None, generators=0, strict_rewards=False) as plain:
 
-    async def serve(spec: ProblemSpec) -> Served:
-        problem = await pool.generate(spec, DEADLINE_S)
-        scorable = problem.answer is not None
-        oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
-        asked = _plain_answers(problem)
-        return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
+        async def serve(spec: ProblemSpec) -> Served:
+            problem = await pool.generate(spec, PATIENCE_S)
+            scorable = problem.answer is not None
+            oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
+            asked = _plain_answers(problem)
+            return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
 
-    try:
-        info, _ = await asyncio.gather(pool.start(), plain.start())
-        return info, list(await asyncio.gather(*map(serve, _specs())))
-    finally:
-        await pool.close()
-        await plain.close()
+        return list(await asyncio.gather(*map(serve, _specs())))
 
 
 def _plain_answers(problem: Problem) -> list[str]:
     if problem.spec.seed not in SEEDS:
         return []
     return [WRONG_ANSWER] if problem.answer is None else [WRONG_ANSWER, problem.answer]
-
-
-def _call_directly(folder: Path, served: list[Served], difficulty: DifficultyMap) -> list[Any]:
-    """The entries and scores that the library makes of the problems' own parameters in two fresh processes."""
-    calls = [
-        (one.problem.task, one.problem.spec.seed, _params(one.problem, difficulty), _plain_answers(one.problem))
-        for one in served
-    ]
-    running = []
-    for number in range(2):
-        files = [folder / f"wanted{number}", folder / f"results{number}"]
-        files[0].write_bytes(pickle.dumps(calls[number::2]))
-        running.append(
-            subprocess.Popen(
-                [sys.executable, "-W", "ignore", str(DIRECT_CALLS), *map(str, files)],
-                env={**os.environ, "PYTHONHASHSEED": "0"},
-                cwd=folder,
-                stdout=subprocess.DEVNULL,
-            )
-        )
-    try:
-        assert [process.wait(timeout=300) for process in running] == [0, 0]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    results: list[Any] = [None] * len(calls)
-    for number in range(2):
-        results[number::2] = pickle.loads((folder / f"results{number}").read_bytes())
-    return results
 
 
 def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
@@ -172,25 +124,11 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
     return dict(difficulty.parameters("composite", problem.spec.level, problem.spec.params).params)
 
 
-# ------------------------------------------------------------------ the library
-
-
-def test_registry_is_as_known(run: Run) -> None:
-    assert [task.name for task in run.info.tasks] == sorted(KNOWN_TASKS)
-    assert run.info.version == importlib.metadata.version("reasoning-gym")
-    assert run.info.warnings == ()
-
-
-def test_every_task_has_a_category(run: Run) -> None:
-    assert [task.category for task in run.info.tasks] == [category(task.name) for task in run.info.tasks]
-    assert [task.name for task in run.info.tasks if task.category == "other"] == ["composite"]
-
-
 # ------------------------------------------------------------------ what is made
 
 
-def test_problems_are_those_of_a_direct_call(run: Run) -> None:
-    compared = [one for one in run.served if one.direct is not None]
+def test_problems_are_those_of_a_direct_call(served: list[Served]) -> None:
+    compared = [one for one in served if one.direct is not None]
     assert {one.problem.task for one in compared} == KNOWN_TASKS
     assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
     assert [one.name for one in compared if one.problem.question != one.direct["question"]] == []
@@ -198,14 +136,14 @@ def test_problems_are_those_of_a_direct_call(run: Run) -> None:
     assert all(answer == (None if direct is None else str(direct)) for answer, direct in answers)
 
 
-def test_seeds_give_different_problems(run: Run) -> None:
+def test_seeds_give_different_problems(served: list[Served]) -> None:
     number = len(KNOWN_TASKS)
-    first, second = ([one.problem for one in run.served[start : start + number]] for start in (0, number))
+    first, second = ([one.problem for one in served[start : start + number]] for start in (0, number))
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
 
-def test_problems_hold_the_params_and_the_level_that_they_have(run: Run, difficulty: DifficultyMap) -> None:
-    for one in run.served:
+def test_problems_hold_the_params_and_the_level_that_they_have(served: list[Served], difficulty: DifficultyMap) -> None:
+    for one in served:
         problem, asked, overrides = one.problem, one.problem.spec.level, dict(one.problem.spec.params)
         if problem.task == "composite":
             member = one.direct["metadata"]["source_dataset"]
@@ -219,25 +157,25 @@ def test_problems_hold_the_params_and_the_level_that_they_have(run: Run, difficu
             assert problem.level == asked or overrides or problem.task in REBUILT[Rebuild.FOR_EACH_SEED]
 
 
-def test_questions_stay_short_at_every_level(run: Run) -> None:
-    assert [one.name for one in run.served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
+def test_questions_stay_short_at_every_level(served: list[Served]) -> None:
+    assert [one.name for one in served if one.problem.spec.level and len(one.problem.question) > MAX_QUESTION] == []
 
 
 # ------------------------------------------------------------------ what is scored
 
 
-def test_library_s_own_answers_are_right_at_every_level(run: Run) -> None:
-    scored = [one for one in run.served if one.oracle is not None]
+def test_library_s_own_answers_are_right_at_every_level(served: list[Served]) -> None:
+    scored = [one for one in served if one.oracle is not None]
     assert [one.name for one in scored if one.oracle != Verdict(1.0, Reason.SCORED, *_rest(one.oracle))] == []
-    assert len(scored) > 0.85 * len(run.served)
+    assert len(scored) > 0.85 * len(served)
 
 
 def _rest(verdict: Verdict | None) -> tuple[Any, ...]:
     return () if verdict is None else (verdict.answer, verdict.scoring_s)
 
 
-def test_plain_scores_are_the_better_form_of_a_direct_call(run: Run) -> None:
-    compared = [one for one in run.served if one.plain]
+def test_plain_scores_are_the_better_form_of_a_direct_call(served: list[Served]) -> None:
+    compared = [one for one in served if one.plain]
     assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
     assert len(compared) > 2 * len(KNOWN_TASKS) - 20
 

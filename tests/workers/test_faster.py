@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +13,10 @@ from reasoning_env.errors import GenerationError
 from reasoning_env.workers.faster import REPLACEMENTS
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 
-from .support import PATIENCE_S, make, running_pool, spec
+from .support import PATIENCE_S, call_library, make, running_pool, spec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
-DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
 LIBRARY = Path(str(reasoning_gym.__file__)).parent
 SEEDS = {replacement.task: list(range(20)) for replacement in REPLACEMENTS}
 # The library takes up to some seconds for the others.
@@ -34,19 +29,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> list[list[bytes]]:
     """What the library makes as it is, in two fresh processes: the entries' bytes, by task and seed."""
     folder = tmp_path_factory.mktemp("direct")
     wanted = [(task, seed, {}, []) for task, seeds in SEEDS.items() for seed in seeds]
-    running = []
-    for number in range(2):
-        (folder / f"wanted{number}").write_bytes(pickle.dumps(wanted[number::2]))
-        command = [sys.executable, "-W", "ignore", str(DIRECT_CALLS), f"wanted{number}", f"results{number}"]
-        running.append(subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": "0"}, cwd=folder))
-    try:
-        assert [process.wait(timeout=300) for process in running] == [0, 0]
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-    results = [pickle.loads((folder / f"results{number}").read_bytes()) for number in range(2)]
-    entries = [results[number % 2][number // 2][0] for number in range(len(wanted))]
+    entries = [entry for entry, _ in call_library(folder, wanted)]
     return [[entries.pop(0) for _ in seeds] for seeds in SEEDS.values()]
 
 

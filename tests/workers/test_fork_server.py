@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
 import os
 import signal
@@ -17,8 +18,8 @@ import pytest
 
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.library_facts import KNOWN_TASKS
-from reasoning_env.records import Reason
+from reasoning_env.library_facts import KNOWN_TASKS, category
+from reasoning_env.records import Reason, TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S, until, wait_until
@@ -55,6 +56,13 @@ async def test_checkout_is_preferred_to_the_installed_library(fake_library: Path
     assert "hang" in names
     assert {task.category for task in info.tasks} == {"acts"}
     assert info.adjustable == frozenset()
+
+
+async def test_installed_library_is_as_known() -> None:
+    info = await _info(None)
+    assert info.tasks == tuple(TaskInfo(name, category(name)) for name in sorted(KNOWN_TASKS))
+    assert [task.name for task in info.tasks if task.category == "other"] == ["composite"]
+    assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
 
 async def test_library_may_lack_a_version_and_tasks(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import pytest_asyncio
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import PoolStats, Reason, Rollout, Verdict
 from reasoning_env.rewards import score_rollouts
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
 from .hostile import (
@@ -40,6 +40,7 @@ from .hostile import (
     hostile_answers,
     make_target,
 )
+from .support import running_pool
 
 TASKS = sorted(KNOWN_TASKS - {"composite"})
 DEADLINE_S = 60.0
@@ -63,12 +64,8 @@ on_one_loop = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def pool() -> AsyncIterator[WorkerPool]:
     """One generator and one verifier worker over the real library, so that each answer comes after all the others."""
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, scoring_deadline_s=DEADLINE_S, niceness=0))
-    await pool.start()
-    try:
+    async with running_pool(None, scoring_deadline_s=DEADLINE_S) as pool:
         yield pool
-    finally:
-        await pool.close()
 
 
 @dataclass(frozen=True)

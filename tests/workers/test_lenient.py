@@ -9,12 +9,13 @@ import pytest
 from reasoning_env.library_facts import KNOWN_TASKS, facts
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.reports.verifier_probes import perturb, reference_answer
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
 from .hostile import TABLES
+from .support import running_pool
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
 TASKS = sorted(KNOWN_TASKS - {"composite", "boxnet", "rush_hour"})
 """All that tell a right answer."""
@@ -41,17 +42,10 @@ async def _scores(task: str, lenient: WorkerPool, strict: WorkerPool) -> tuple[l
 
 
 async def test_honest_forms_of_right_answers_are_right_and_no_wrong_answer_becomes_right() -> None:
-    lenient = WorkerPool(PoolSettings(generators=1, verifiers=1, niceness=0, scoring_deadline_s=PATIENCE_S))
-    strict = WorkerPool(
-        PoolSettings(generators=0, verifiers=1, niceness=0, scoring_deadline_s=PATIENCE_S, lenient_answers=False)
-    )
-    try:
-        await asyncio.gather(lenient.start(), strict.start())
-        unpaid, opened = [], []
+    unpaid, opened = [], []
+    async with running_pool(None) as lenient, running_pool(None, generators=0, lenient_answers=False) as strict:
         for more_unpaid, more_opened in await asyncio.gather(*(_scores(task, lenient, strict) for task in TASKS)):
             unpaid += more_unpaid
             opened += more_opened
-    finally:
-        await asyncio.gather(lenient.close(), strict.close())
     assert opened == []
     assert unpaid == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
+from reasoning_env.verifiers import look
+from reasoning_env.verifiers.lazy import choice
 from reasoning_env.workers.library import Library
 
 
@@ -22,12 +25,43 @@ def _served(library: Library, task: str, level: float | None, count: int) -> Cou
     return Counter(str(library.generate(task, 7_919 * seed, {}, level).answer) for seed in range(count))
 
 
-@pytest.mark.parametrize(("task", "level"), [("syllogism", None), ("syllogism", 0.0), ("circuit_logic", 0.5)])
+def _more_letters(one: str, other: str) -> int:
+    return abs(len({*one}) - len({*other}))
+
+
+@pytest.mark.parametrize(("task", "level"), [("isomorphic_strings", None), ("syllogism", 0.0), ("circuit_logic", 0.5)])
 def test_two_options_come_out_even(library: Library, task: str, level: float | None) -> None:
     """At level 0 all but one in twenty syllogisms hold."""
     answers = _served(library, task, level, 100)
     assert len(answers) == 2
     assert max(answers.values()) < 0.65 * answers.total()
+
+
+@pytest.mark.parametrize(
+    ("task", "level", "count"),
+    [
+        ("course_schedule", None, lambda question: len(question.split()) / int(question.split()[5])),
+        ("isomorphic_strings", None, lambda question: _more_letters(*question.split()[-2:])),
+        ("modulo_grid", None, lambda question: question.count("\N{WHITE HEAVY CHECK MARK}")),
+        ("syllogism", None, lambda question: question.count("All ") + 4 * question.count("\nAll ")),
+        ("syllogism", 0.0, lambda question: question.count("\nAll ")),
+    ],
+)
+def test_no_count_tells_two_options_apart(
+    library: Library, task: str, level: float | None, count: Callable[[str], float]
+) -> None:
+    served = [library.generate(task, 7_919 * seed, {}, level) for seed in range(60)]
+    options = [choice(one.question, str(one.answer)) for one in served]
+    counts = [count(one.question) for one in served]
+    for limit in {*counts}:
+        right = sum((option == options[0]) == (number < limit) for option, number in zip(options, counts, strict=True))
+        assert 0.25 * len(served) < right < 0.75 * len(served)
+
+
+def test_who_is_called_a_knave_is_not_mostly_one(library: Library) -> None:
+    served = [library.generate("knights_knaves", 7_919 * seed, {}) for seed in range(60)]
+    right = sum([*look("knights_knaves", one.question)] == json.loads(one.metadata_json)["solution"] for one in served)
+    assert 0 < right < 0.4 * len(served)
 
 
 @pytest.mark.parametrize(("task", "level"), [("gcd", 1.0), ("shortest_path", 1.0), ("rotten_oranges", 1.0)])
@@ -37,19 +71,19 @@ def test_no_free_answer_is_frequent(library: Library, task: str, level: float) -
 
 
 def test_what_is_served_follows_from_the_seed_whatever_was_made_before(library: Library) -> None:
-    forth = [library.generate("syllogism", seed, {}) for seed in range(40)]
-    back = [library.generate("syllogism", seed, {}) for seed in reversed(range(40))]
+    forth = [library.generate("gcd", seed, {}) for seed in range(40)]
+    back = [library.generate("gcd", seed, {}) for seed in reversed(range(40))]
     assert forth == back[::-1]
     assert {one.seed for one in forth if one.flawed == 0} <= {*range(40)}
     assert 5 < sum(one.flawed == 0 for one in forth) < 35
 
 
 def test_problem_that_replaces_a_flawed_one_is_made_by_its_own_seed(library: Library) -> None:
-    replaced = next(made for seed in range(40) if (made := library.generate("syllogism", seed, {})).flawed)
-    assert library.generate("syllogism", replaced.seed, {}) == replace(replaced, flawed=0)
+    replaced = next(made for seed in range(40) if (made := library.generate("gcd", seed, {})).flawed)
+    assert library.generate("gcd", replaced.seed, {}) == replace(replaced, flawed=0)
 
 
 def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
-    made = [library.generate("syllogism", seed, {}, as_is=True) for seed in range(40)]
+    made = [library.generate("gcd", seed, {}, as_is=True) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
-    assert len({library.generate("syllogism", seed, {}).seed for seed in range(40)} & {*range(40)}) < 40
+    assert len({library.generate("gcd", seed, {}).seed for seed in range(40)} & {*range(40)}) < 40

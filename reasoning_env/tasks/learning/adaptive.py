@@ -131,7 +131,7 @@ class SteeredSampler(UniformSampler):
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         """Return a new draw for a position; raises GenerationError when no task is left."""
         task = self._choose(index, attempt)
-        return self._spec(task, index, attempt, self._level(task))
+        return self._spec(task, index, attempt, self._draw_level(task, index, attempt))
 
     def observe(self, group: Group, under_way: int) -> None:
         """Learn from a scored group: how right it was, whatever length has cost, and whether its scores differ.
@@ -169,6 +169,12 @@ class SteeredSampler(UniformSampler):
         if self._curriculum is None or task not in self._adjustable:
             return None
         return self._curriculum.level(task)
+
+    def _draw_level(self, task: str, index: int, attempt: int) -> float | None:
+        if self._curriculum is None or task not in self._adjustable:
+            return None
+        low, high = self._curriculum.band(task)
+        return low + (high - low) * hash_int("level", *self._stream, index, attempt) / HASH_RANGE
 
     def _choose(self, index: int, number: int) -> str:
         shares = self._shares()

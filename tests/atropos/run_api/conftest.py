@@ -8,7 +8,6 @@ from reasoning_env.atropos.run_api import session
 
 from .served import ServedRunApi
 
-WAIT_S = 60.0
 ENTRY = {
     "max_token_length": 4096,
     "desired_name": "reasoning_gym",

@@ -14,17 +14,9 @@ from starlette.datastructures import State
 
 from testing import FaultyServer, cut, cut_reply, refuse
 from testing.http_server import Handler
+from testing.trainer import REGISTRATION
 
-TRAINER = {
-    "wandb_group": "group",
-    "wandb_project": "project",
-    "batch_size": 32,
-    "max_token_len": 4096,
-    "checkpoint_dir": "",
-    "save_checkpoint_interval": -1,
-    "starting_step": 0,
-    "num_steps": 100,
-}
+TRAINER = {**REGISTRATION, "wandb_group": "group", "wandb_project": "project", "batch_size": 32, "max_token_len": 4096}
 
 
 class ServedRunApi(FaultyServer):

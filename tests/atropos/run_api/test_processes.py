@@ -10,9 +10,9 @@ import pytest
 
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiClient, RunApiFault, RunApiSession, State
 from testing import Processes, RunApi
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
-from .conftest import ENTRY, WAIT_S
+from .conftest import ENTRY
 from .served import TRAINER
 
 
@@ -64,7 +64,7 @@ def put_all(queues: list[DeliveryQueue]) -> list[int]:
 async def check(api: RunApi, sessions: list[RunApiSession], queues: list[DeliveryQueue], put: list[int]) -> None:
     """All groups arrive once, and each environment has an entry of its own beside which there are no others."""
     for queue in queues:
-        await queue.drain(WAIT_S)
+        await queue.drain(PATIENCE_S)
     client = RunApiClient(api.url)
     arrived: list[int] = []
     while (batch := (await client.ask("GET", "/batch", ("batch",)))["batch"]) is not None:

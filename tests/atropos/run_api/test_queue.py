@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from reasoning_env.atropos.run_api import DeliveryQueue, RunApiSession
 from reasoning_env.atropos.run_api import queue as queue_module
 from reasoning_env.records import DeliveryStats
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
-from .conftest import ENTRY, WAIT_S, said
+from .conftest import ENTRY, said
 from .served import ServedRunApi
 
 SEND_PATHS = ("/scored_data", "/scored_data_list")
@@ -62,7 +62,7 @@ async def make(api: ServedRunApi) -> AsyncIterator[Make]:
 
 async def put_all(queue: DeliveryQueue, *groups: dict[str, Any]) -> None:
     """Put groups and wait until they are delivered or dropped."""
-    await asyncio.wait([asyncio.ensure_future(queue.put(group)) for group in groups], timeout=WAIT_S)
+    await asyncio.wait([asyncio.ensure_future(queue.put(group)) for group in groups], timeout=PATIENCE_S)
     assert not queue.stats.waiting
 
 
@@ -89,7 +89,7 @@ async def test_nothing_is_sent_before_the_start(api: ServedRunApi, make: Make) -
     await queue.drain(0.05)
     assert api.count("/scored_data") == 0
     queue.start()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert numbers(api) == [1]
 
 
@@ -111,7 +111,7 @@ async def test_nothing_is_sent_before_what_comes_first_is_done(api: ServedRunApi
     await until(lambda: len(gates) == 2)
     assert numbers(api) == [1]
     gates[1].set()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert numbers(api) == [1, 2]
 
 
@@ -125,7 +125,7 @@ async def test_groups_wait_for_a_run_api_that_is_away(
         queue.put(group(number))
     await until(lambda: said(caplog, "WARNING"))
     api.start()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert numbers(api) == list(range(50))
     assert len(said(caplog, "WARNING", "ERROR")) == 1
     assert queue.stats == DeliveryStats(delivered=50, waiting=0, dropped=0, repeated=0)
@@ -144,7 +144,7 @@ async def test_groups_wait_while_something_else_answers(
         await until(lambda: api.count("/scored_data") + api.count("/scored_data_list") > 2)
         assert queue.stats.waiting == 20
         api.faults = {}
-        await queue.drain(WAIT_S)
+        await queue.drain(PATIENCE_S)
     assert numbers(api) == list(range(20))
     assert len(said(caplog, "WARNING", "INFO")) == 2
 
@@ -160,7 +160,7 @@ async def test_groups_whose_connection_broke_are_sent_again_and_counted(
     queue.put(group(2))
     await until(lambda: queue.stats.repeated >= 2)
     api.faults = {}
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     sent_again = queue.stats.repeated
     assert numbers(api) == [1, 2, *[2] * (sent_again if arrives else 0)]
     assert queue.stats == DeliveryStats(delivered=2, waiting=0, dropped=0, repeated=sent_again)
@@ -177,7 +177,7 @@ async def test_a_refused_group_is_dropped_alone_and_named(
         queue.put(one)
     await asyncio.wait([asyncio.wrap_future(body) for _, body in queue.waiting()])  # so that they go in one request
     queue.start()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert numbers(api) == [0, 1, 2, 4, 5]
     assert (queue.stats.dropped, len(dropped)) == (1, 1)
     (warning,) = said(caplog, "WARNING", "ERROR")
@@ -185,7 +185,7 @@ async def test_a_refused_group_is_dropped_alone_and_named(
     assert [api.count(path) for path in SEND_PATHS] == [6, 1]
     for number in range(6, 26):
         queue.put(group(number))
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert api.count("/scored_data_list") > 1
 
 
@@ -207,7 +207,7 @@ async def test_requests_are_limited_in_groups_and_bytes(
     largest = max(len(body.result()) for _, body in queue.waiting())
     monkeypatch.setattr(queue_module, limit, {"BATCH_GROUPS": 2, "BATCH_BYTES": 2 * largest}[limit])
     queue.start()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert [api.count(path) for path in SEND_PATHS] == [1, 2]
     assert numbers(api) == list(range(5))
 
@@ -225,7 +225,7 @@ async def test_what_waits_goes_on_in_the_next_run_with_its_number(api: ServedRun
     second.put(group(6))
     assert [number for number, _ in second.waiting()] == [3, 4, 5, 6]
     second.start()
-    await second.drain(WAIT_S)
+    await second.drain(PATIENCE_S)
     assert numbers(api) == [3, 4, 5, 6]
     assert second.delivered_up_to == 6
     assert second.stats == DeliveryStats(delivered=4, waiting=0, dropped=0, repeated=3)
@@ -236,7 +236,7 @@ async def test_whoever_waits_for_a_group_may_be_cancelled(api: ServedRunApi, mak
     waiting = asyncio.ensure_future(queue.put(group(1)))
     waiting.cancel()
     queue.start()
-    await queue.drain(WAIT_S)
+    await queue.drain(PATIENCE_S)
     assert numbers(api) == [1]
 
 

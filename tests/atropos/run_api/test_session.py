@@ -14,9 +14,9 @@ import pytest
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, State
 from reasoning_env.atropos.run_api import session as session_module
 from reasoning_env.errors import ServerError
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
-from .conftest import ENTRY, WAIT_S, said
+from .conftest import ENTRY, said
 from .served import ServedRunApi
 
 
@@ -40,7 +40,7 @@ async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
 
 
 async def in_time(waiting: asyncio.Task[Any]) -> Any:
-    return await asyncio.wait_for(waiting, WAIT_S)
+    return await asyncio.wait_for(waiting, PATIENCE_S)
 
 
 @asynccontextmanager

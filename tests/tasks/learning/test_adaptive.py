@@ -170,6 +170,14 @@ def test_task_whose_level_a_curriculum_cannot_set_has_none() -> None:
     assert (sampler.report()["chain_sum"].level, sampler.report()["maze"].level) == (None, 1.0)
 
 
+def test_levels_are_spread_over_the_band() -> None:
+    curriculum = Curriculum(TARGET)
+    sampler = make_sampler(("maze",), curriculum=curriculum, adjustable=["maze"])
+    levels = sorted(sampler.draw(index, 0).level or 0.0 for index in range(400))
+    assert (levels[0], levels[-1]) == pytest.approx(curriculum.band("maze"), abs=0.01)
+    assert levels[200] == pytest.approx(sum(curriculum.band("maze")) / 2, abs=0.04)
+
+
 def test_curriculum_hears_how_many_groups_of_the_task_are_under_way() -> None:
     class Heard(Curriculum):
         def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:

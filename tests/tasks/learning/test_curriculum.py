@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -78,6 +79,20 @@ def test_level_of_the_target_is_found_where_groups_have_no_noise(target: float, 
         level = curriculum.level("task")
         curriculum.observe("task", level, 8 * chance(level), 8)
     assert chance(curriculum.level("task")) == pytest.approx(target, abs=0.02)
+
+
+@pytest.mark.parametrize(("best", "slope"), [(0.5, 6.0), (0.1, 6.0), (0.9, 6.0), (0.5, 20.0), (0.5, 2.0)])
+def test_band_reaches_from_where_most_is_right_to_where_little_is(best: float, slope: float) -> None:
+    chance = logistic(best, slope)
+    curriculum = Curriculum(TARGET)
+    shares = itertools.cycle([0.0, 0.25, 0.5, 0.75, 1.0])
+    for _ in range(400):
+        low, high = curriculum.band("task")
+        level = low + next(shares) * (high - low)
+        curriculum.observe("task", level, 8 * chance(level), 8)
+    low, high = curriculum.band("task")
+    assert low == 0.0 or 0.9 < chance(low) < 0.99
+    assert high == 1.0 or 0.15 < chance(high) < 0.35
 
 
 @pytest.mark.parametrize("size", [4, 8, 16])

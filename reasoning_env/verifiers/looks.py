@@ -1,0 +1,82 @@
+"""What of a question's surface would decide between its options: the problem drawn beside it must have the same.
+
+Options come out even among problems of the same look, where they come out even over all problems otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+
+from .guards import Entry
+from .lazy import choice
+
+SHARES = 10
+"""Shares of a whole are told apart in steps of one such part."""
+
+LONG = 20
+"""Letters beyond which the length of a string says nothing."""
+
+
+def look(task: str, question: str) -> Hashable:
+    """Return what a twin of this question must have too; the same for all questions where nothing decides."""
+    return LOOKS[task](question) if task in LOOKS else None
+
+
+def option(task: str, entry: Entry) -> Hashable:
+    """Return what the right answer chooses: who is a knight, the content of the only blank, or else itself."""
+    if task == "knights_knaves":
+        return tuple(entry["metadata"]["solution"])
+    return choice(str(entry["question"]), str(entry["answer"]))
+
+
+def _final_gate(question: str) -> Hashable:
+    """The legend, which ends with the last gate: an OR of several terms is nearly always 1."""
+    return tuple(re.findall(r"(?m)^\S\S: \w+$", question))
+
+
+def _accused_of_two(question: str) -> Hashable:
+    """Who is called a knave mostly is one."""
+    named = re.findall(r"(\w+) is an? \w+/(\w+)", question)
+    if len(named) != 2:
+        return None
+    return tuple(re.search(rf"\b{name} is an? {knave}\b", question) is None for name, knave in named)
+
+
+def _prerequisites_per_course(question: str) -> Hashable:
+    """Courses that go round in a circle have more of them."""
+    courses = re.search(r"a total of (\d+)", question)
+    return len(re.findall(r"\(\d+, \d+\)", question)) * SHARES // int(courses[1]) if courses else None
+
+
+def _all_even(question: str) -> Hashable:
+    """Of even numbers 2 is a frequent divisor, of others 1."""
+    return all(int(number) % 2 == 0 for number in re.findall(r"\d+", question))
+
+
+def _distinct_letters(question: str) -> Hashable:
+    """Of strings that are isomorphic, one has as many letters as the other, and few of the others are short."""
+    first, second = question.split()[-2:]
+    return len({*first}) - len({*second}), min(len(first), LONG) // 3
+
+
+def _share_of_marks(question: str) -> Hashable:
+    """The fuller a grid, the likelier its blank is marked."""
+    marked = question.count("\N{WHITE HEAVY CHECK MARK}")
+    return marked * SHARES // (marked + question.count("\N{CROSS MARK}") + 1)
+
+
+def _quantifiers(question: str) -> Hashable:
+    """Of 64 combinations of three, most hold always or never."""
+    return tuple(re.findall(r"(?m)^(?:\d\. )?(All|No|Some) \w+ are( not)?", question))
+
+
+LOOKS: Mapping[str, Callable[[str], Hashable]] = {
+    "circuit_logic": _final_gate,
+    "course_schedule": _prerequisites_per_course,
+    "gcd": _all_even,
+    "isomorphic_strings": _distinct_letters,
+    "knights_knaves": _accused_of_two,
+    "modulo_grid": _share_of_marks,
+    "syllogism": _quantifiers,
+}
