@@ -63,7 +63,7 @@ class TaskFacts:
     @property
     def twins(self) -> int:
         """How many problems are drawn beside each, none of which may have its answer: one evens out two options."""
-        return (1 if self.options else 2) if self.uneven else 0
+        return (1 if self.options == 2 else 2) if self.uneven else 0
 
 
 BOTH = "naming both options contains the right one"
