@@ -10,6 +10,7 @@ from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
 from .lazy import NUMBER, colourings, copies, filled_boards, has_one_blank, last_grid, same_content
+from .looks import is_looked_up
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -30,7 +31,7 @@ def find_flaw(task: str, entry: Entry) -> str | None:
             return "its example follows from a single premise"
         if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
             return "it concludes too much, so that most guesses are right"
-    if task == "acre" and _is_looked_up(str(entry["question"])):
+    if task == "acre" and is_looked_up(str(entry["question"])):
         return "its test is one of its experiments"
     if (
         task == "rubiks_cube"
@@ -59,11 +60,6 @@ def _simple_colouring(puzzle: Mapping[str, Any]) -> str | None:
     edges = puzzle["edges"]
     ways = colourings(edges, len(puzzle["vertices"]), len(puzzle["color_options"]))
     return next((name for name, way in ways.items() if all(way(one) != way(other) for one, other in edges)), None)
-
-
-def _is_looked_up(question: str) -> bool:
-    test = re.search(r"New test case:\n(.+)", question)
-    return test is not None and f"\n{test[1]} \N{RIGHTWARDS ARROW} " in question
 
 
 def _find_copy(task: str, answer: str, question: str) -> str | None:
