@@ -83,7 +83,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
     parser.add_argument("--levels", default=LEVELS, metavar="LEVEL,LEVEL", help="default: %(default)s")
-    more = " and ".join(str(factor) for factor, _ in ROUNDS)
+    more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
     parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
     parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")

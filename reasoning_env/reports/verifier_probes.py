@@ -31,7 +31,7 @@ FEW_OPTIONS = 4
 GENERATION_DEADLINE_S = 20.0
 GENERATION_FAILURES = 3
 """After so many a task is probed with what was generated until then."""
-ROUNDS = ((2, 0.5), (8, 1.0))
+ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """How many times as many problems follow, for kinds that earned more than what share of the bound before."""
 MAX_CONSTANTS = 12
 """Answers of other problems from which the best constant is chosen."""

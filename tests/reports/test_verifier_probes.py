@@ -194,7 +194,8 @@ async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others()
 
 
 @pytest.mark.parametrize(
-    ("paid_until", "items", "at_fault"), [(0, 4, False), (4, 8, False), (12, 32, False), (99, 32, True)]
+    ("paid_until", "items", "at_fault"),
+    [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
 )
 async def test_fault_counts_where_round_after_round_shows_it(paid_until: int, items: int, at_fault: bool) -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
