@@ -78,7 +78,6 @@ def _quantifiers(question: str) -> Hashable:
 
 
 LOOKS: Mapping[str, Callable[[str], Hashable]] = {
-    "acre": is_looked_up,
     "circuit_logic": _final_gate,
     "course_schedule": _prerequisites_per_course,
     "gcd": _all_even,

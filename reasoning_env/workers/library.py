@@ -14,7 +14,7 @@ import math
 import pickle
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -28,8 +28,8 @@ from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
 from .scorer import Scorer
 
-MAX_FLAWED = 300
-"""Flawed problems in a row after which a task counts as failing."""
+MAX_DRAWS = 300
+"""Problems made for one that may be served, after which a task counts as failing."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,20 @@ class Generated:
     metadata_json: str
     entry: bytes
     seed: int
-    flaw: str | None
-    """Why it must not be served, if so."""
     params: Mapping[str, Any]
     level: float | None
     flawed: int = 0
-    """How many were made before it that must not be served."""
+    """How many others were made that are not served."""
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    made: Generated
+    kind: Hashable
+    """Problems of one kind look alike; an answer must not be more frequent than others among them."""
+    twins: int
+    """How many others of its kind are drawn beside it."""
+    option: Hashable
 
 
 class Library:
@@ -152,15 +160,30 @@ class Library:
         """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
         Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
-        is replaced by that of another seed, which follows from the first; raises ValueError after MAX_FLAWED of them.
-        """
-        for flawed in range(MAX_FLAWED):
-            made = self._make(task, follow_seed(seed, flawed), params, level, item, dataset_size, as_is)
-            if made.flaw is None:
-                return replace(made, flawed=flawed)
-        raise ValueError(f"{MAX_FLAWED} flawed problems in a row, the last one because {made.flaw}")
+        is replaced by that of another seed, which follows from the first.
 
-    def _make(
+        Where one right answer is frequent, problems are drawn until some are of one kind; the first of these is served
+        if no other has its answer, else all of these are put away. Chance orders them, so that "yes, then no" comes as
+        often as "no, then yes": of two answers neither is served more often, whatever share of all problems it has.
+
+        Raises ValueError where MAX_DRAWS do not suffice.
+        """
+        waiting: dict[Hashable, list[_Drawn]] = {}
+        for number in range(MAX_DRAWS):
+            drawn = self._draw(task, follow_seed(seed, number), params, level, item, dataset_size, as_is)
+            if isinstance(drawn, str):
+                flaw = drawn
+                continue
+            alike: list[_Drawn] = [*waiting.pop(drawn.kind, ()), drawn]
+            first, others = alike[0], alike[1:]
+            if len(others) < drawn.twins:
+                waiting[drawn.kind] = alike
+            elif all(other.option != first.option for other in others):
+                return replace(first.made, flawed=number)
+            flaw = "its answer is too frequent among problems that look like it"
+        raise ValueError(f"{MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
+
+    def _draw(
         self,
         task: str,
         seed: int,
@@ -169,7 +192,8 @@ class Library:
         item: int,
         dataset_size: int,
         as_is: bool,
-    ) -> Generated:
+    ) -> _Drawn | str:
+        """Make a problem, or say why it must not be served."""
         _reset_globals(seed)
         first_seed, wanted = seed, params
         composite = task == COMPOSITE
@@ -181,43 +205,22 @@ class Library:
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, dataset_size)
         entry = dataset[item]
-        packed = pickle.dumps(entry)
-        answer = entry.get("answer")
-        flaw = None if as_is else find_flaw(task, entry) or self._find_twin(task, seed, params, resolved, entry)
-        return Generated(
-            question=str(entry["question"]),
+        if not as_is and (flaw := find_flaw(task, entry)):
+            return flaw
+        question, answer = str(entry["question"]), entry.get("answer")
+        made = Generated(
+            question=question,
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
-            entry=packed,
+            entry=pickle.dumps(entry),
             seed=first_seed,
-            flaw=flaw,
             params=wanted if composite else resolved.params,
             level=resolved.level,
         )
-
-    def _find_twin(
-        self, task: str, seed: int, params: Mapping[str, Any], resolved: Resolved, entry: Mapping[str, Any]
-    ) -> str | None:
-        """Draw other problems beside one, and tell whether one of them has its answer.
-
-        Of the problems without such a twin, none has a frequent answer more often than others: with one twin, two
-        answers come out even, whatever share of all problems each has, and so they do among those of the same look.
-        """
-        wanted = facts(task).twins
-        if not wanted:
-            return None
-        wanted_look = look(task, str(entry["question"]))
-        for number in range(1, MAX_FLAWED):
-            twin_seed = random.Random(f"{seed}/{number}").getrandbits(32)
-            _reset_globals(twin_seed)
-            twin = self._datasets.get(task, params, resolved.params, twin_seed)[0]
-            if look(task, str(twin["question"])) == wanted_look:
-                if option(task, twin) == option(task, entry):
-                    return "its answer is too frequent: a problem drawn beside it has the same"
-                wanted -= 1
-                if not wanted:
-                    return None
-        return "hardly any other problem looks like it"
+        twins = 0 if as_is else facts(task).twins
+        if not twins:
+            return _Drawn(made, None, 0, None)
+        return _Drawn(made, (task, repr(params), look(task, question)), twins, option(task, entry))
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
