@@ -135,7 +135,7 @@ class MetricsRecorder:
     @property
     def total(self) -> TaskTotals:
         """What was seen of all tasks together."""
-        return TaskTotals(*map(sum, zip(*map(astuple, self.tasks.values()), strict=True)))
+        return TaskTotals(*map(sum, zip(*(vars(totals).values() for totals in self.tasks.values()), strict=True)))
 
     def state(self) -> dict[str, Any]:
         """Return everything that later reports and progress lines depend on, as JSON holds it."""

@@ -74,9 +74,8 @@ class Run:
 
 
 @pytest.fixture(autouse=True)
-def no_pauses_and_no_freeze(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_loop, "LOOP_PAUSE_S", 0.0)
-    monkeypatch.setattr(serve_loop, "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None))
 
 
 async def served(env: Env) -> Run:

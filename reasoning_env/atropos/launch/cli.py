@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -57,6 +58,9 @@ def run_environment(env_cls: Any, command: str, argv: Sequence[str]) -> int:
     logger.info("%s", launch.describe())
     try:
         env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
+        # What is loaded by now stays loaded; each time the garbage collector walked it, the event loop would stall.
+        gc.collect()
+        gc.freeze()
         try:
             asyncio.run(getattr(env, MANAGERS[command])())
         finally:

@@ -8,7 +8,6 @@ that limit itself, and a problem stays in flight until its group is scored or dr
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import time
 from typing import Any
@@ -29,9 +28,6 @@ async def serve(env: Any, run: Run) -> None:
             "or sglang, and openai or trl for trainers that compute log-probabilities themselves"
         )
     run.mode = RunMode.SERVE
-    # What is loaded by now stays loaded; each time the garbage collector walked it, the event loop would stall.
-    gc.collect()
-    gc.freeze()
     await run.start_dumps()
     await run.session.wait_until_there(run.timeouts().outage_s)
     await env.setup()
