@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
@@ -96,6 +96,29 @@ def _straight_way(entry: Entry) -> str | None:
     return "a straight way is open" if is_open else None
 
 
+def _other_captures(entry: Entry) -> str | None:
+    """Find boards with other moves that capture than the only one that is taken for right."""
+    board, answer = entry["metadata"]["board"], str(entry["answer"])
+    right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
+    return None if _last_liberties(board) == {right} else "another move captures stones, or its own does not"
+
+
+def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
+    """The points that alone keep connected white stones alive."""
+    marks = {(row, column): mark for row, line in enumerate(board) for column, mark in enumerate(line)}
+    found, grouped = set(), set()
+    for start in (point for point, mark in marks.items() if mark == "O"):
+        group, liberties = [] if start in grouped else [start], set()
+        for row, column in group:  # it grows meanwhile
+            near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+            liberties |= {point for point in near if marks.get(point) == "."}
+            group += [point for point in near if marks.get(point) == "O" and point not in group]
+        grouped |= {*group}
+        if len(liberties) == 1:
+            found |= liberties
+    return found
+
+
 def _number_again(entry: Entry) -> str | None:
     known = NUMBER.findall(str(entry["question"]))
     return "its answer is one of its numbers" if str(entry["answer"]) in known else None
@@ -123,6 +146,7 @@ FLAWS: Mapping[str, Callable[[Entry], str | None]] = {
     "rectangle_count": _counted_marks,
     "rubiks_cube": _solved_cube,
     "shortest_path": _straight_way,
+    "tsumego": _other_captures,
 }
 
 

@@ -124,6 +124,19 @@ def test_grid_with_a_straight_way_is_flawed(rows: list[str], flawed: bool) -> No
     assert (find_flaw("shortest_path", entry) is not None) is flawed
 
 
+@pytest.mark.parametrize(
+    ("rows", "flawed"),
+    [
+        ([". O X", ". X .", ". . ."], False),
+        ([". O X", ". X .", ". X O"], True),  # C2 captures as well
+        ([". O X", ". O .", ". X ."], True),  # A3 leaves liberties
+    ],
+)
+def test_board_with_another_capture_or_none_is_flawed(rows: list[str], flawed: bool) -> None:
+    entry = {"question": "Play.", "answer": "A3", "metadata": {"board": [row.split() for row in rows]}}
+    assert (find_flaw("tsumego", entry) is not None) is flawed
+
+
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 
 
