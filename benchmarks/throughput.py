@@ -339,7 +339,7 @@ def medians(runs: Sequence[Figures]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=600, help="groups to measure each side over, for each seed")
-    parser.add_argument("--warm-up-groups", type=int, default=100, help="groups before these")
+    parser.add_argument("--warm-up-groups", type=int, default=400, help="groups before these")
     parser.add_argument("--in-flight", type=int, default=64, help="groups under way at a time")
     parser.add_argument("--tokens", type=int, default=200, help="tokens of a completion")
     parser.add_argument("--seeds", nargs="+", type=int, default=[random.randrange(2**31) for _ in range(5)])
