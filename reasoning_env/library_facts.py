@@ -73,7 +73,11 @@ FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
     "acre": TaskFacts(options=3, twins=2, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
-    "aiw": TaskFacts(twins=1, few_questions=True),
+    "aiw": TaskFacts(
+        twins=1,
+        few_questions=True,
+        levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
+    ),
     "arc_1d": TaskFacts(),
     "arc_agi": TaskFacts(),
     "base_conversion": TaskFacts(few_questions=True),
