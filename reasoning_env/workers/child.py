@@ -263,7 +263,7 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    limits = WorkerLimits(**options["limits"])
+    limits = WorkerLimits(options["memory_mb"], options["file_mb"], options["niceness"])
     forker = Forker(orders, library, faster, sandbox, options["directory"], limits)
     try:
         forker.run()

@@ -16,17 +16,17 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
 from .channel import DeadlineExceeded, WorkerDied
-from .fork_server import ForkServer, Worker
+from .fork_server import ForkServer, PoolSettings, Worker
 from .protocol import Frame, ProtocolFault, Role
 from .replies import check_ready, read_problem, read_verdict
-from .sandbox.limits import WorkerLimits
 from .scoring import SLOW_S, ScoringJob, ScoringQueue
+
+__all__ = ["PoolSettings", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,29 +36,6 @@ RESTART_PAUSE_S = 0.5
 LEAST_WAIT_S = 0.02
 WALL_FACTOR, LEAST_WALL_S = 10.0, 30.0
 """By the clock an answer may take its deadline so many times and so long beyond, until its worker counts as starved."""
-
-
-@dataclass(frozen=True)
-class PoolSettings:
-    """Numbers of processes, deadlines in seconds and limits in megabytes."""
-
-    generators: int = 2
-    verifiers: int = 2
-    scoring_deadline_s: float = 5.0
-    memory_mb: int = 1024
-    file_mb: int = 16
-    niceness: int = 10
-    start_timeout_s: float = 300.0
-    strict_rewards: bool = True
-    """Whether verifiers that pay for nonsense are corrected."""
-    lenient_answers: bool = True
-    """Whether answers are also read without what stands around them, such as a code fence."""
-    sandbox_verifiers: bool = True
-    """Whether the operating system and an audit hook restrict verifier workers."""
-    fast_generators: bool = True
-    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
-    checkout: Path | None = None
-    """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
 
 @dataclass
@@ -385,17 +362,9 @@ class WorkerPool:
         raise AssertionError("unreachable")
 
     async def _start_fork_server(self) -> LibraryInfo:
-        settings = self._settings
-        self._fork_server = ForkServer(
-            settings.checkout,
-            WorkerLimits(settings.memory_mb, settings.file_mb, settings.niceness),
-            strict_rewards=settings.strict_rewards,
-            lenient_answers=settings.lenient_answers,
-            sandbox_verifiers=settings.sandbox_verifiers,
-            fast_generators=settings.fast_generators,
-        )
+        self._fork_server = ForkServer(self._settings)
         self.stats.fork_servers_started += 1
-        return await self._fork_server.start(settings.start_timeout_s)
+        return await self._fork_server.start()
 
 
 def _failed(spec: ProblemSpec, how: str) -> GenerationError:
