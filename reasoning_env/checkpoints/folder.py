@@ -22,8 +22,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from ..files import replace_file
 from ..outage_log import OutageLog
-from .files import LATEST, replace_file, step_file, write_checkpoint
+from .files import LATEST, step_file, write_checkpoint
 
 logger = logging.getLogger(__name__)
 

@@ -24,10 +24,8 @@ same evaluation (IDENTITY), which does what is missing.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
 import re
 import shutil
 import threading
@@ -37,8 +35,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.files import replace_file
 from ..errors import ConfigError, ReasoningEnvError
+from ..files import LineFile, replace_file
 from .samples import Sample, read_sample
 
 logger = logging.getLogger(__name__)
@@ -56,7 +54,7 @@ class EvalFolder:
     `samples` are the problems that are done, by task and index; `spent_s` is the time that earlier starts took.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any], lines: int, spent_s: float = 0.0) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], lines: LineFile, spent_s: float = 0.0) -> None:
         self.path = path
         self.spent_s = spent_s
         self.samples: dict[tuple[str, int], Sample] = {}
@@ -69,14 +67,9 @@ class EvalFolder:
         """Write a line; raises ReasoningEnvError when that fails, and then leaves none of it."""
         sample = read_sample(line)
         with self._lock:
-            end = os.lseek(self._lines, 0, os.SEEK_END)
             try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._lines, rest) :]
+                self._lines.append(line)
             except OSError as error:
-                with suppress(OSError):
-                    os.ftruncate(self._lines, end)
                 raise ReasoningEnvError(
                     f"{self.path / SAMPLES} cannot be written ({error.strerror}); what it holds is kept, and the same "
                     "command goes on with the rest"
@@ -98,20 +91,15 @@ class EvalFolder:
         with self._lock:
             if not self.samples:
                 shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lines)
+            self._lines.close()
 
     def _read(self) -> None:
         """Take up the lines that are there, and cut a torn last one off."""
-        whole = 0
-        with open(self.path / SAMPLES, "rb") as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break
-                whole += len(line)
-                with suppress(ValueError):
-                    sample = read_sample(line)
-                    self.samples[sample.task, sample.index] = sample
-        os.ftruncate(self._lines, whole)
+        for line in self._lines.read():
+            with suppress(ValueError):
+                sample = read_sample(line)
+                self.samples[sample.task, sample.index] = sample
+        self._lines.cut()
 
 
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
@@ -123,7 +111,7 @@ def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFo
     try:
         for path, found in _unfinished(root) if resume else ():
             if all(found.get(name) == about.get(name) for name in IDENTITY):
-                lines = _take(path)
+                lines = LineFile.take(path / SAMPLES)
                 if lines is not None:
                     about = {**about, "started": found["started"]}
                     folder = EvalFolder(path, about, lines, spent_s=found["seconds"])
@@ -145,25 +133,12 @@ def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
         path = root / (name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
             path.mkdir()
-            lines = _take(path)
+            lines = LineFile.take(path / SAMPLES)
             assert lines is not None, "nobody else knows of it yet"
             folder = EvalFolder(path, about, lines)
             folder.write_results({"seconds": 0.0, "overall": None, "categories": {}, "tasks": {}}, finished=False)
             return folder
     raise FileExistsError(0, f"{name} is taken")
-
-
-def _take(path: Path) -> int | None:
-    """Open samples.jsonl for this process alone; None where another one has it."""
-    lines = os.open(path / SAMPLES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lines)
-        return None
-    except OSError:  # a file system without locks
-        pass
-    return lines
 
 
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
