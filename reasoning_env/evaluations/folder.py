@@ -32,12 +32,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..dumps.reader import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
 from ..files import LineFile, replace_file
-from .samples import Sample, read_sample
 
 logger = logging.getLogger(__name__)
 
@@ -51,21 +52,27 @@ NAME_CHARACTERS = 80
 class EvalFolder:
     """A folder that this process writes; everything here blocks, so it belongs on a thread.
 
-    `samples` are the problems that are done, by task and index; `spent_s` is the time that earlier starts took.
+    `samples` are the problems that are done, by task and index, those of earlier starts included; a torn last line of
+    these is cut off. `spent_s` is the time that earlier starts took.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any], lines: LineFile, spent_s: float = 0.0) -> None:
         self.path = path
         self.spent_s = spent_s
-        self.samples: dict[tuple[str, int], Sample] = {}
+        self.samples: dict[tuple[str, int], DumpedGroup] = {}
         self._about = about
         self._lines = lines
         # A result whose evaluation was cancelled may still be on its way.
         self._lock = threading.Lock()
+        for line in lines.read():
+            with suppress(ValueError, RecursionError):
+                place, sample = _read_sample(line)
+                self.samples[place] = sample
+        lines.cut()
 
-    def append(self, line: bytes) -> Sample:
+    def append(self, line: bytes) -> DumpedGroup:
         """Write a line; raises ReasoningEnvError when that fails, and then leaves none of it."""
-        sample = read_sample(line)
+        place, sample = _read_sample(line)
         with self._lock:
             try:
                 self._lines.append(line)
@@ -74,7 +81,7 @@ class EvalFolder:
                     f"{self.path / SAMPLES} cannot be written ({error.strerror}); what it holds is kept, and the same "
                     "command goes on with the rest"
                 ) from error
-            self.samples[sample.task, sample.index] = sample
+            self.samples[place] = sample
         return sample
 
     def write_results(self, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
@@ -93,13 +100,18 @@ class EvalFolder:
                 shutil.rmtree(self.path, ignore_errors=True)
             self._lines.close()
 
-    def _read(self) -> None:
-        """Take up the lines that are there, and cut a torn last one off."""
-        for line in self._lines.read():
-            with suppress(ValueError):
-                sample = read_sample(line)
-                self.samples[sample.task, sample.index] = sample
-        self._lines.cut()
+
+def _read_sample(line: bytes) -> tuple[tuple[str, int], DumpedGroup]:
+    """Return the task and number of a problem, and what statistics need of its line, which is not its texts.
+
+    Raises ValueError for a line that is none.
+    """
+    group = read_group(line)
+    if group.index is None:
+        raise ValueError("a problem without its number in the set")
+    rollouts = tuple(replace(rollout, conversation=(), answer=None, thinking="") for rollout in group.rollouts)
+    kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
+    return (group.item_id, group.index), kept
 
 
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
@@ -115,7 +127,6 @@ def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFo
                 if lines is not None:
                     about = {**about, "started": found["started"]}
                     folder = EvalFolder(path, about, lines, spent_s=found["seconds"])
-                    folder._read()
                     logger.info("going on in %s, where %d problems are done", path, len(folder.samples))
                     return folder
         return _make(root, about)
