@@ -114,6 +114,14 @@ def _read_sample(line: bytes) -> tuple[tuple[str, int], DumpedGroup]:
     return (group.item_id, group.index), kept
 
 
+def read_results(folder: Path) -> dict[str, Any]:
+    """Return what results.json says; raises OSError, and ValueError for one that is none of this format."""
+    found = json.loads((folder / RESULTS).read_bytes())
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"no results of an evaluation in format {FORMAT}")
+    return found
+
+
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
     """Make the folder of an evaluation or, with `resume`, take up the newest unfinished one of the same.
 
@@ -156,6 +164,6 @@ def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the folders that an evaluation was begun in and not ended, the newest first, with their results.json."""
     for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
         with suppress(OSError, ValueError):
-            found = json.loads(path.read_bytes())
-            if isinstance(found, dict) and found.get("finished") is False:
+            found = read_results(path.parent)
+            if not found["finished"]:
                 yield path.parent, found

@@ -1,4 +1,4 @@
-"""What the page shows of an evaluation's `results.json`, beside what its samples tell; all of it may be missing."""
+"""What the page shows of an evaluation's `results.json`, beside what its samples tell; there may be none."""
 
 from __future__ import annotations
 
@@ -10,37 +10,26 @@ SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_see
 
 
 def facts(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return names and values of what tells one evaluation from another."""
-    known = [(name, results.get(name)) for name in FACTS]
-    known += [(name, _mapping(results, "settings").get(name)) for name in SETTINGS]
-    known += _mapping(results, "versions").items()
-    known += [("problems not made", _mapping(results, "overall").get("not_made") or None)]
-    remarks = results.get("remarks")
-    known += [("not as published", remark) for remark in (remarks if isinstance(remarks, list) else ())]
-    unfinished = [["state", "not finished"]] if results.get("finished") is False else []
-    return unfinished + [[str(name), str(value)] for name, value in known if isinstance(value, (str, int, float))]
+    """Return names and values of what tells one evaluation from another; nothing of no results."""
+    if not results:
+        return []
+    known = [(name, results[name]) for name in FACTS]
+    known += [(name, results["settings"].get(name)) for name in SETTINGS]
+    known += results["versions"].items()
+    known += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
+    known += [("not as published", remark) for remark in results["remarks"]]
+    unfinished = [] if results["finished"] else [["state", "not finished"]]
+    return unfinished + [[name, str(value)] for name, value in known if value is not None]
 
 
 def beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the published models' mean scores and this one's over the same tasks; None where there are none."""
     models = [
-        {"name": str(name), "score": row["overall"], "tasks": _scores(_mapping(row, "tasks"))}
-        for name, row in _mapping(results, "published").items()
-        if isinstance(row, dict) and _is_score(row.get("overall"))
+        {"name": name, "score": row["overall"], "tasks": row["tasks"]}
+        for name, row in results.get("published", {}).items()
     ]
-    overall = _mapping(results, "overall")
+    if not models:
+        return None
+    overall = results["overall"]
     own = {"as published": overall.get("library_score"), "strict": overall.get("mean_score")}
-    return {"models": models, "own": _scores(own)} if models else None
-
-
-def _mapping(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = results.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _scores(found: Mapping[str, Any]) -> dict[str, float]:
-    return {name: score for name, score in found.items() if _is_score(score)}
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value <= 1
+    return {"models": models, "own": {name: score for name, score in own.items() if score is not None}}
