@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.keeper import Resumed, StateKeeper
+from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..evaluations.plan import plan_evaluation
 from ..folders import default_dumps_folder, find_checkout
@@ -198,9 +199,7 @@ class Run:
     async def stop_background(self) -> None:
         """Stop what runs beside the groups, and log how far the run has come."""
         if self._background:
-            for task in self._background:
-                task.cancel()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await cancel_all(self._background)
             self._background.clear()
             if self.mode is not RunMode.EVALUATE:
                 logger.info("%s", self.progress_line())

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
 from .channel import DeadlineExceeded, WorkerDied
@@ -88,9 +89,7 @@ class WorkerPool:
     async def close(self) -> None:
         """End every process and fail what is still queued; safe to call twice."""
         self._failure = self._failure or WorkerError("the worker pool is closed")
-        for owner in self._owners:
-            owner.cancel()
-        await asyncio.gather(*self._owners, return_exceptions=True)
+        await cancel_all(self._owners)
         self._owners = []
         self._fail_queued_jobs()
         if self._fork_server is not None:

@@ -21,6 +21,7 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
+from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
@@ -146,8 +147,7 @@ class InferenceClient:
                         raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
             return work.result()
         finally:
-            work.cancel()
-            await asyncio.wait([work])
+            await cancel_all([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Ask until there are `n` rollouts; raises IncompleteReply once requests are fruitless."""
@@ -184,8 +184,7 @@ class InferenceClient:
                 raise
             finally:
                 self._under_way[id(server)] -= 1
-                work.cancel()
-                await asyncio.wait([work])
+                await cancel_all([work])
             logger.debug("a request leaves %s, which is not healthy", address(server))
 
     def _choose(self, servers: Sequence[Any], split: str) -> Any:
