@@ -54,15 +54,12 @@ class Difference:
     problems: int
     first: float
     second: float
+    change: float
     low: float
     high: float
     better: int
     worse: int
     p: float
-
-    @property
-    def change(self) -> float:
-        return self.second - self.first
 
 
 @dataclass(frozen=True)
@@ -116,23 +113,23 @@ def compare(first: Evaluation, second: Evaluation) -> Comparison:
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for key in shared:
         pairs[key.task].append((first.scores[key], second.scores[key]))
-    tasks = [_difference(task, some) for task, some in pairs.items()]
+    tasks = [_difference(task, some, _changes(some)) for task, some in pairs.items()]
     means = [(task.first, task.second) for task in tasks]
-    low, high = bootstrap_interval([after - before for before, after in means], bounds=(-1.0, 1.0))
-    better, worse = sum(task.better for task in tasks), sum(task.worse for task in tasks)
-    overall = Difference(OVERALL, len(shared), *_means(means), low, high, better, worse, sign_test(better, worse))
+    overall = _difference(OVERALL, means, [change for some in pairs.values() for change in _changes(some)])
     return Comparison(first, second, overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task)))
 
 
-def _difference(task: str, pairs: Sequence[tuple[float, float]]) -> Difference:
-    changes = [after - before for before, after in pairs]
-    low, high = bootstrap_interval(changes, bounds=(-1.0, 1.0))
+def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequence[float]) -> Difference:
+    """Return the difference of the pairs' means; `changes` are those of problems, which are counted."""
+    before, after = (fmean(scores) for scores in zip(*pairs, strict=True))
+    low, high = bootstrap_interval(_changes(pairs), bounds=(-1.0, 1.0))
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    return Difference(task, len(pairs), *_means(pairs), low, high, better, worse, sign_test(better, worse))
+    p = sign_test(better, worse)
+    return Difference(task, len(changes), before, after, after - before, low, high, better, worse, p)
 
 
-def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    return fmean(before for before, _ in pairs), fmean(after for _, after in pairs)
+def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [after - before for before, after in pairs]
 
 
 def _explain(first: Evaluation, second: Evaluation, shared: int) -> str:
