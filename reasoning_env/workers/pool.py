@@ -155,7 +155,7 @@ class WorkerPool:
         died = False
         while True:
             try:
-                seat.worker.send(request)
+                seat.worker.send({"generate": request})
                 problem = read_problem(spec, await seat.worker.receive(deadline_s))
                 self.stats.generated += 1
                 return problem
