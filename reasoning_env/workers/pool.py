@@ -156,9 +156,7 @@ class WorkerPool:
         while True:
             try:
                 seat.worker.send({"generate": request})
-                problem = read_problem(spec, await seat.worker.receive(deadline_s))
-                self.stats.generated += 1
-                return problem
+                return read_problem(spec, await seat.worker.receive(deadline_s))
             except WorkerDied as error:
                 await self._replace(seat)
                 if died:
@@ -287,11 +285,7 @@ class WorkerPool:
         if job.result.done():  # its caller is gone
             return
         with self._settling(job.result):
-            try:
-                problem = await self._generate(seat, job.spec, job.deadline_s)
-            except GenerationError:
-                self.stats.generation_failures += 1
-                raise
+            problem = await self._generate(seat, job.spec, job.deadline_s)
             if not job.result.done():
                 job.result.set_result(problem)
 

@@ -118,7 +118,8 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                failures += others_succeed and not _is_rate_limit(error)
+                # A server that asks for patience is no failure of a group.
+                failures += others_succeed and status_of(error) != RATE_LIMITED
                 successes = self._successes
                 description = describe_failure(error)
                 if status_of(error) in REFUSALS:
@@ -270,11 +271,6 @@ def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
-
-
-def _is_rate_limit(error: BaseException) -> bool:
-    """Tell whether the server only asks for patience; that is no failure of a group while others succeed."""
-    return status_of(error) == RATE_LIMITED
 
 
 def _cause(error: BaseException) -> BaseException:
