@@ -107,7 +107,9 @@ class ProblemStream:
             await asyncio.wait([head.problem])
             problem = head.problem.result()
             self._pending.popleft()
-            self._in_flight[problem.spec.index] = problem.spec
+            assert head.spec is not None, "it made the problem"
+            # As it was drawn: the seed that made the problem after flawed ones would be followed to another one.
+            self._in_flight[head.index] = head.spec
             self.start()
         self._counts["served"] += 1
         return problem
