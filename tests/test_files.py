@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 
 import pytest
 
-from reasoning_env import files
-from reasoning_env.files import LineFile, replace_file
+from reasoning_env.files import LineFile
 
 
 @pytest.fixture
@@ -30,21 +25,6 @@ def test_lines_go_on_behind_the_last_whole_one(file: LineFile, torn: bytes) -> N
     assert file.path.read_bytes() == b"0\n1\n3\n"
 
 
-def test_disk_that_fills_up_leaves_whole_lines(file: LineFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(target: FileIO, data: bytes) -> None:
-        target.write(data[:3])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    file.append(b"0\n")
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "write_all", fill)
-        with pytest.raises(OSError, match="No space left"):
-            file.append(b"a long line\n")
-    assert file.path.read_bytes() == b"0\n"
-    file.append(b"1\n")
-    assert file.path.read_bytes() == b"0\n1\n"
-
-
 def test_file_has_one_writer_at_a_time(file: LineFile) -> None:
     assert LineFile.take(file.path) is None
     with pytest.raises(FileExistsError):
@@ -53,24 +33,3 @@ def test_file_has_one_writer_at_a_time(file: LineFile) -> None:
     again = LineFile.take(file.path)
     assert again is not None
     again.close()
-
-
-def test_file_that_was_moved_or_cut_is_not_in_place(file: LineFile) -> None:
-    file.append(b"0\n")
-    assert file.in_place()
-    os.truncate(file.path, 1)
-    assert not file.in_place()
-    file.path.unlink()
-    assert not file.in_place()
-
-
-def test_replaced_file_is_whole_or_the_one_before(tmp_path: Path) -> None:
-    def pieces() -> Iterator[bytes]:
-        yield b"new"
-        raise ValueError("no more")
-
-    replace_file(tmp_path / "file", [b"o", b"ld"])
-    with pytest.raises(ValueError, match="no more"):
-        replace_file(tmp_path / "file", pieces())
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"old")]
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
