@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +12,7 @@ from typing import ClassVar
 import pytest
 from aiohttp import web
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.atropos.launch.configs import known_options
 from reasoning_gym_environment import ReasoningGymEnv
 from testing import FaultyServer, InferenceServer
@@ -17,6 +20,7 @@ from testing import FaultyServer, InferenceServer
 from .conftest import COMMANDS, Cli
 from .processes import server_flags
 
+KEY = "sk-nobody-must-see-this"
 NOWHERE = "http://127.0.0.1:9"
 SERVER = [*server_flags(NOWHERE, "vllm"), "--env.use_wandb=False"]
 
@@ -59,6 +63,24 @@ def test_what_cannot_work_ends_with_a_line_that_names_it(
     result = cli(*argv)
     assert result.status == status
     assert [word for word in words if word not in result.complaint] == []
+
+
+@pytest.mark.slow
+def test_evaluate_prints_its_table_and_writes_results_and_no_key(cli: Cli, tmp_path: Path) -> None:
+    with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
+        flags = [*server_flags(server.url), "--env.use_wandb=False", "--env.startup_timeout_s=600"]
+        flags += ["--openai.api_key", KEY, "--env.debug_logging=true"]
+        result = cli("evaluate", *flags, "--env.tasks=chain_sum,gcd", "--env.num_eval_samples_per_task=10")
+    assert result.status == 0
+    rows = {cells[0] for cells in map(str.split, result.stdout.splitlines()) if cells[1:2] in (["10"], ["TASKS"])}
+    assert rows == {"chain_sum", "gcd", "ALL"}
+    [path] = (tmp_path / "evals").glob("policy-*/results.json")
+    assert f"evals/{path.parent.name}" in result.stdout
+    results = json.loads(path.read_text())
+    assert (results["problems"], results["finished"], results["overall"]["failed"]) == (20, True, 0)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    written = [file.read_text() for file in path.parent.iterdir()]
+    assert not [text for text in (result.stdout, result.stderr, *written) if KEY in text]
 
 
 class FinishedRunApi(FaultyServer):

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from reasoning_env.atropos import RunMode
 from reasoning_env.atropos.modes import evaluate as evaluation_run
-from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.errors import ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
@@ -198,29 +198,6 @@ async def test_preset_asks_in_the_library_s_way_and_gives_both_scores(
     assert (first["rollouts"][0]["score"], first["rollouts"][0]["library_score"]) == (0.0, 1.0)
     metrics = env.reported[-1]
     assert (metrics["eval/mean_score"], metrics["eval/library_score"]) == (0.0, 1.0)
-
-
-async def test_shorter_context_than_a_preset_s_budget_is_remarked(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    env = await make_env(eval_preset="rg-easy", eval_tasks="gcd", num_eval_samples_per_task=1, max_token_length=900)
-    await evaluated(env, tmp_path)
-    (path,) = tmp_path.glob("*/results.json")
-    results = json.loads(path.read_text())
-    assert [remark for remark in results["remarks"] if "900 tokens" in remark]
-    assert [record for record in caplog.records if "not comparable" in record.message]
-    assert max(request.max_tokens for request in server.requests) < 900
-
-
-async def test_place_that_cannot_be_written_is_refused_before_anything_is_made(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    env = await make_env(data_dir_to_save_evals=str(tmp_path / "file"))
-    env._run.mode = RunMode.EVALUATE
-    with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
-        await env.evaluate()
-    assert not server.requests
 
 
 @pytest.mark.parametrize("fault", [None, RuntimeError("another version")])

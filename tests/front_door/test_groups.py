@@ -84,15 +84,6 @@ async def test_a_group_with_equal_scores_is_not_sent(make_env: MakeEnv, collect:
     assert (await collect(env, reply, reply))[0] is None
 
 
-@pytest.mark.parametrize("filtered", [True, False])
-async def test_process_gets_a_group_with_equal_scores_which_it_would_repeat_for_ever_on_none(
-    make_env: MakeEnv, collect: Collect, filtered: bool
-) -> None:
-    env = await make_env(group_size=2, ensure_scores_are_not_same=filtered)
-    env._run.mode = RunMode.PROCESS
-    assert (await collect(env, WRONG, WRONG))[0]["scores"] == [0.0, 0.0]
-
-
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
 async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
@@ -162,20 +153,3 @@ async def test_dumps_hold_each_group_with_the_level_and_params_of_its_problem(
         (one.problem.level, one.problem.params) for one in items
     ]
     assert len({line["level"] for line in lines} - {None}) == 3
-
-
-async def test_nothing_is_dumped_unless_it_is_asked_for(make_env: MakeEnv, collect: Collect, tmp_path: Path) -> None:
-    env = await make_env(group_size=2, data_dumps_dir=str(tmp_path / "dumps"))
-    await collect(env, "right", WRONG)
-    await env.close()
-    assert not (tmp_path / "dumps").exists()
-
-
-async def test_close_ends_the_workers_and_may_be_called_twice(make_env: MakeEnv, collect: Collect) -> None:
-    env = await make_env(own_workers=True)
-    await collect(env, "right", WRONG, WRONG, WRONG)  # after which the verifier worker must be there, too
-    workers = env.worker_pids
-    for _ in range(2):
-        await env.close()
-    assert len(workers) == 2
-    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]

@@ -76,30 +76,6 @@ async def deliver(env: Env, groups: int = 1) -> None:
 # ---------------------------------------------------------------------------- delivery
 
 
-async def test_groups_reach_run_api_in_the_environments_name(make: Make, api: ServedRunApi) -> None:
-    env = await make()
-    await deliver(env, 3)
-    assert [group["env_id"] for group in api.groups] == [env.env_id] * 3
-    assert env._run.backend.source.in_flight == 0
-
-
-async def test_an_environment_that_was_forgotten_registers_again_and_goes_on(make: Make, api: ServedRunApi) -> None:
-    env = await make()
-    await deliver(env)
-    await api.reset()
-    asked = api.count("/info")
-    await start_worker(env)
-    asking = asyncio.create_task(env.get_status())
-    await until(lambda: api.count("/info") > asked)
-    assert api.groups == []
-    await api.train(starting_step=7)
-    await asyncio.wait_for(asking, PATIENCE_S)
-    await env._run.queue.drain(PATIENCE_S)
-    assert len(api.groups) == 1
-    assert (env.curr_step, env.status_dict["current_step"]) == (7, 7)
-    assert (await env.get_next_item()).problem.spec.index == 2
-
-
 async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> None:
     with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
@@ -160,32 +136,18 @@ def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
 Serve = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-@pytest.mark.parametrize("fields", [{}, STEERED], ids=["uniform", "steered"])
-async def test_a_run_resumed_twice_is_the_uninterrupted_one(
-    resume: Resume, serve: Serve, fields: dict[str, Any]
-) -> None:
+async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serve: Serve) -> None:
     """As after kill -9: each run has gone on past the checkpoint from which the next one begins."""
-    expected = await serve(await resume(0, **fields), 30)
+    expected = await serve(await resume(0, **STEERED), 30)
     served = []
-    env = await resume(0, **fields)
+    env = await resume(0, **STEERED)
     for step in (STEP, 2 * STEP, 3 * STEP):
         served += await serve(env, 10)
         env.save_checkpoint(step)
         await serve(env, 4)
-        env = await resume(step, **fields)
+        env = await resume(step, **STEERED)
     assert served == expected
     assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
-
-
-@pytest.mark.parametrize("fields", [{}, STEERED], ids=["uniform", "steered"])
-async def test_problems_in_flight_are_served_first_as_they_were(
-    resume: Resume, serve: Serve, fields: dict[str, Any]
-) -> None:
-    env = await resume(0, **fields)
-    await serve(env, 10)
-    in_flight = [(await env.get_next_item()).problem.spec for _ in range(3)]
-    env.save_checkpoint(STEP)
-    assert await serve(await resume(STEP, **fields), 3) == in_flight
 
 
 async def test_counts_and_data_go_on_and_dumps_in_new_files(resume: Resume, serve: Serve, tmp_path: Path) -> None:
@@ -201,21 +163,6 @@ async def test_counts_and_data_go_on_and_dumps_in_new_files(resume: Resume, serv
     await second.close()
     names = [path.name for path in (tmp_path / "dumps").iterdir()]
     assert [name.rpartition("_")[2] for name in names] == ["0000.jsonl", "0000.jsonl"]
-
-
-@pytest.mark.parametrize("fields", [{"seed": 2}, {"tasks": "chain_sum"}])
-async def test_a_checkpoint_of_another_run_is_refused_or_taken_up_when_told_so(
-    resume: Resume, serve: Serve, fields: dict[str, Any]
-) -> None:
-    first = await resume(0)
-    await serve(first, 7)
-    first.save_checkpoint(STEP)
-    with pytest.raises(ConfigError, match="resume_with_changes"):
-        await resume(STEP, **fields)
-    resumed = await resume(STEP, **fields, resume_with_changes=True)
-    # What was drawn ahead is left out, with its positions.
-    assert (await resumed.get_next_item()).problem.spec.index == 7 + first.config.prefetch_problems
-    assert "groups=7 " in resumed._run.progress_line()
 
 
 async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(

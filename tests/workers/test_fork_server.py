@@ -209,12 +209,6 @@ async def test_closing_ends_workers_that_hang(fake_library: Path, temp_folder: P
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_failed_start_leaves_no_folder(tmp_path: Path, temp_folder: Path) -> None:
-    with pytest.raises(WorkerError):
-        await _info(_package(tmp_path, __init__="raise ValueError"))
-    assert list(temp_folder.iterdir()) == []
-
-
 async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         [directory] = temp_folder.iterdir()
@@ -342,12 +336,4 @@ def test_kill_9_of_main_process_and_fork_server_leaves_no_worker(fake_library: P
     with process:
         os.kill(pids[0], signal.SIGKILL)
         process.kill()
-        wait_until(lambda: all(map(is_gone, pids)))
-
-
-def test_exception_in_the_main_process_leaves_no_process(fake_library: Path, tmp_path: Path) -> None:
-    process, pids = _start_main_process(fake_library, tmp_path)
-    with process:
-        process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_S)
         wait_until(lambda: all(map(is_gone, pids)))

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
@@ -25,22 +25,10 @@ from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
-from .hostile import (
-    EVALUATED,
-    LONG,
-    TABLES,
-    WITNESSES,
-    Attack,
-    Hostile,
-    Kind,
-    Target,
-    Traps,
-    attack,
-    completions,
-    hostile_answers,
-    make_target,
-)
+from .attacks import GENERATION_DEADLINE_S, Attack, Target, attack, make_target
+from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, completions, hostile_answers
 from .support import running_pool
+from .traps import Traps
 
 TASKS = sorted(KNOWN_TASKS - {"composite"})
 DEADLINE_S = 60.0
@@ -94,10 +82,8 @@ async def campaign(pool: WorkerPool, pytestconfig: pytest.Config) -> Campaign:
             for hostile in answers if whole else _part_of(answers, target.problem.task, position):
                 attacks.append(await attack(pool, target, hostile, next(witnesses)))
             events += [f"{target.problem.task}: {event}" for event in traps.sprung()]
-        again = {
-            target.problem.task: (await make_target(pool, target.problem.task, target.problem.spec.seed)).problem.entry
-            for target in targets
-        }
+        specs = [replace(target.problem.spec, as_is=True) for target in targets]
+        again = {spec.task: (await pool.generate(spec, GENERATION_DEADLINE_S)).entry for spec in specs}
     finally:
         traps.close()
     done = Campaign(attacks, events, targets, again, pool.stats)

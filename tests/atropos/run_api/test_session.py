@@ -150,12 +150,6 @@ async def test_the_entry_is_registered_with_almost_its_weight(api: ServedRunApi,
     assert entry == {**ENTRY, "weight": pytest.approx(1.0, rel=2.5e-4)}
 
 
-async def test_a_number_that_is_known_is_kept(api: ServedRunApi, session: RunApiSession) -> None:
-    for _ in range(3):
-        assert (await session.status())["current_step"] == 0
-    assert api.count("/register-env") == 1
-
-
 async def test_after_a_reset_it_registers_again_when_a_trainer_has(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     await api.reset()
