@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.dumps import read_groups
-from testing import TOKENIZER, Process, Processes
+from testing import Process, Processes
 
 from .processes import REPOSITORY
 
@@ -224,7 +224,3 @@ def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> 
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
     assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
-
-
-def test_the_shipped_tokenizer_is_small() -> None:
-    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 2**20

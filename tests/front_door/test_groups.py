@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompting import ChatFormat
-from reasoning_env.records import Problem
 from testing import Completion, InferenceServer, check_batch
 from testing.completions import logprob_of
 
@@ -61,20 +58,6 @@ async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_a
     assert group["inference_logprobs"] == (logprobs if kind == "vllm" else None)
 
 
-async def test_long_rollouts_of_a_group_that_is_all_right_lose_score(
-    make_env: MakeEnv, server: InferenceServer, tokenizer: Any
-) -> None:
-    env = await make_env(group_size=2, max_token_length=1000)
-    item = await env.get_next_item()
-    end = ChatFormat(tokenizer, "demo").completion_tokens(right(item), finished=True)
-    [filler] = tokenizer.encode(" a", add_special_tokens=False)[:1]
-    padding = [filler] * (900 - len(item.prompt.tokens) - len(end))
-    server.policy = lambda request: [right(item), Completion(right(item), token_ids=(*padding, *end))]
-    group, _ = await env.collect_trajectories(item)
-    assert len(group["tokens"][1]) == 900
-    assert group["scores"] == pytest.approx([1.0, 0.4])
-
-
 # ---------------------------------------------------------------------------- which groups are sent
 
 
@@ -98,29 +81,6 @@ async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
 
 
 # ---------------------------------------------------------------------------- groups that are dropped
-
-
-def without_readable_entry(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, entry=b"not an entry")
-
-
-def without_buildable_task(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, spec=dataclasses.replace(problem.spec, params={"no_such_parameter": 1}))
-
-
-@pytest.mark.parametrize("damage", [without_readable_entry, without_buildable_task])
-async def test_a_group_that_we_cannot_score_is_dropped_and_scoring_goes_on(
-    make_env: MakeEnv, server: InferenceServer, damage: Callable[[Problem], Problem]
-) -> None:
-    env = await make_env(group_size=2)
-    item = await env.get_next_item()
-    server.policy = lambda request: [right(item), WRONG]
-    group, _ = await env.collect_trajectories(dataclasses.replace(item, problem=damage(item.problem)))
-    metrics = await env.report()
-    assert group is None
-    assert metrics["dropped/scoring_failed"] == 1
-    assert "train/mean_score" not in metrics
-    assert (await env.collect_trajectories(item))[0]["scores"] == [1.0, 0.0]
 
 
 async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv, collect: Collect) -> None:

@@ -81,19 +81,6 @@ async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> 
         await make(group_size=33)
 
 
-async def test_a_group_on_its_way_outlasts_the_cancellation_of_its_worker(make: Make, api: ServedRunApi) -> None:
-    env = await make()
-    api.faults = {"/status-env": 503}
-    worker = await start_worker(env)
-    await until(lambda: env._run.queue.stats.waiting)
-    worker.cancel()
-    await asyncio.wait([worker])
-    assert env.backlog == []
-    api.faults.clear()
-    await env._run.queue.drain(PATIENCE_S)
-    assert len(api.groups) == 1
-
-
 # ---------------------------------------------------------------------------- checkpoints
 
 

@@ -28,15 +28,10 @@ from testing import (
     GenerationRequest,
     InferenceServer,
     Processes,
-    cut,
-    cut_reply,
-    generations,
     hang,
     refuse,
     respond,
-    slow,
 )
-from testing.completions import logprob_of
 
 CLIENTS = {"vllm": VLLMServer, "sglang": SGLangServer, "openai": OpenAIServer, "trl": TrlVllmServer}
 REPOSITORY = Path(__file__).parents[2]
@@ -83,26 +78,6 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 # ---------------------------------------------------------------------------- protocols
 
 
-@pytest.mark.parametrize("kind", ["vllm", "sglang"])
-async def test_native_protocols_give_tokens_with_logprobs(
-    server: InferenceServer, client_for: ClientFor, kind: str
-) -> None:
-    client = client_for(server, kind)
-    prompt, outputs, logprobs, _ = await client._tokens_and_logprobs_completion_wrapper(**ASKED)
-    assert prompt == tokenizer.encode(PROMPT).ids
-    assert [tokenizer.decode(output) for output in outputs] == ["<answer>this</answer>", "<answer>Which one?</answer>"]
-    assert {output[-1] for output in outputs} == {END_OF_TURN}
-    assert logprobs == [[logprob_of(token) for token in output] for output in outputs]
-
-
-@pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
-async def test_text_protocols_give_texts(server: InferenceServer, client_for: ClientFor, kind: str) -> None:
-    reply = await client_for(server, kind)._completion_wrapper(**ASKED)
-    texts = [choice.text.removesuffix("<|im_end|>") for choice in reply.choices]
-    assert texts == ["<answer>this</answer>", "<answer>Which one?</answer>"]
-    assert {choice.finish_reason for choice in reply.choices} == {"stop"}
-
-
 async def test_chat_completions_ask_for_the_same_prompt(server: InferenceServer, client_for: ClientFor) -> None:
     messages = [{"role": "user", "content": "Which one?"}]
     reply = await client_for(server, "openai")._chat_completion_wrapper(
@@ -120,12 +95,6 @@ async def test_requests_are_recorded_and_the_newest_is_last(server: InferenceSer
         GenerationRequest("openai", PROMPT, length, n=2, max_tokens=20, temperature=1.0, top_p=1.0),
         GenerationRequest("vllm", PROMPT, length, n=1, max_tokens=20, temperature=1.0, top_p=1.0),
     ]
-
-
-async def test_requests_for_a_single_token_do_not_reach_the_policy(server: InferenceServer) -> None:
-    _, reply = await post(server, "/v1/completions", {**RAW, "max_tokens": 1})
-    assert len(reply["choices"]) == 2
-    assert (len(server.requests), server.answered) == (0, 0)
 
 
 async def test_a_completion_is_cut_at_max_tokens(server: InferenceServer) -> None:
@@ -180,15 +149,6 @@ async def test_what_no_server_would_take_is_refused(server: InferenceServer, pat
 # ---------------------------------------------------------------------------- faults
 
 
-@pytest.mark.parametrize("fault", [cut, cut_reply, refuse])
-async def test_a_broken_connection_is_the_clients_error_until_recovery(server: InferenceServer, fault: Any) -> None:
-    server.fail(fault)
-    with pytest.raises(aiohttp.ClientError):
-        await post(server, "/generate", RAW)
-    server.recover()
-    assert (await post(server, "/generate", RAW))[0] == 200
-
-
 async def test_a_refused_connection_is_refused_by_the_system(server: InferenceServer) -> None:
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{server.url}/health") as response:
@@ -207,21 +167,6 @@ async def test_a_request_that_hangs_gets_no_answer_and_the_server_can_end(server
     with pytest.raises(aiohttp.ClientError):
         await waiting
     await server.__aenter__()
-
-
-async def test_a_reply_can_be_anything_and_late(server: InferenceServer) -> None:
-    server.fail(respond(503, {"hello": "world"}))
-    assert await post(server, "/generate", RAW) == (503, {"hello": "world"})
-    server.fail(slow(0.01))
-    assert (await post(server, "/generate", RAW))[0] == 200
-
-
-async def test_faults_of_generations_spare_health_checks(server: InferenceServer) -> None:
-    server.fail(respond(500), only=generations)
-    statuses = [(await post(server, "/v1/completions", {**RAW, "max_tokens": tokens}))[0] for tokens in (1, 2)]
-    assert statuses == [200, 500]
-    async with aiohttp.ClientSession() as session, session.get(f"{server.url}/health") as response:
-        assert response.status == 200
 
 
 def ask(url: str, body: Any = None) -> tuple[int | None, str | None]:

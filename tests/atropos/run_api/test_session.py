@@ -14,33 +14,10 @@ import pytest
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, State
 from reasoning_env.atropos.run_api import session as session_module
 from reasoning_env.errors import ServerError
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import until
 
-from .conftest import ENTRY, said
+from .conftest import ENTRY, in_time, register_others, said, until_asked
 from .served import ServedRunApi
-
-
-@pytest.fixture
-async def session(api: ServedRunApi) -> RunApiSession:
-    """A session that has registered with the number 0."""
-    session = RunApiSession(api.url, ENTRY)
-    await session.register()
-    return session
-
-
-async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
-    """Wait until so many more requests have come."""
-    asked = api.count(path)
-    await until(lambda: api.count(path) >= asked + times)
-
-
-async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
-    for _ in range(count):
-        await api.call("POST", "/register-env", {**ENTRY, **fields})
-
-
-async def in_time(waiting: asyncio.Task[Any]) -> Any:
-    return await asyncio.wait_for(waiting, PATIENCE_S)
 
 
 @asynccontextmanager
