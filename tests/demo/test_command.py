@@ -105,7 +105,7 @@ def test_ctrl_c_on_a_terminal_leaves_no_process(tmp_path: Path) -> None:
     ours, its = pty.openpty()
     with subprocess.Popen([*command, "--server-type", "openai"], stdout=its, stderr=its) as process:
         os.close(its)
-        read_terminal(ours, until="2 of 1000 batches, 64 sequences")
+        read_terminal(ours, until="1 of 1000 batches, 32 sequences")
         everything = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         printed = read_terminal(ours, until=None)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.atropos import RunMode
-from reasoning_env.atropos.run_api import session
+from reasoning_env.atropos.run_api import queue, session
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
@@ -33,6 +33,7 @@ STEERED = {
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
     monkeypatch.setattr(session, "RETRY_S", 0.01)
     monkeypatch.setattr(session, "POLL_S", 0.01)
+    monkeypatch.setattr(queue, "MAX_RETRY_S", 0.05)
     async with ServedRunApi() as api:
         yield api
 
@@ -165,13 +166,14 @@ async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_res
 
 
 async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
-    resume: Resume, api: ServedRunApi
+    resume: Resume, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)
     await deliver(first)
     api.faults = {"/status-env": 503}
     await start_worker(first)
     await until(lambda: first._run.queue.stats.waiting)
+    monkeypatch.setattr(session, "LEAVE_TIMEOUT_S", 0.01)  # it cannot be told in any time
     await first.close()
     assert len(api.groups) == 1
     api.faults.clear()

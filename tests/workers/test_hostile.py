@@ -41,9 +41,9 @@ READERS = frozenset({
     *("simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi"),
 })  # fmt: skip
 """Tasks whose verifiers read the answer as code, as a formula or as moves."""
-ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 2, Kind.WORK: 3, Kind.TEXT: 3, Kind.POISON: 3}, False: {Kind.CHEAT: 2}}
+ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 3, Kind.WORK: 4, Kind.TEXT: 4, Kind.POISON: 4}, False: {Kind.CHEAT: 2}}
 """Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
-ONE_IN_OTHERS = 20
+ONE_IN_OTHERS = 30
 NO_SCORE = frozenset({Reason.TIMEOUT, Reason.CRASH, Reason.VERIFIER_ERROR, Reason.BLOCKED})
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")

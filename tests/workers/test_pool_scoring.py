@@ -249,6 +249,8 @@ def test_genuine_verdict_is_taken_over() -> None:
 FORGED_REPLIES = {
     "not json": FRAME.pack(4, 0) + b"evil",
     "not an object": FRAME.pack(2, 0) + b"[]",
+    "no text": FRAME.pack(1, 0) + b"\x80",
+    "too deep": FRAME.pack(900, 0) + b"[" * 900,
     "header too large": FRAME.pack(5000, 0),
     "with a blob": encode_frame(GENUINE, b"pickle"),
     "another request": encode_frame({**GENUINE, "id": 99}),

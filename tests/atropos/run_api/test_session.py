@@ -373,7 +373,10 @@ async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRu
     assert api.connected == [0]
 
 
-async def test_leaving_a_run_api_that_is_gone_is_no_error(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_leaving_a_run_api_that_is_gone_is_no_error(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "LEAVE_TIMEOUT_S", 0.1)
     api.stop()
     await session.leave()
     assert session.state is State.UNREGISTERED
