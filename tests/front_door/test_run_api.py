@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.atropos import RunMode
+from reasoning_env.atropos import run as run_module
 from reasoning_env.atropos.run_api import queue, session
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
@@ -173,7 +174,8 @@ async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
     api.faults = {"/status-env": 503}
     await start_worker(first)
     await until(lambda: first._run.queue.stats.waiting)
-    monkeypatch.setattr(session, "LEAVE_TIMEOUT_S", 0.01)  # it cannot be told in any time
+    for module, name in ((run_module, "LEAST_DRAIN_S"), (session, "LEAVE_TIMEOUT_S")):
+        monkeypatch.setattr(module, name, 0.01)  # it cannot be told in any time
     await first.close()
     assert len(api.groups) == 1
     api.faults.clear()

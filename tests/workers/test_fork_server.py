@@ -19,7 +19,7 @@ import pytest
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.library_facts import KNOWN_TASKS, category
-from reasoning_env.records import Reason, TaskInfo
+from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S, until, wait_until
@@ -229,20 +229,6 @@ async def test_killed_fork_server_is_started_again_and_leaves_no_folder(fake_lib
         assert pool.stats.fork_servers_started == 2
         assert not set(pool.worker_pids) & set(old)
     assert list(temp_folder.iterdir()) == []
-
-
-async def test_fork_server_killed_during_scoring_costs_no_score(pool: WorkerPool, tmp_path: Path) -> None:
-    problem = await make(pool, seed=3)
-    marker = tmp_path / "marker"
-    scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
-    await until(marker.exists)
-    os.kill(_fork_server_pid(pool), signal.SIGKILL)
-    verdicts = await scoring
-    assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
-        (1.0, Reason.SCORED),
-        (0.75, Reason.SCORED),
-        (0.0, Reason.SCORED),
-    ]
 
 
 async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -> None:

@@ -79,6 +79,16 @@ async def test_frames_that_came_before_the_end_of_the_stream_are_received_first(
         await channel.receive(PATIENCE_S)
 
 
+@pytest.mark.parametrize(("header_bytes", "blob_bytes"), [(1001, 0), (0, 1001), (2**32 - 1, 2**32 - 1)])
+async def test_length_over_a_limit_is_a_fault_before_the_frame_is_there(
+    ends: Ends, header_bytes: int, blob_bytes: int
+) -> None:
+    channel, peer = ends
+    peer.sendall(FRAME.pack(header_bytes, blob_bytes))
+    with pytest.raises(ProtocolFault, match="over the limits"):
+        await channel.receive(PATIENCE_S)
+
+
 async def test_lengths_at_the_limits_are_accepted(ends: Ends) -> None:
     channel, peer = ends
     header = {"x": "y" * (LIMITS.header - len('{"x":""}'))}
