@@ -86,11 +86,6 @@ class TokenManager(Manager):
         yield SimpleNamespace(completion=completion, get_state=lambda: {"nodes": nodes})
 
 
-@pytest.fixture(scope="module")
-def chat(tokenizer: Any) -> ChatFormat:
-    return ChatFormat(tokenizer, "demo")
-
-
 @pytest.fixture
 def prompt(chat: ChatFormat) -> Prompt:
     return chat.prompt(build_messages("", "1 + 1?"))

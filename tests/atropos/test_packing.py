@@ -17,11 +17,6 @@ CHOICE = SimpleNamespace(text="some text", finish_reason="length")
 
 
 @pytest.fixture(scope="module")
-def chat(tokenizer: Any) -> ChatFormat:
-    return ChatFormat(tokenizer, "demo")
-
-
-@pytest.fixture(scope="module")
 def prompt(chat: ChatFormat) -> Prompt:
     return chat.prompt(build_messages("", "1 + 1?"))
 

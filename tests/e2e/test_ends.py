@@ -21,12 +21,9 @@ from testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
 from .lines import Scored, all_at_once, handed_out, make_line, scored, wait_for_groups
-from .processes import error_lines, left_behind
+from .processes import error_lines, left_behind, needs_proc
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-]
+pytestmark = [pytest.mark.slow, needs_proc]
 
 IN_FLIGHT = 4
 GRACE_S = 2.0

@@ -23,11 +23,9 @@ from testing.run_api import sends
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
+from .processes import needs_proc
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-]
+pytestmark = [pytest.mark.slow, needs_proc]
 
 AT_ONCE = 4
 """Requests for completions that are under way at any time."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,14 +37,13 @@ async def test_every_kind_of_server_gives_sound_groups_in_one_request_and_tells_
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
 async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_and_messages(
-    make_env: MakeEnv, collect: Collect, tokenizer: Any, kind: str
+    make_env: MakeEnv, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
     env = await make_env(kind, group_size=3, include_messages=True, system_prompt="Be brief.")
     truncated = Completion("<think>Well", "length")
     group, item = await collect(env, "right", WRONG, truncated)
     prompt = list(item.prompt.tokens)
     texts = [right(item), WRONG, truncated.text]
-    chat = ChatFormat(tokenizer, "demo")
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]
     assert group["masks"] == [[-100] * len(prompt) + completion for completion in completions]
