@@ -48,6 +48,16 @@ def respond(status: int, value: object = "a fault on demand") -> Fault:
     return answer
 
 
+def slow(seconds: float) -> Fault:
+    """Wait before the request is handled."""
+
+    async def wait(request: web.Request, handler: Handler) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return await handler(request)
+
+    return wait
+
+
 async def hang(_request: web.Request, _handler: Handler) -> web.StreamResponse:
     """Never answer."""
     never: asyncio.Future[web.StreamResponse] = asyncio.get_running_loop().create_future()
