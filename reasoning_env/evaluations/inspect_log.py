@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ def write_inspect_log(folder: Path) -> Path:
     try:
         results = json.loads((folder / RESULTS).read_text())
         log = _make_log(results, list(read_groups(folder / SAMPLES, strict=False)))
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
     path = folder / LOG_NAME
     write_eval_log(log, str(path))
@@ -52,9 +52,9 @@ def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
 
     ids = [_sample_id(group) for group in groups if group.rollouts]
     facts = {name: results.get(name) for name in ("fingerprint", "preset", "settings", "server", "step", "seconds")}
-    started = str(results.get("started") or datetime.now().isoformat(timespec="seconds"))
+    started = datetime.fromisoformat(results["started"])
     spec = EvalSpec(
-        created=started,
+        created=started.isoformat(),
         task=f"{TASK} {results['preset']}" if results.get("preset") else TASK,
         model=str(results.get("model") or "unknown"),
         dataset=EvalDataset(name=TASK, samples=len(ids), sample_ids=ids, shuffled=False),
@@ -65,9 +65,12 @@ def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
     return EvalLog(
         status="success" if results.get("finished", True) else "started",
         eval=spec,
-        stats=EvalStats(started_at=started),
+        stats=EvalStats(
+            started_at=started.isoformat(),
+            completed_at=(started + timedelta(seconds=results["seconds"])).isoformat(),
+        ),
         results=_make_results(results, groups),
-        samples=[sample for group in groups for sample in _make_samples(group)],
+        samples=[sample for group in groups for sample in _make_samples(group, spec.model)],
     )
 
 
@@ -84,16 +87,16 @@ def _make_results(results: Mapping[str, Any], groups: list[DumpedGroup]) -> Eval
     )
 
 
-def _make_samples(group: DumpedGroup) -> Iterator[EvalSample]:
+def _make_samples(group: DumpedGroup, model: str) -> Iterator[EvalSample]:
     from inspect_ai.log import EvalSample
     from inspect_ai.model import ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
 
     facts = {"task": group.item_id, "seed": group.seed, "level": group.level, "params": dict(group.params)}
     for epoch, rollout in enumerate(group.rollouts, 1):
-        *prompt, _ = messages = _messages(rollout)
+        messages = _messages(rollout)
         stop = "max_tokens" if rollout.finish_reason == "length" else "stop"
-        output = ModelOutput.from_content("model", messages[-1].text, stop_reason=stop)
+        output = ModelOutput.from_content(model, messages[-1].text, stop_reason=stop)
         if rollout.tokens is not None:
             output.usage = ModelUsage(output_tokens=rollout.tokens, total_tokens=rollout.tokens)
         scores = {SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)}
@@ -102,10 +105,11 @@ def _make_samples(group: DumpedGroup) -> Iterator[EvalSample]:
         yield EvalSample(
             id=_sample_id(group),
             epoch=epoch,
-            input=prompt,
+            input=messages[-2].text,
             target=_sound(group.expected_answer or ""),
             messages=messages,
             output=output,
+            model_usage={model: output.usage} if output.usage else {},
             scores=scores,
             metadata=facts,
             total_time=rollout.seconds,

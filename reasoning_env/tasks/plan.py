@@ -76,9 +76,9 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     named = set(map(str.lower, settings.tasks))
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
-        logger.warning(
-            "not trained on, because they pay for nonsense: %s; name a task in `tasks`, or set "
-            "exclude_gameable to false, to train on it all the same",
+        logger.info(
+            "exclude_gameable leaves out of training what pays for nonsense: %s; to train on it all the same, name it "
+            "in `tasks`",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
         )
     if len(excluded) == len(tasks):

@@ -26,7 +26,8 @@ def folder(tmp_path: Path) -> Path:
     results = {
         "model": "some/model",
         "finished": True,
-        "started": "2026-01-02T03:04:05",
+        "started": "2026-01-02T03:04:05+0000",
+        "seconds": 90.0,
         "fingerprint": "abc",
         "settings": {"eval_seed": 7},
         "overall": {"mean_score": 0.75, "accuracy": 0.5},
@@ -54,12 +55,14 @@ def test_log_is_read_back_by_inspect(folder: Path) -> None:
         "mean_score": 0.75,
         "accuracy": 0.5,
     }
+    assert (log.stats.started_at, log.stats.completed_at) == ("2026-01-02T03:04:05+00:00", "2026-01-02T03:05:35+00:00")
     first, second = log.samples
     assert [(sample.id, sample.epoch) for sample in log.samples] == [("gcd-0", 1), ("gcd-0", 2)]
+    assert first.input == "What is 1 + 1?"
     assert [message.role for message in first.messages] == ["system", "user", "assistant"]
     assert (first.scores["verifier"].value, first.scores["verifier"].answer, first.target) == (1.0, "2", "2")
     assert (second.scores["verifier"].value, second.output.stop_reason) == (0.25, "max_tokens")
-    assert (second.scores["library"].value, second.output.usage.output_tokens) == (0.5, 7)
+    assert (second.scores["library"].value, second.model_usage["some/model"].output_tokens) == (0.5, 7)
     assert second.messages[-1].content == HOSTILE.replace("\ud800", "\\ud800")
     assert first.metadata == {"task": "gcd", "seed": 5, "level": None, "params": {"a": 1}}
     assert [Path(info.name).name for info in reader.list_eval_logs(str(folder))] == [path.name]

@@ -171,6 +171,7 @@ async def test_tasks_without_levels_are_named_where_levels_are_asked_for(
 
 
 async def test_gameable_tasks_are_left_out_of_training_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     chosen = await plan(strict_rewards=False)
     assert chosen.tasks == tuple(TASKS)
     assert chosen.training_tasks == ("acre", "chain_sum", "composite", "gcd", "sudoku")
