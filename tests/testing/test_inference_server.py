@@ -1,4 +1,4 @@
-"""The inference server, through the clients that Atropos has for each protocol, and through plain HTTP."""
+"""The inference server through plain HTTP; with the clients of Atropos the tests of the front door use it."""
 
 from __future__ import annotations
 
@@ -8,83 +8,35 @@ import signal
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import openai
 import pytest
 from aiohttp import web
-from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.sglang_server import SGLangServer
-from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
-from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from tokenizers import Tokenizer
 
-from testing import (
-    TOKENIZER,
-    Completion,
-    GenerationRequest,
-    InferenceServer,
-    Processes,
-    hang,
-    refuse,
-    respond,
-)
+from testing import TOKENIZER, Completion, GenerationRequest, InferenceServer, Processes, hang, refuse, respond
 
-CLIENTS = {"vllm": VLLMServer, "sglang": SGLangServer, "openai": OpenAIServer, "trl": TrlVllmServer}
 REPOSITORY = Path(__file__).parents[2]
-ClientFor = Callable[[InferenceServer, str], Any]
 PROMPT = "<|im_start|>user\nWhich one?<|im_end|>\n<|im_start|>assistant\n"
 tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
-(END_OF_TURN,) = tokenizer.encode("<|im_end|>").ids
-ASKED = {"model": "m", "prompt": PROMPT, "n": 2, "max_tokens": 20, "temperature": 0.5}
 RAW = {"prompt": PROMPT, "n": 2, "max_tokens": 20}
-
-
-def one_of_two(request: GenerationRequest) -> list[str]:
-    return ["<answer>this</answer>", f"<answer>{request.question}</answer>"]
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[InferenceServer]:
-    async with InferenceServer(one_of_two) as running:
+    async with InferenceServer() as running:
         yield running
-
-
-@pytest.fixture
-async def client_for() -> AsyncIterator[ClientFor]:
-    """Makes clients of Atropos, which never close their connections."""
-    opened: list[openai.AsyncClient] = []
-
-    def make(server: InferenceServer, kind: str) -> Any:
-        client = CLIENTS[kind](server.config(kind, tokenizer_name=TOKENIZER))
-        if kind != "trl":
-            client.openai.max_retries = 0
-            opened.append(client.openai)
-        return client
-
-    yield make
-    for each in opened:
-        await each.close()
 
 
 async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]:
     async with aiohttp.ClientSession() as session, session.post(f"{server.url}{path}", json=body) as response:
-        return response.status, await response.json()
+        return response.status, await response.json() if response.content_type == "application/json" else None
 
 
 # ---------------------------------------------------------------------------- protocols
-
-
-async def test_chat_completions_ask_for_the_same_prompt(server: InferenceServer, client_for: ClientFor) -> None:
-    messages = [{"role": "user", "content": "Which one?"}]
-    reply = await client_for(server, "openai")._chat_completion_wrapper(
-        model="m", messages=messages, n=2, max_tokens=20
-    )
-    assert [choice.message.content for choice in reply.choices][1] == "<answer>Which one?</answer>"
-    assert server.requests[-1].prompt == PROMPT
 
 
 async def test_requests_are_recorded_and_the_newest_is_last(server: InferenceServer) -> None:
@@ -103,21 +55,19 @@ async def test_a_completion_is_cut_at_max_tokens(server: InferenceServer) -> Non
     assert [len(places) for places in reply["logprobs"]] == [3, 3]
 
 
-async def test_tokens_that_a_policy_gives_are_sent_as_they_are(server: InferenceServer, client_for: ClientFor) -> None:
+async def test_tokens_that_a_policy_gives_are_sent_as_they_are(server: InferenceServer) -> None:
     server.policy = lambda request: [Completion("text", "length", (5, 6), (-1.0, float("nan")))]
-    _, outputs, logprobs, _ = await client_for(server, "vllm")._tokens_and_logprobs_completion_wrapper(**ASKED)
-    assert outputs == [[5, 6]]
-    assert str(logprobs) == "[[-1.0, nan]]"
+    _, reply = await post(server, "/generate", RAW)
+    assert str(reply["logprobs"]) == "[[[{'5': -1.0}], [{'6': nan}]]]"
 
 
-async def test_a_policy_may_wait_or_refuse(server: InferenceServer, client_for: ClientFor) -> None:
+async def test_a_policy_may_wait_or_refuse(server: InferenceServer) -> None:
     async def refuse_later(request: GenerationRequest) -> list[str]:
         await asyncio.sleep(0)
         raise web.HTTPTooManyRequests
 
     server.policy = refuse_later
-    with pytest.raises(openai.RateLimitError):
-        await client_for(server, "openai")._completion_wrapper(**ASKED)
+    assert (await post(server, "/v1/completions", RAW))[0] == 429
 
 
 @pytest.mark.parametrize(
