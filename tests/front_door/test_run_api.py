@@ -139,6 +139,14 @@ async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serv
     assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
 
 
+async def test_problems_in_flight_are_served_first_as_they_were(resume: Resume, serve: Serve) -> None:
+    env = await resume(0)
+    await serve(env, 10)
+    in_flight = [(await env.get_next_item()).problem.spec for _ in range(3)]
+    env.save_checkpoint(STEP)
+    assert await serve(await resume(STEP), 3) == in_flight
+
+
 async def test_counts_and_data_go_on_and_dumps_in_new_files(resume: Resume, serve: Serve, tmp_path: Path) -> None:
     dumping = {"dump_rollouts": True, "rollout_save_score_threshold": 0.0, "data_dumps_dir": str(tmp_path / "dumps")}
     first = await resume(0, **dumping)
