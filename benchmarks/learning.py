@@ -9,14 +9,16 @@ Every arm has the same budget of steps, the same test set, and for each seed the
 - both: the two together
 - shuffled: as `easy`, with each group's rewards given to its rollouts at random; must stay flat
 - easy: the parameters of `make learn`, which the test set has
+- hard: uniform sampling, and hard-both: curriculum and adaptive sampling, from the warm start of `easy`, with numbers
+  and words as the library's defaults have them, which is beyond what the model knows; so is their test set
 - plain: as `easy`, with the library's own rewards, which take a list of nan for one in order: the reward must rise and
   the share of right answers fall behind it
 
 Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
-seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform`, null where
-it did not; the mean reward of rollouts and the share that a second opinion takes for right, over the first and the last
-ten steps; and of the rollouts with full marks, how many it confirms. It takes hours and PyTorch; `--arms`, `--seeds`
-and `--steps` choose less. What was interrupted goes on.
+seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform` (of `hard`
+for `hard-both`), null where it did not; the mean reward of rollouts and the share that a second opinion takes for
+right, over the first and the last ten steps; and of the rollouts with full marks, how many it confirms. It takes hours
+and PyTorch; `--arms`, `--seeds` and `--steps` choose less. What was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -32,20 +34,28 @@ from typing import Any
 
 from learn.tasks import PARAMS
 
-BASELINE = "uniform"
+UNIFORM, HARD, HARD_BOTH = "uniform", "hard", "hard-both"
 ENDS = 10
 """Steps at the beginning and the end of a run to take means over."""
 DEFAULT_DIFFICULTY: Mapping[str, Any] = {"task_params": {**PARAMS, "spell_backward": {}}}
+BEYOND: Mapping[str, Any] = {
+    "task_params": {**PARAMS, "number_sorting": {}, "spell_backward": {}},
+    "max_token_length": 160,
+}
+BOTH: Mapping[str, Any] = {"complexity_mode": "curriculum", "task_sampling": "adaptive"}
 ARMS: Mapping[str, Mapping[str, Any]] = {
-    BASELINE: {**DEFAULT_DIFFICULTY},
+    UNIFORM: DEFAULT_DIFFICULTY,
     "curriculum": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum"},
     "adaptive": {**DEFAULT_DIFFICULTY, "task_sampling": "adaptive"},
-    "both": {**DEFAULT_DIFFICULTY, "complexity_mode": "curriculum", "task_sampling": "adaptive"},
+    "both": {**DEFAULT_DIFFICULTY, **BOTH},
     "shuffled": {},
     "easy": {},
     "plain": {"strict_rewards": False},
+    HARD: BEYOND,
+    HARD_BOTH: {**BEYOND, **BOTH},
 }
 """Settings of the environment, by arm."""
+WARM_AS_EASY = ("shuffled", "easy", "plain", HARD, HARD_BOTH)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -72,15 +82,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _share_warm_start(root: Path, arm: str, seed: int) -> None:
     """Begin from the warm start that an arm with the same problems has made for this seed, if one has."""
-    alike = (root / f"{other}-{seed}" / "warm" for other in ARMS if _problems(other) == _problems(arm))
+    alike = (root / f"{other}-{seed}" / "warm" for other in ARMS if (other in WARM_AS_EASY) == (arm in WARM_AS_EASY))
     made = [path for path in alike if (path / "seconds.json").exists()]
     own = root / f"{arm}-{seed}" / "warm"
     if made and not own.exists():
         shutil.copytree(made[0], own)
-
-
-def _problems(arm: str) -> Any:
-    return ARMS[arm].get("task_params")
+    elif not made and arm in (HARD, HARD_BOTH):
+        raise SystemExit(f"learning: {arm} begins from the warm start of the arm easy, so that one comes first")
 
 
 def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:
@@ -94,15 +102,16 @@ def _run(arm: str, seed: int, folder: Path, options: argparse.Namespace) -> int:
 def summarize(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> dict[str, Any]:
     """Return the figures of each arm from the histories of its runs."""
     finals = {arm: [_accuracy(_tested(run)[-1]) for run in runs] for arm, runs in histories.items()}
-    target = sum(finals[BASELINE]) / len(finals[BASELINE]) if BASELINE in finals else None
+    means = {arm: round(sum(values) / len(values), 4) for arm, values in finals.items()}
+    targets = {arm: means.get(HARD if arm == HARD_BOTH else UNIFORM) for arm in histories}
     return {
         arm: {
             "before": [_accuracy(_tested(run)[0]) for run in runs],
             "after": finals[arm],
-            "mean": round(sum(finals[arm]) / len(runs), 4),
+            "mean": means[arm],
             "range": [min(finals[arm]), max(finals[arm])],
             "completions": [run[-1]["completions"] for run in runs],
-            "completions_to_baseline": [_first_to_reach(run, target) for run in runs],
+            "completions_to_baseline": [_first_to_reach(run, targets[arm]) for run in runs],
             "reward": [_ends(run, "reward") for run in runs],
             "right": [_ends(run, "right") for run in runs],
             "full_marks": sum(entry.get("full_marks", 0) for run in runs for entry in run),

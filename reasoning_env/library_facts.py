@@ -53,17 +53,13 @@ class TaskFacts:
     """Its guard needs sympy."""
     options: int = 0
     """How many answers there are to choose from; 0 where answers are free."""
-    uneven: bool = False
-    """One right answer is far more frequent than others, at some level at least."""
+    twins: int = 0
+    """How many problems are drawn beside each, none of which may have its answer, where one right answer is far more
+    frequent than others at some level at least. One evens out two answers, two spread many."""
     gives_away: str | None = None
     """What of a question gives its answer away, however problems are drawn."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
-
-    @property
-    def twins(self) -> int:
-        """How many problems are drawn beside each, none of which may have its answer: one evens out two options."""
-        return (1 if self.options == 2 else 2) if self.uneven else 0
 
 
 BOTH = "naming both options contains the right one"
@@ -75,16 +71,23 @@ OTHER_DAYS = ["weekday_of_date_from_first_date", "recurring_event_day"]
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, uneven=True, rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, twins=2, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
-    "aiw": TaskFacts(few_questions=True),
+    "aiw": TaskFacts(
+        twins=1,
+        few_questions=True,
+        levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
+    ),
     "arc_1d": TaskFacts(),
     "arc_agi": TaskFacts(),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
-    "binary_alternation": TaskFacts(few_questions=True),
-    "binary_matrix": TaskFacts(few_questions=True),
+    "binary_alternation": TaskFacts(twins=2, few_questions=True),
+    "binary_matrix": TaskFacts(
+        few_questions=True,
+        levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest is in the same row"),),
+    ),
     "bitwise_arithmetic": TaskFacts(),
     "boxnet": TaskFacts(few_questions=True),
     "caesar_cipher": TaskFacts(
@@ -106,7 +109,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
-        uneven=True,
+        twins=1,
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
@@ -140,7 +143,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
+    "course_schedule": TaskFacts(options=2, twins=1, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -170,7 +173,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "game_of_life_halting": TaskFacts(
         options=2,
-        uneven=True,
+        twins=1,
         few_questions=True,
         pays_for="any text counts as True",
         gives_away="only what goes on has two live cells side by side",
@@ -180,7 +183,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "gcd": TaskFacts(
-        uneven=True,
+        twins=2,
         few_questions=True,
         levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     ),
@@ -208,7 +211,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
         options=2,
-        uneven=True,
+        twins=1,
         few_questions=True,
         pays_for=BOTH,
         levels=(
@@ -236,7 +239,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(uneven=True, ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(twins=2, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -252,7 +255,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "lcm": TaskFacts(few_questions=True),
+    "lcm": TaskFacts(twins=2, few_questions=True),
     "leg_counting": TaskFacts(
         levels=(
             FieldLevels(
@@ -260,15 +263,15 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "letter_counting": TaskFacts(uneven=True, few_questions=True),
+    "letter_counting": TaskFacts(twins=2, few_questions=True),
     "letter_jumble": TaskFacts(
         rebuild=Rebuild.FOR_EACH_LEVEL,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
                 ("min_word_len", "max_word_len"),
-                ((1, 5), (3, 8), (5, 12), (7, 64)),
-                "the text has too few longer words",
+                ((3, 5), (3, 8), (5, 12), (7, 64)),
+                "words of two letters are turned round, and the text has too few longer words",
             ),
         ),
     ),
@@ -277,7 +280,7 @@ FACTS: Mapping[str, TaskFacts] = {
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
-    "maze": TaskFacts(uneven=True),
+    "maze": TaskFacts(twins=2),
     "mini_sudoku": TaskFacts(
         few_questions=True,
         levels=(
@@ -286,8 +289,9 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "modulo_grid": TaskFacts(
         options=2,
-        uneven=True,
+        twins=1,
         few_questions=True,
+        gives_away="three patterns of four are their own mirror images",
         levels=(
             FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
             FieldLevels(
@@ -328,7 +332,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
     "path_star": TaskFacts(),
-    "polynomial_equations": TaskFacts(uneven=True, few_questions=True),
+    "polynomial_equations": TaskFacts(twins=2, few_questions=True),
     "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(
         levels=(
@@ -376,7 +380,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "rotten_oranges": TaskFacts(
-        uneven=True,
+        twins=2,
         levels=(
             FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
         ),
@@ -385,7 +389,7 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
-    "self_reference": TaskFacts(few_questions=True, uneven=True),
+    "self_reference": TaskFacts(few_questions=True, twins=2),
     "sentence_reordering": TaskFacts(
         few_questions=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
@@ -398,7 +402,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "shortest_path": TaskFacts(uneven=True),
+    "shortest_path": TaskFacts(twins=2),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -431,7 +435,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(options=2, uneven=True, few_questions=True, pays_for=BOTH),
+    "syllogism": TaskFacts(options=2, twins=1, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
@@ -443,7 +447,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are 6 questions"),
         ),
     ),
-    "tsumego": TaskFacts(),
+    "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
     "word_ladder": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "word_sequence_reversal": TaskFacts(),
     "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .concurrency import cancel_all
 from .errors import GenerationError
 from .records import Problem, ProblemSpec, Split, StreamStats
 
@@ -106,7 +107,9 @@ class ProblemStream:
             await asyncio.wait([head.problem])
             problem = head.problem.result()
             self._pending.popleft()
-            self._in_flight[problem.spec.index] = problem.spec
+            assert head.spec is not None, "it made the problem"
+            # As it was drawn: the seed that made the problem after flawed ones would be followed to another one.
+            self._in_flight[head.index] = head.spec
             self.start()
         self._counts["served"] += 1
         return problem
@@ -126,9 +129,7 @@ class ProblemStream:
 
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out stays part of `state()`."""
-        for position in self._pending:
-            position.problem.cancel()
-        await asyncio.gather(*(position.problem for position in self._pending), return_exceptions=True)
+        await cancel_all(position.problem for position in self._pending)
         self._owed.extendleft(reversed(self._drawn()))
         self._pending.clear()
 

@@ -256,8 +256,6 @@ class StreamStats:
 class PoolStats:
     """Counters since the pool was started; a snapshot is safe to keep."""
 
-    generated: int = 0
-    generation_failures: int = 0
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0

@@ -97,9 +97,9 @@ def remove_thinking(text: str) -> str:
 
 
 class AnswerScorer(Protocol):
-    """The part of the worker pool that scoring uses."""
+    """The part of the worker pool that scores."""
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]: ...
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]: ...
 
 
 async def score_texts(

@@ -5,10 +5,12 @@ Values may arrive as text (from the command line), so each field parses the text
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
@@ -16,6 +18,9 @@ You solve reasoning problems. Work the problem out step by step first, and put a
 
 Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
 the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
+
+LIMITS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
+LONG_DEFAULT = 40
 
 
 def _split_names(value: object) -> object:
@@ -251,3 +256,24 @@ class ReasoningSettings(BaseModel):
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return the default as it would be written down; long texts and empty values are named."""
+    value: Any = field.get_default(call_default_factory=True, validated_data={})
+    if isinstance(value, Enum):
+        value = value.value
+    text = str(value)
+    if value in ("", [], None):
+        return {"": "empty", "[]": "empty", "None": "none"}[text]
+    return text if len(text) <= LONG_DEFAULT else "a text"
+
+
+def range_text(field: FieldInfo) -> str:
+    """Return the limits of a number, joined by commas; empty where there are none."""
+    words = []
+    for constraint in field.metadata:
+        words += [
+            template.format(getattr(constraint, limit)) for limit, template in LIMITS if hasattr(constraint, limit)
+        ]
+    return ", ".join(words)

@@ -104,7 +104,7 @@ def test_rooms_lie_on_few_floors_without_a_cycle(rooms: dict[str, set[str]]) -> 
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-@pytest.mark.parametrize("name", ["records", "errors", "library_facts", "outage_log"])
+@pytest.mark.parametrize("name", ["records", "errors", "library_facts", "outage_log", "files"])
 def test_modules_at_the_bottom_know_nobody(rooms: dict[str, set[str]], name: str) -> None:
     assert rooms[f"reasoning_env/{name}"] == set()
 

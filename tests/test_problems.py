@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -268,6 +269,12 @@ async def test_what_is_drawn_and_not_done_is_under_way_by_task(make_stream: Make
     await stream.close()
     for resumed in (stream, make_stream(state=state)):
         assert [resumed.under_way(task) for task in "abcd"] == [1, 2, 2, 0]
+
+
+async def test_problem_that_took_the_place_of_flawed_ones_is_owed_as_it_was_drawn(make_stream: MakeStream) -> None:
+    stream = make_stream(Generator(lambda spec: at_once(replace(spec, seed=spec.seed + 7))))
+    problem = await stream.next()
+    assert saved(stream)["owed"][0]["seed"] == problem.spec.seed - 7
 
 
 async def test_positions_before_and_between_owed_ones_are_drawn_anew(make_stream: MakeStream) -> None:

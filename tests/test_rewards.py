@@ -217,7 +217,7 @@ class AnswerScorer:
     def __init__(self) -> None:
         self.asked: list[tuple[Problem, list[str]]] = []
 
-    async def score(self, problem: Problem, answers: Sequence[str]) -> list[Verdict]:
+    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         self.asked.append((problem, list(answers)))
         if "fault" in answers:
             raise ScoringError("the worker cannot score")

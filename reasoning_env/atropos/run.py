@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.keeper import Resumed, StateKeeper
+from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..evaluations.plan import plan_evaluation
 from ..folders import default_dumps_folder, find_checkout
@@ -198,9 +199,7 @@ class Run:
     async def stop_background(self) -> None:
         """Stop what runs beside the groups, and log how far the run has come."""
         if self._background:
-            for task in self._background:
-                task.cancel()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await cancel_all(self._background)
             self._background.clear()
             if self.mode is not RunMode.EVALUATE:
                 logger.info("%s", self.progress_line())
@@ -220,7 +219,8 @@ class Run:
         """Save the state under the step and as the latest, or only as the latest; a thread writes the file."""
         keeper, queue = self.backend.keeper, self.queue
         if keeper.folder is not None:
-            keeper.save(step, self._state(), queue.waiting(), queue.delivered_up_to, latest=latest)
+            state = {**self.backend.source.state(), "metrics": self.metrics.state(), **self._collect_state()}
+            keeper.save(step, state, queue.waiting(), queue.delivered_up_to, latest=latest)
 
     async def save_last(self, step: int) -> None:
         """Save the state at the end, and let go of its folder."""
@@ -240,9 +240,6 @@ class Run:
         """Wait until the groups that were taken for dumping are on disk, or need not be waited for."""
         if self.dumper is not None:
             await self.dumper.wait_settled()
-
-    def _state(self) -> dict[str, Any]:
-        return {**self.backend.source.state(), "metrics": self.metrics.state(), **self._collect_state()}
 
     async def _save_regularly(self, step: Callable[[], int]) -> None:
         """Save the latest state while it changes, and the disk keeps up."""

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import ReasoningEnvError
+from ..files import replace_file
 
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_VERSION = 4
 LATEST = "latest.json"
-PART = "unfinished.part"
-"""Where a file is written before it gets its name; one name for all, so that a kill leaves at most one behind."""
 
 
 class CheckpointError(ReasoningEnvError):
@@ -91,34 +88,6 @@ def find_checkpoint(folder: Path, step: int, *, prefer_latest: bool) -> Checkpoi
         if found is not None:
             return found
     return latest
-
-
-def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file beside its place, sync it and rename it; a failure leaves what was there.
-
-    Only its owner can read it: these files hold settings. Raises OSError, and what making the pieces raises.
-    """
-    part = path.with_name(PART)
-    try:
-        with open(part, "wb", opener=_open_for_owner) as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except Exception:
-        # On a full disk, the space that it takes is missing elsewhere.
-        with suppress(OSError):
-            part.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _sound(path: Path) -> Checkpoint | None:

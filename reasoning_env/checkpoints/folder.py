@@ -22,8 +22,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from ..files import replace_file
 from ..outage_log import OutageLog
-from .files import LATEST, replace_file, step_file, write_checkpoint
+from .files import LATEST, step_file, write_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,9 @@ class CheckpointFolder:
 
     def _write(self, save: _Save) -> bool:
         try:
-            groups = {group_file(self.path, number): body for number, body in save.waiting if _is_encoded(body)}
+            # A group that could not be encoded cannot be delivered either, which the queue says.
+            encoded = [(number, body) for number, body in save.waiting if not body.cancelled() and not body.exception()]
+            groups = {group_file(self.path, number): body for number, body in encoded}
             # The groups first: what a checkpoint names must be there.
             for path, body in groups.items():
                 if path not in self._kept:
@@ -135,8 +138,3 @@ def choosing(root: Path) -> Iterator[None]:
     with (root / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _is_encoded(body: Future[bytes]) -> bool:
-    """Wait for a group's body; a group without one cannot be delivered either, which the queue says."""
-    return not body.cancelled() and body.exception() is None

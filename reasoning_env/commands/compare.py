@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 
-from ..reports.comparison import Comparison, Difference, compare, read_evaluation
+from ..reports.comparison import Comparison, compare, read_evaluation
 from ..terminal import Table, print_json
 
 COLUMNS = {
@@ -39,7 +39,7 @@ def compare_command(argv: Sequence[str]) -> int:
         return 0
     for comparison in comparisons:
         print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}\n")
-        Table(COLUMNS, [_row(one) for one in (comparison.overall, *comparison.tasks)]).print()
+        Table(COLUMNS, [astuple(one) for one in (comparison.overall, *comparison.tasks)]).print()
         if comparison.unpaired:
             print(f"\n{comparison.unpaired} problems that only one of the two has are left out")
         print()
@@ -62,15 +62,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _row(one: Difference) -> tuple[str | int | float, ...]:
-    interval = (one.low, one.high, one.better, one.worse, one.p)
-    return (one.task, one.problems, one.first, one.second, one.change, *interval)
-
-
 def _document(comparison: Comparison) -> dict[str, object]:
     return {
         "second": str(comparison.second.path),
         "unpaired": comparison.unpaired,
-        "overall": {**asdict(comparison.overall), "change": comparison.overall.change},
-        "tasks": [{**asdict(task), "change": task.change} for task in comparison.tasks],
+        "overall": asdict(comparison.overall),
+        "tasks": [asdict(task) for task in comparison.tasks],
     }

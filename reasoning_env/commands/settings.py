@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ConfigError, did_you_mean
-from ..setting_texts import default_text, range_text
-from ..settings import ReasoningSettings
+from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import Table, print_json
 
 ATROPOS_SETTINGS = Path(__file__).with_name("atropos_settings.json")

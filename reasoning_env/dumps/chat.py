@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..files import replace_file
 from ..records import CORRECT
 
 RolloutJson = Mapping[str, Any]
@@ -40,14 +41,17 @@ def write_chat(groups: Path, keep: str) -> int:
     Each line has `messages` and the facts of its completion, always of the same types, so that a reader that takes the
     columns from the first lines takes the others too: no answer is "", and no level is -1.
     """
-    target, count = chat_path(groups, keep), 0
-    part = target.with_name(f"{target.name}.part")
-    with open(groups, encoding="ascii") as lines, open(part, "w", encoding="ascii") as file:
-        for line in lines:
-            for row in _rows(json.loads(line), keep):
-                file.write(json.dumps(row) + "\n")
-                count += 1
-    part.replace(target)
+    count = 0
+
+    def rows() -> Iterator[bytes]:
+        nonlocal count
+        with open(groups, encoding="ascii") as lines:
+            for line in lines:
+                for row in _rows(json.loads(line), keep):
+                    count += 1
+                    yield json.dumps(row).encode("ascii") + b"\n"
+
+    replace_file(chat_path(groups, keep), rows(), mode=0o666)
     return count
 
 

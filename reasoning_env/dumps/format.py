@@ -72,35 +72,26 @@ def encode_group(
     """
     # One call of the encoder holds the interpreter's lock until it is done. A call for each rollout lets the event loop
     # in between; one for a group of long completions would stall it for tens of milliseconds.
-    prompt = "".join(
-        _json({"role": message["role"], "content": message["content"]}) + ", " for message in group.messages
-    )
+    prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
     extras = more_of_rollouts or [{}] * len(group.rollouts)
     rollouts = ", ".join(
-        [_rollout(prompt, rollout, extra) for rollout, extra in zip(group.rollouts, extras, strict=True)]
+        [_json({**_rollout(prompt, rollout), **extra}) for rollout, extra in zip(group.rollouts, extras, strict=True)]
     )
     item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
-def _rollout(prompt: str, rollout: Rollout, more: Mapping[str, Any]) -> str:
-    """One rollout as JSON; `prompt` is that of the messages before the completion, each with its comma."""
+def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str, Any]:
     verdict = rollout.verdict
-    thinking = f', "thinking": {_json(rollout.thinking)}' if rollout.thinking else ""
-    # A call of the encoder for a text costs a tenth of one for a mapping, and there are many rollouts.
-    return (
-        f'{{"conversation": [{prompt}{{"role": "assistant", "content": {_json(rollout.text)}}}], '
-        f'"score": {_number(rollout.score)}, '
-        f'"reason": {_json(verdict.reason.value) if verdict else "null"}, '
-        f'"answer": {"null" if verdict is None or verdict.answer is None else _json(verdict.answer)}, '
-        f'"finish_reason": {_json(rollout.finish_reason)}, '
-        f'"verifier_score": {_number(verdict.score) if verdict else "null"}'
-        f"{thinking}{', ' + _json(more)[1:] if more else '}'}"
-    )
-
-
-def _number(value: float) -> str:
-    return float.__repr__(value) if type(value) is float and math.isfinite(value) else _json(value)
+    return {
+        "conversation": [*prompt, {"role": "assistant", "content": rollout.text}],
+        "score": rollout.score,
+        "reason": verdict and verdict.reason.value,
+        "answer": verdict and verdict.answer,
+        "finish_reason": rollout.finish_reason,
+        "verifier_score": verdict and verdict.score,
+        **({"thinking": rollout.thinking} if rollout.thinking else {}),
+    }
 
 
 def _facts(problem: Problem) -> dict[str, Any]:

@@ -147,8 +147,7 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
                 if line.isspace():
                     continue
                 try:
-                    # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
-                    group = _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
+                    group = read_group(line)
                 except (ValueError, RecursionError) as error:
                     if is_torn(line) and not lines.peek(1):
                         on_damage(DumpFormatError(path, number, "the last line is torn; `recover` cuts it off"))
@@ -158,6 +157,12 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
                     yield group
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         skip(DumpFormatError(path, number + 1, f"damaged gzip data ({error})"))
+
+
+def read_group(line: bytes) -> DumpedGroup:
+    """The group of one line; raises ValueError or RecursionError for one that is none."""
+    # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
+    return _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
 
 
 def _open(path: Path) -> BufferedReader | gzip.GzipFile:

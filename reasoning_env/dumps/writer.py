@@ -44,12 +44,12 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not on the disk yet; `commit` is done when nobody has to wait for it any longer."""
+    """A group that is not on the disk yet; `settled` is done when nobody has to wait for it any longer."""
 
     files: DumpFiles
     group: Group
     size_bytes: int
-    commit: Future[None]
+    settled: Future[None]
 
 
 class RolloutDumper:
@@ -74,8 +74,7 @@ class RolloutDumper:
         self._changed = threading.Condition()  # guards the counts and everything down to `_closing`
         self._waiting: deque[_Waiting] = deque()  # with those that are being written, at its front
         self._waiting_bytes = 0
-        self._commit = _new_future()  # of the groups that come now
-        self._newest = _complete(_new_future())
+        self._newest = _new_future(done=True)
         self._dropped = 0
         self._refused = False
         self._closing = False
@@ -118,9 +117,9 @@ class RolloutDumper:
         with self._changed:
             room = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
             if room:
-                self._waiting.append(_Waiting(files, kept, size_bytes, self._commit))
+                self._newest = _new_future(done=self._refused)
+                self._waiting.append(_Waiting(files, kept, size_bytes, self._newest))
                 self._waiting_bytes += size_bytes
-                self._newest = self._commit
                 if len(self._waiting) == 1:
                     self._changed.notify()
             else:
@@ -199,7 +198,6 @@ class RolloutDumper:
             self._changed.wait_for(lambda: self._closing, RETRY_S if self._refused else COMMIT_DELAY_S)
             if self._refused:  # one is enough to find out, and may fit where several together do not
                 return list(islice(self._waiting, 1))
-            self._commit = _new_future()
             return list(self._waiting)
 
     def _write(self, files: DumpFiles, batch: Sequence[_Waiting]) -> Sequence[_Waiting]:
@@ -227,13 +225,11 @@ class RolloutDumper:
             self._waiting.extendleft(reversed(kept))
             self._waiting_bytes += sum(one.size_bytes for one in kept) - sum(one.size_bytes for one in batch)
             self._dropped += len(refused) - len(kept)
-            if refused:
-                _complete(self._commit)
-            elif self._refused:
-                self._commit = _new_future()
             self._refused = bool(refused)
-        for commit in {waiting.commit for waiting in batch}:
-            _complete(commit)
+            settled = [*batch, *self._waiting] if refused else batch
+        for waiting in settled:
+            if not waiting.settled.done():
+                waiting.settled.set_result(None)
         if not refused:
             self._outage.over(f"rollouts are written to {self._folder} again")
 
@@ -262,15 +258,10 @@ def _size_bytes(group: Group) -> int:
     return sum(map(getsizeof, texts)) + ROLLOUT_OVERHEAD_BYTES * len(group.rollouts)
 
 
-def _new_future() -> Future[None]:
-    """A future for groups that are committed together."""
+def _new_future(*, done: bool) -> Future[None]:
     future: Future[None] = Future()
     # Running, it cannot be cancelled: a caller that stops waiting must not take it from the others.
     future.set_running_or_notify_cancel()
-    return future
-
-
-def _complete(future: Future[None]) -> Future[None]:
-    if not future.done():
+    if done:
         future.set_result(None)
     return future

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from ..dumps.reader import DumpedGroup
 from ..errors import ServerError
 from ..terminal import progress_bar
 from .evaluator import EvalResult, Evaluator
 from .folder import EvalFolder
 from .presets import Preset, compare_published
 from .problem_set import EvaluationSet, fingerprint
-from .samples import Sample
 from .summary import combine, summarise
 
 Results = dict[str, Any]
@@ -93,7 +93,7 @@ class Evaluation:
         found = summarise(samples.values(), self._categories, self._not_made)
         if self._finished:
             found["problems"] = len(samples)
-            found["fingerprint"] = fingerprint({place: sample.problem for place, sample in samples.items()})
+            found["fingerprint"] = fingerprint({place: sample.problem or "" for place, sample in samples.items()})
         found["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
             identical = {task: row for task, row in found["tasks"].items() if task in self._preset.identical}
@@ -101,8 +101,8 @@ class Evaluation:
             found["published"] = compare_published(self._preset, found["tasks"])
         return self._folder.write_results(found, finished=self._finished)
 
-    def _add(self, sample: Sample) -> None:
-        self._total += sum(rollout.score for rollout in sample.rollouts)
+    def _add(self, sample: DumpedGroup) -> None:
+        self._total += sum(sample.scores)
         self._count += len(sample.rollouts)
 
     def _note(self) -> str:

@@ -11,8 +11,8 @@ from typing import Protocol
 from ..concurrency import do_as_they_come
 from ..dumps.format import encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
-from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
-from ..rewards import extract_last_answer, score_texts
+from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
+from ..rewards import AnswerScorer, extract_last_answer, score_texts
 from ..settings import ReasoningSettings
 from .problem_set import problem_key
 from .samples import is_right
@@ -22,12 +22,6 @@ class Completer(Protocol):
     """Gives completions; raises whatever its client raises."""
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]: ...
-
-
-class Scorer(Protocol):
-    """The part of the worker pool that scores."""
-
-    async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class Evaluator:
     `workers` problems are under way at a time. `note_dropped` is called for every problem that cannot be evaluated.
     """
 
-    scorer: Scorer
+    scorer: AnswerScorer
     completer: Completer
     make_prompt: Callable[[Problem], Awaitable[Prompt]]
     sampling: Sampling

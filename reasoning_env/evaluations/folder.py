@@ -24,22 +24,21 @@ same evaluation (IDENTITY), which does what is missing.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
-import os
 import re
 import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.files import replace_file
+from ..dumps.reader import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
-from .samples import Sample, read_sample
+from ..files import LineFile, replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -53,35 +52,36 @@ NAME_CHARACTERS = 80
 class EvalFolder:
     """A folder that this process writes; everything here blocks, so it belongs on a thread.
 
-    `samples` are the problems that are done, by task and index; `spent_s` is the time that earlier starts took.
+    `samples` are the problems that are done, by task and index, those of earlier starts included; a torn last line of
+    these is cut off. `spent_s` is the time that earlier starts took.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any], lines: int, spent_s: float = 0.0) -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], lines: LineFile, spent_s: float = 0.0) -> None:
         self.path = path
         self.spent_s = spent_s
-        self.samples: dict[tuple[str, int], Sample] = {}
+        self.samples: dict[tuple[str, int], DumpedGroup] = {}
         self._about = about
         self._lines = lines
         # A result whose evaluation was cancelled may still be on its way.
         self._lock = threading.Lock()
+        for line in lines.read():
+            with suppress(ValueError, RecursionError):
+                place, sample = _read_sample(line)
+                self.samples[place] = sample
+        lines.cut()
 
-    def append(self, line: bytes) -> Sample:
+    def append(self, line: bytes) -> DumpedGroup:
         """Write a line; raises ReasoningEnvError when that fails, and then leaves none of it."""
-        sample = read_sample(line)
+        place, sample = _read_sample(line)
         with self._lock:
-            end = os.lseek(self._lines, 0, os.SEEK_END)
             try:
-                rest = memoryview(line)
-                while rest:
-                    rest = rest[os.write(self._lines, rest) :]
+                self._lines.append(line)
             except OSError as error:
-                with suppress(OSError):
-                    os.ftruncate(self._lines, end)
                 raise ReasoningEnvError(
                     f"{self.path / SAMPLES} cannot be written ({error.strerror}); what it holds is kept, and the same "
                     "command goes on with the rest"
                 ) from error
-            self.samples[sample.task, sample.index] = sample
+            self.samples[place] = sample
         return sample
 
     def write_results(self, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
@@ -98,20 +98,28 @@ class EvalFolder:
         with self._lock:
             if not self.samples:
                 shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lines)
+            self._lines.close()
 
-    def _read(self) -> None:
-        """Take up the lines that are there, and cut a torn last one off."""
-        whole = 0
-        with open(self.path / SAMPLES, "rb") as lines:
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break
-                whole += len(line)
-                with suppress(ValueError):
-                    sample = read_sample(line)
-                    self.samples[sample.task, sample.index] = sample
-        os.ftruncate(self._lines, whole)
+
+def _read_sample(line: bytes) -> tuple[tuple[str, int], DumpedGroup]:
+    """Return the task and number of a problem, and what statistics need of its line, which is not its texts.
+
+    Raises ValueError for a line that is none.
+    """
+    group = read_group(line)
+    if group.index is None:
+        raise ValueError("a problem without its number in the set")
+    rollouts = tuple(replace(rollout, conversation=(), answer=None, thinking="") for rollout in group.rollouts)
+    kept = replace(group, rollouts=rollouts, params={}, metadata={}, expected_answer=None)
+    return (group.item_id, group.index), kept
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """Return what results.json says; raises OSError, and ValueError for one that is none of this format."""
+    found = json.loads((folder / RESULTS).read_bytes())
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"no results of an evaluation in format {FORMAT}")
+    return found
 
 
 def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFolder:
@@ -123,11 +131,10 @@ def open_folder(root: Path, about: Mapping[str, Any], *, resume: bool) -> EvalFo
     try:
         for path, found in _unfinished(root) if resume else ():
             if all(found.get(name) == about.get(name) for name in IDENTITY):
-                lines = _take(path)
+                lines = LineFile.take(path / SAMPLES)
                 if lines is not None:
                     about = {**about, "started": found["started"]}
                     folder = EvalFolder(path, about, lines, spent_s=found["seconds"])
-                    folder._read()
                     logger.info("going on in %s, where %d problems are done", path, len(folder.samples))
                     return folder
         return _make(root, about)
@@ -145,7 +152,7 @@ def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
         path = root / (name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
             path.mkdir()
-            lines = _take(path)
+            lines = LineFile.take(path / SAMPLES)
             assert lines is not None, "nobody else knows of it yet"
             folder = EvalFolder(path, about, lines)
             folder.write_results({"seconds": 0.0, "overall": None, "categories": {}, "tasks": {}}, finished=False)
@@ -153,23 +160,10 @@ def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
     raise FileExistsError(0, f"{name} is taken")
 
 
-def _take(path: Path) -> int | None:
-    """Open samples.jsonl for this process alone; None where another one has it."""
-    lines = os.open(path / SAMPLES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lines)
-        return None
-    except OSError:  # a file system without locks
-        pass
-    return lines
-
-
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the folders that an evaluation was begun in and not ended, the newest first, with their results.json."""
     for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
         with suppress(OSError, ValueError):
-            found = json.loads(path.read_bytes())
-            if isinstance(found, dict) and found.get("finished") is False:
+            found = read_results(path.parent)
+            if not found["finished"]:
                 yield path.parent, found

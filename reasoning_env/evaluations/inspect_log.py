@@ -7,7 +7,6 @@ epochs. Scores are those of the folder; nothing is scored again.
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dumps.reader import DumpedGroup, DumpedRollout, read_groups
 from ..errors import ConfigError
-from .folder import RESULTS, SAMPLES
+from .folder import SAMPLES, read_results
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample
@@ -38,8 +37,7 @@ def write_inspect_log(folder: Path) -> Path:
     from inspect_ai.log import write_eval_log
 
     try:
-        results = json.loads((folder / RESULTS).read_text())
-        log = _make_log(results, list(read_groups(folder / SAMPLES, strict=False)))
+        log = _make_log(read_results(folder), list(read_groups(folder / SAMPLES, strict=False)))
     except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
     path = folder / LOG_NAME

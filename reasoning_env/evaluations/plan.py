@@ -11,13 +11,13 @@ from ..records import LibraryInfo
 from ..settings import ReasoningSettings
 from ..tasks.sampling import composite_params
 from ..tasks.selection import ALL_TASKS, match_tasks
-from .presets import MAX_COMPLETION_TOKENS, SIZE, TEMPERATURE, TOP_P, Preset, PresetSet, load_preset
+from .presets import SIZE, TEMPERATURE, TOP_P, Preset, PresetSet, load_preset
 from .problem_set import EvaluationSet, choose_eval_tasks
 
 
 @dataclass(frozen=True)
 class EvalPlan:
-    """What to evaluate on and how; `max_completion_tokens` is None where only the token limit counts.
+    """What to evaluate on and how.
 
     `system_prompt` is None where training's is used. `remarks` are sentences about what is not as published.
     """
@@ -27,7 +27,6 @@ class EvalPlan:
     repeats: int
     preset: Preset | None = None
     system_prompt: str | None = None
-    max_completion_tokens: int | None = None
     remarks: tuple[str, ...] = ()
 
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
@@ -70,7 +69,6 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,
         system_prompt=library.system_prompt,
-        max_completion_tokens=MAX_COMPLETION_TOKENS,
     )
     return replace(plan, remarks=tuple(_remarks(settings, library, plan, preset)))
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..concurrency import cancel_all
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, facts
 from ..problems import Generator
@@ -121,9 +122,7 @@ class EvaluationSet:
 
     async def close(self) -> None:
         """Stop what is being generated."""
-        for made in self._made.values():
-            made.cancel()
-        await asyncio.gather(*self._made.values(), return_exceptions=True)
+        await cancel_all(self._made.values())
 
     async def _keys_of(self, task: str) -> frozenset[str]:
         if task not in self.tasks:

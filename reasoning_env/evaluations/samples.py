@@ -1,12 +1,8 @@
-"""What the statistics need of an evaluated problem, read from its line of samples.jsonl."""
+"""What became of a completion, in a word that statistics, tables and reports share."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
+from ..dumps.reader import DumpedRollout
 from ..records import Reason
 
 RIGHT_FROM = 0.99
@@ -28,42 +24,11 @@ def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
     return TRUNCATED if finish_reason == "length" and reason in UNFINISHED else reason
 
 
-@dataclass(frozen=True)
-class SampledRollout:
-    """One completion; `tokens` and `seconds` are None where nobody knows them, `library_score` without a preset."""
-
-    score: float
-    outcome: str
-    tokens: int | None
-    seconds: float | None
-    library_score: float | None
+def score_of(rollout: DumpedRollout) -> float:
+    """Return the verifier's score, before any length penalty."""
+    return rollout.score if rollout.verifier_score is None else rollout.verifier_score
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One evaluated problem; `failed` counts the completions that it should have and does not.
-
-    `problem` is what it shares with those that are the same.
-    """
-
-    task: str
-    index: int
-    failed: int
-    rollouts: tuple[SampledRollout, ...]
-    problem: str = ""
-
-
-def read_sample(line: bytes) -> Sample:
-    """Read a line; raises ValueError for one that is none."""
-    try:
-        found: Mapping[str, Any] = json.loads(line)
-        rollouts = tuple(_read_rollout(rollout) for rollout in found["rollouts"])
-        return Sample(str(found["item_id"]), int(found["index"]), int(found["failed"]), rollouts, str(found["problem"]))
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no line of samples.jsonl: {error!r}") from error
-
-
-def _read_rollout(rollout: Mapping[str, Any]) -> SampledRollout:
-    score = float(rollout["score"])
-    word = outcome(score, rollout.get("reason"), rollout.get("finish_reason"))
-    return SampledRollout(score, word, rollout.get("tokens"), rollout.get("seconds"), rollout.get("library_score"))
+def outcome_of(rollout: DumpedRollout) -> str:
+    """Return `outcome` of a completion that was read from a file."""
+    return outcome(score_of(rollout), rollout.reason, rollout.finish_reason)

@@ -19,23 +19,26 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..dumps.reader import DumpedGroup, DumpedRollout
 from ..statistics import bootstrap_interval, interval_of_means, pass_at_k
-from .samples import RIGHT, Sample, SampledRollout, is_right
+from .samples import RIGHT, is_right, outcome_of
 
 Row = dict[str, Any]
 MEANS = ("mean_score", "accuracy", "library_score")
 """Figures that have an interval."""
 
 
-def summarise(samples: Iterable[Sample], categories: Mapping[str, str], not_made: Mapping[str, int]) -> dict[str, Any]:
+def summarise(
+    samples: Iterable[DumpedGroup], categories: Mapping[str, str], not_made: Mapping[str, int]
+) -> dict[str, Any]:
     """Return the rows `overall`, `categories` and `tasks`, the latter two by name, as `categories` and `not_made` are.
 
     A task without a single scored completion has a row of counts alone, and no part in any mean. Takes a second for
     hundreds of tasks, so keep it off an event loop.
     """
-    by_task: defaultdict[str, list[Sample]] = defaultdict(list)
+    by_task: defaultdict[str, list[DumpedGroup]] = defaultdict(list)
     for sample in samples:
-        by_task[sample.task].append(sample)
+        by_task[sample.item_id].append(sample)
     tasks = {
         task: {"category": categories.get(task, "other"), "not_made": not_made.get(task, 0), **_task_row(by_task[task])}
         for task in sorted({*by_task, *not_made})
@@ -58,17 +61,17 @@ def combine(rows: Collection[Mapping[str, Any]]) -> Row:
     return counts | _means(scored) | _combined_shares(scored)
 
 
-def _task_row(samples: Sequence[Sample]) -> Row:
+def _task_row(samples: Sequence[DumpedGroup]) -> Row:
     scored = [sample for sample in samples if sample.rollouts]
     rollouts = [rollout for sample in scored for rollout in sample.rollouts]
     row: Row = {
         "problems": len(scored),
         "completions": len(rollouts),
-        "failed": sum(sample.failed for sample in samples),
+        "failed": sum(sample.failed or 0 for sample in samples),
     }
     if not rollouts:
         return row
-    words = Counter(rollout.outcome for rollout in rollouts)
+    words = Counter(map(outcome_of, rollouts))
     return row | {
         **_means([_problem_means(sample.rollouts) for sample in scored]),
         "pass_at": _pass_at(scored),
@@ -78,10 +81,10 @@ def _task_row(samples: Sequence[Sample]) -> Row:
     }
 
 
-def _problem_means(rollouts: Sequence[SampledRollout]) -> dict[str, float | None]:
+def _problem_means(rollouts: Sequence[DumpedRollout]) -> dict[str, float | None]:
     return {
         "mean_score": _mean([rollout.score for rollout in rollouts]),
-        "accuracy": _mean([float(rollout.outcome == RIGHT) for rollout in rollouts]),
+        "accuracy": _mean([float(outcome_of(rollout) == RIGHT) for rollout in rollouts]),
         "library_score": _mean([rollout.library_score for rollout in rollouts]),
     }
 
@@ -98,7 +101,7 @@ def _means(units: Sequence[Mapping[str, Any]]) -> Row:
     return row
 
 
-def _pass_at(samples: Sequence[Sample]) -> dict[str, float]:
+def _pass_at(samples: Sequence[DumpedGroup]) -> dict[str, float]:
     """Return pass@k for every k up to the number of completions; problems with fewer than k have no say."""
     found: dict[str, float] = {}
     for k in range(1, max(len(sample.rollouts) for sample in samples) + 1):

@@ -16,12 +16,12 @@ from typing import Any
 
 from ..errors import ConfigError, WorkerError
 from ..folders import find_checkout
-from ..library_facts import COMPOSITE
+from ..library_facts import COMPOSITE, facts
 from ..records import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
-from .verifier_probes import ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
+from .verifier_probes import NOT_LAZY, ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
 
 DEFAULT_OUTPUT = "audit.json"
 DEFAULTS = "defaults"
@@ -38,7 +38,8 @@ NUMBERS = {"ITEMS", "FLAWED", "ORACLE", "PERTURBED", "MEAN", "BOUND", "MAX MS"}
 LEGEND = """
 FLAWED: problems that were drawn again, because they must not be served
 LAZIEST POLICY: the answers without reasoning that earn most, with their mean score and the most they may earn
-ESCAPED: answers at which the verifier failed"""
+ESCAPED: answers at which the verifier failed
+gives away: fails as is known of it, and is left out of training by exclude_gameable"""
 
 
 class Result(StrEnum):
@@ -46,6 +47,8 @@ class Result(StrEnum):
 
     PASSES = "passes"
     FAILS = "FAILS"
+    GIVES_AWAY = "gives away"
+    """It fails as is known of it, so that `exclude_gameable` leaves it out of training."""
     NOT_PROBED = "not probed"
 
 
@@ -136,7 +139,10 @@ def result_of(audit: TaskAudit) -> Result:
     """Return the result of a task at a level."""
     if not audit.items:
         return Result.NOT_PROBED
-    return Result.FAILS if audit.faults else Result.PASSES
+    if audit.faults:
+        is_known = facts(audit.task).gives_away and not audit.faults.keys() & NOT_LAZY.keys()
+        return Result.GIVES_AWAY if is_known else Result.FAILS
+    return Result.PASSES
 
 
 def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
-from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
+from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..evaluations.samples import is_right
 from ..statistics import bootstrap_interval, sign_test
 from .sources import Source
@@ -20,7 +19,7 @@ from .sources import Source
 logger = logging.getLogger(__name__)
 
 OVERALL = "mean over tasks"
-DECIDING = ("tasks", "exclude_tasks", "task_", "eval_", "num_eval", "complexity_", "preset", "level", "versions")
+DECIDING = ("tasks", "eval_", "num_eval", "version of")
 """How the names begin of what an evaluation set depends on."""
 
 
@@ -55,15 +54,12 @@ class Difference:
     problems: int
     first: float
     second: float
+    change: float
     low: float
     high: float
     better: int
     worse: int
     p: float
-
-    @property
-    def change(self) -> float:
-        return self.second - self.first
 
 
 @dataclass(frozen=True)
@@ -87,13 +83,11 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
     Raises ConfigError where there is none. Damaged lines are skipped with a warning.
     """
     try:
-        results = json.loads((path / RESULTS).read_text())
+        results = read_results(path)
     except OSError as error:
         raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{path / RESULTS} is not JSON: {error}") from error
-    if not isinstance(results, dict) or results.get("format", FORMAT) != FORMAT:
-        raise ConfigError(f"{path / RESULTS} holds no results of an evaluation that this version can read")
+        raise ConfigError(f"{path / RESULTS} cannot be read: {error}") from error
     scores: dict[ProblemKey, float] = {}
     source = Source(path.name, path, [path / SAMPLES])
     for group in source.groups():
@@ -104,9 +98,8 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
         logger.warning("%s", fault)
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
-    fingerprint = results.get("fingerprint")
-    settings = {name: results[name] for name in ("settings", "versions") if isinstance(results.get(name), dict)}
-    return Evaluation(path, fingerprint and str(fingerprint), _flatten(settings), scores)
+    versions = {f"version of {name}": version for name, version in results["versions"].items()}
+    return Evaluation(path, results["fingerprint"], {**results["settings"], **versions}, scores)
 
 
 def compare(first: Evaluation, second: Evaluation) -> Comparison:
@@ -120,41 +113,29 @@ def compare(first: Evaluation, second: Evaluation) -> Comparison:
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for key in shared:
         pairs[key.task].append((first.scores[key], second.scores[key]))
-    tasks = [_difference(task, some) for task, some in pairs.items()]
+    tasks = [_difference(task, some, _changes(some)) for task, some in pairs.items()]
     means = [(task.first, task.second) for task in tasks]
-    low, high = bootstrap_interval([after - before for before, after in means], bounds=(-1.0, 1.0))
-    better, worse = sum(task.better for task in tasks), sum(task.worse for task in tasks)
-    overall = Difference(OVERALL, len(shared), *_means(means), low, high, better, worse, sign_test(better, worse))
+    overall = _difference(OVERALL, means, [change for some in pairs.values() for change in _changes(some)])
     return Comparison(first, second, overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task)))
 
 
-def _difference(task: str, pairs: Sequence[tuple[float, float]]) -> Difference:
-    changes = [after - before for before, after in pairs]
-    low, high = bootstrap_interval(changes, bounds=(-1.0, 1.0))
+def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequence[float]) -> Difference:
+    """Return the difference of the pairs' means; `changes` are those of problems, which are counted."""
+    before, after = (fmean(scores) for scores in zip(*pairs, strict=True))
+    low, high = bootstrap_interval(_changes(pairs), bounds=(-1.0, 1.0))
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    return Difference(task, len(pairs), *_means(pairs), low, high, better, worse, sign_test(better, worse))
+    p = sign_test(better, worse)
+    return Difference(task, len(changes), before, after, after - before, low, high, better, worse, p)
 
 
-def _means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    return fmean(before for before, _ in pairs), fmean(after for _, after in pairs)
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings under dotted names, without the name of the section of settings."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        full = f"{prefix}{name}"
-        if isinstance(value, dict) and value:
-            flat |= _flatten(value, "" if full == "settings" else f"{full}.")
-        else:
-            flat[full] = value
-    return flat
+def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [after - before for before, after in pairs]
 
 
 def _explain(first: Evaluation, second: Evaluation, shared: int) -> str:
     names = sorted(first.settings.keys() | second.settings.keys())
     differing = [name for name in names if first.settings.get(name) != second.settings.get(name)]
-    deciding = [name for name in differing if name.removeprefix("env.").startswith(DECIDING)] or differing
+    deciding = [name for name in differing if name.startswith(DECIDING)] or differing
     said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding]
     said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")
     return "; ".join(said)

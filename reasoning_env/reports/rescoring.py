@@ -15,7 +15,7 @@ from itertools import islice
 from ..concurrency import map_concurrently
 from ..dumps.reader import DumpedGroup, DumpedRollout
 from ..errors import GenerationError, ScoringError
-from ..evaluations.samples import outcome
+from ..evaluations.samples import outcome, score_of
 from ..library_facts import COMPOSITE
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Split, Verdict
@@ -172,8 +172,6 @@ async def _make_again(group: DumpedGroup, generator: Generator, deadline_s: floa
 
 
 def _compare(group: DumpedGroup, problem: Problem, rollout: DumpedRollout, verdict: Verdict) -> Change:
-    # The score before the length penalty, where a file tells it apart.
-    score = rollout.score if rollout.verifier_score is None else rollout.verifier_score
-    before, after = Judged(score, rollout.reason), Judged(verdict.score, verdict.reason.value)
+    before, after = Judged(score_of(rollout), rollout.reason), Judged(verdict.score, verdict.reason.value)
     answer = verdict.answer or rollout.answer or rollout.conversation[-1]["content"]
     return Change(problem.spec.seed, answer, problem.answer, before, after)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 from ..dumps.format import is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
 from ..errors import ConfigError
-from ..evaluations.folder import FORMAT, RESULTS, SAMPLES
+from ..evaluations.folder import RESULTS, SAMPLES, read_results
 
 
 @dataclass
@@ -32,29 +31,19 @@ class Source:
     def groups(self) -> Iterator[DumpedGroup]:
         """Yield what is readable; then `faults` is complete."""
         for file in self.files:
-            damage, read = _Damage(), 0
+            damage: list[DumpFormatError] = []
+            read = 0
             try:
-                for group in read_groups(file, strict=False, on_damage=damage):
+                for group in read_groups(file, strict=False, on_damage=damage.append):
                     read += 1
                     yield group
             except OSError as error:
                 self.faults.append(f"{file}: cannot be read ({error.strerror})")
-            if damage.first is not None:
-                left_out = f"lines left out: {damage.lines}"
-                what = left_out if read else "holds no groups of rollouts that this version can read"
-                self.faults.append(f"{file}: {what}; line {damage.first.line}: {damage.first.problem}")
-
-
-class _Damage:
-    """Counts the damaged lines of a file, and keeps the first error."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.first: DumpFormatError | None = None
-
-    def __call__(self, error: DumpFormatError) -> None:
-        self.lines += 1
-        self.first = self.first or error
+            if damage:
+                what = f"lines left out: {len(damage)}"
+                if not read:
+                    what = "holds no groups of rollouts that this version can read"
+                self.faults.append(f"{file}: {what}; line {damage[0].line}: {damage[0].problem}")
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
@@ -95,12 +84,7 @@ def _source(path: Path) -> Source:
     source = Source(path.resolve().name, path, [path / SAMPLES] if evaluation else list_files(path), {}, evaluation)
     if evaluation and results.exists():
         try:
-            read = json.loads(results.read_bytes())
-            if not isinstance(read, dict):
-                raise ValueError("not a JSON object")
-            source.results = read
-            if read.get("format", FORMAT) != FORMAT:
-                source.faults.append(f"{results}: of another version (format {read['format']}); shown as far as known")
+            source.results = read_results(path)
         except (OSError, ValueError, RecursionError) as error:
             source.faults.append(f"{results}: cannot be read ({error})")
     return source

@@ -19,7 +19,8 @@ from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
-from ..verifiers.lazy import copies, filled_boards, fragments, layouts
+from ..verifiers.lazy import choice, copies, filled_boards, fragments, layouts
+from .splits import pay_best_split
 
 FREE_BOUND = 0.35
 """The most that a policy without reasoning may earn in the mean where answers are free."""
@@ -51,6 +52,8 @@ QUESTION = "the question"
 NEIGHBOUR = "another problem's answer"
 ALL_OPTIONS = "every option"
 BEST_CONSTANT = "the best constant"
+BEST_SPLIT = "the best split by a count"
+CHOSEN = (BEST_CONSTANT, BEST_SPLIT)
 JUNK = "qwxz"
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -132,13 +135,11 @@ class TaskAudit:
         return max(FREE_BOUND, 1 / self.options + GUESS_MARGIN) if self.options else FREE_BOUND
 
     def mean(self, kind: str) -> float:
-        """What a kind earns in the mean; the best constant was only tried on the second half of the problems."""
+        """What a kind earns in the mean; what was chosen on some of the problems, on those that it was tried on."""
         if kind not in self.tallies or not self.items:
             return 0.0
         scores = self.tallies[kind].scores
-        return sum(scores) / (
-            len(scores) if kind == BEST_CONSTANT or role_of(kind) is not PolicyRole.LAZY else self.items
-        )
+        return sum(scores) / (len(scores) if kind in CHOSEN or role_of(kind) is not PolicyRole.LAZY else self.items)
 
     @property
     def worst(self) -> str | None:
@@ -191,14 +192,14 @@ class Setting:
 
 
 async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
-    """Probe a task with so many problems and, with the kinds that could be faults, in two more rounds of others.
+    """Probe a task with so many problems and, with the kinds that could be faults, in more rounds of others.
 
-    The last round alone counts. `failures` says what could not be generated or scored. Raises WorkerError when there
-    are no workers any more.
+    The last round alone counts; one more is enough for a task that is known to give its answers away. `failures` says
+    what could not be generated or scored. Raises WorkerError when there are no workers any more.
     """
     audit = await _probe(workers, setting, range(items), None)
     failures, position = audit.failures, items
-    for factor, share in ROUNDS:
+    for factor, share in ROUNDS[:1] if facts(setting.task).gives_away else ROUNDS:
         suspects = audit.suspects(share)
         if not suspects:
             break
@@ -234,6 +235,8 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Coll
             tallies[kind].add(verdict, problem.spec.seed)
     if kinds is None or BEST_CONSTANT in kinds:
         await _try_best_constant(workers, problems, tallies)
+    if kinds is None or BEST_SPLIT in kinds:
+        _try_best_split(problems, tallies)
     known = [reference.strip().casefold() for problem in problems if (reference := reference_answer(problem))]
     few = 2 <= len(set(known)) <= min(FEW_OPTIONS, len(known) // 2)
     options = facts(setting.task).options or (len(set(known)) if few and setting.task not in FACTS else 0)
@@ -258,6 +261,15 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
                 tallies.setdefault(BEST_CONSTANT, Tally()).add(verdict, problem.spec.seed)
     except ScoringError:
         pass  # told by the probes of the same problem
+
+
+def _try_best_split(problems: Sequence[Problem], tallies: dict[str, Tally]) -> None:
+    """Pay the best split where it names what the right answer chooses."""
+    known = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
+    questions = [problem.question for problem, _ in known]
+    options = [choice(problem.question, right) for problem, right in known]
+    for (problem, _), score in zip(known, pay_best_split(questions, options), strict=True):
+        tallies.setdefault(BEST_SPLIT, Tally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from ..library_facts import facts
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
 from .guards import Entry
-from .lazy import NUMBER, colourings, copies, filled_boards, has_one_blank, last_grid, same_content
+from .lazy import (
+    NUMBER,
+    colourings,
+    copies,
+    filled_boards,
+    groupings,
+    has_one_blank,
+    last_grid,
+    same_content,
+    straight_ways,
+)
 from .looks import is_looked_up
 
 MANY_CELLS = 16
@@ -21,45 +30,124 @@ MARKS_OF_A_RECTANGLE = 80
 
 def find_flaw(task: str, entry: Entry) -> str | None:
     """Say why an entry must not be served; None if it may."""
-    if task == "intermediate_integration" and "Integral(" in str(entry["answer"]):
-        return "the library could not solve its own integral"
-    if task == "propositional_logic":
-        metadata = entry["metadata"]
-        if are_contradictory(metadata["premises"]):
-            return "its premises contradict each other, so that every statement follows"
-        if not concludes(metadata["example_answer"], metadata["premises"]):
-            return "its example follows from a single premise"
-        if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
-            return "it concludes too much, so that most guesses are right"
-    if task == "acre" and is_looked_up(str(entry["question"])):
-        return "its test is one of its experiments"
-    if (
-        task == "rubiks_cube"
-        and entry["metadata"]["cube_size"] == 3
-        and not entry["metadata"]["example_correct_answer"]
-    ):
-        return "its cube is solved already"
-    if task == "graph_color" and (name := _simple_colouring(entry["metadata"]["puzzle"])):
-        return f"colours {name} are right"
-    if entry.get("answer") is None:
-        return None
-    question, answer = str(entry["question"]), str(entry["answer"])
-    if not answer.strip():
+    flaw = FLAWS[task](entry) if task in FLAWS else None
+    if flaw is not None or entry.get("answer") is None:
+        return flaw
+    if not str(entry["answer"]).strip():
         return "its right answer is empty"
-    if task == "number_sequence" and answer in NUMBER.findall(question):
-        return "its answer is one of its numbers"
-    if task == "largest_island" and answer == str(" ".join(last_grid(question)).split().count("1")):
-        return "the count of land gives the answer"
-    if task == "rectangle_count" and answer == str(round(question.count("#") / MARKS_OF_A_RECTANGLE)):
-        return "the count of its marks gives the answer"
-    return _find_copy(task, answer, question)
+    return _find_copy(task, str(entry["answer"]), str(entry["question"]))
 
 
-def _simple_colouring(puzzle: Mapping[str, Any]) -> str | None:
-    """A way to colour a graph without regard to most of its edges, if one is right."""
+def _same_numbers(entry: Entry) -> str | None:
+    """Find questions that do not ask which of two numbers counts."""
+    first, second = NUMBER.findall(str(entry["question"]))[:2]
+    return "its first two numbers are the same" if first == second else None
+
+
+def _unsolved_integral(entry: Entry) -> str | None:
+    return "the library could not solve its own integral" if "Integral(" in str(entry["answer"]) else None
+
+
+def _hollow_premises(entry: Entry) -> str | None:
+    """Find premises from which nothing or almost everything is concluded."""
+    metadata = entry["metadata"]
+    if are_contradictory(metadata["premises"]):
+        return "its premises contradict each other, so that every statement follows"
+    if not concludes(metadata["example_answer"], metadata["premises"]):
+        return "its example follows from a single premise"
+    if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
+        return "it concludes too much, so that most guesses are right"
+    return None
+
+
+def _looked_up_test(entry: Entry) -> str | None:
+    return "its test is one of its experiments" if is_looked_up(str(entry["question"])) else None
+
+
+def _solved_cube(entry: Entry) -> str | None:
+    metadata = entry["metadata"]
+    solved = metadata["cube_size"] == 3 and not metadata["example_correct_answer"]
+    return "its cube is solved already" if solved else None
+
+
+def _simple_colouring(entry: Entry) -> str | None:
+    """Find graphs that are coloured without regard to most of their edges."""
+    puzzle = entry["metadata"]["puzzle"]
     edges = puzzle["edges"]
-    ways = colourings(edges, len(puzzle["vertices"]), len(puzzle["color_options"]))
-    return next((name for name, way in ways.items() if all(way(one) != way(other) for one, other in edges)), None)
+    for name, way in colourings(edges, len(puzzle["vertices"]), len(puzzle["color_options"])).items():
+        if all(way(one) != way(other) for one, other in edges):
+            return f"colours {name} are right"
+    return None
+
+
+def _simple_grouping(entry: Entry) -> str | None:
+    """Find words that are grouped without regard to most of their letters: anagrams stand together."""
+    groups = entry["metadata"]["solution"]
+    right = {frozenset(group) for group in groups}
+    for name, found in groupings(entry["metadata"]["words"], [*map(len, groups)]).items():
+        if {frozenset(group) for group in found} == right:
+            return f"its words {name} are right"
+    return None
+
+
+def _straight_way(entry: Entry) -> str | None:
+    grid = entry["metadata"]["matrix"]
+    is_open = any(all(grid[row][column] != "X" for row, column in way) for way in straight_ways(grid, "*", "#"))
+    return "a straight way is open" if is_open else None
+
+
+def _other_captures(entry: Entry) -> str | None:
+    """Find boards with other moves that capture than the only one that is taken for right."""
+    board, answer = entry["metadata"]["board"], str(entry["answer"])
+    right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
+    return None if _last_liberties(board) == {right} else "another move captures stones, or its own does not"
+
+
+def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
+    """The points that alone keep connected white stones alive."""
+    marks = {(row, column): mark for row, line in enumerate(board) for column, mark in enumerate(line)}
+    found, grouped = set(), set()
+    for start in (point for point, mark in marks.items() if mark == "O"):
+        group, liberties = [] if start in grouped else [start], set()
+        for row, column in group:  # it grows meanwhile
+            near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+            liberties |= {point for point in near if marks.get(point) == "."}
+            group += [point for point in near if marks.get(point) == "O" and point not in group]
+        grouped |= {*group}
+        if len(liberties) == 1:
+            found |= liberties
+    return found
+
+
+def _number_again(entry: Entry) -> str | None:
+    known = NUMBER.findall(str(entry["question"]))
+    return "its answer is one of its numbers" if str(entry["answer"]) in known else None
+
+
+def _counted_land(entry: Entry) -> str | None:
+    land = " ".join(last_grid(str(entry["question"]))).split().count("1")
+    return "the count of land gives the answer" if str(entry["answer"]) == str(land) else None
+
+
+def _counted_marks(entry: Entry) -> str | None:
+    guess = round(str(entry["question"]).count("#") / MARKS_OF_A_RECTANGLE)
+    return "the count of its marks gives the answer" if str(entry["answer"]) == str(guess) else None
+
+
+FLAWS: Mapping[str, Callable[[Entry], str | None]] = {
+    "acre": _looked_up_test,
+    "aiw": _same_numbers,
+    "graph_color": _simple_colouring,
+    "group_anagrams": _simple_grouping,
+    "intermediate_integration": _unsolved_integral,
+    "largest_island": _counted_land,
+    "number_sequence": _number_again,
+    "propositional_logic": _hollow_premises,
+    "rectangle_count": _counted_marks,
+    "rubiks_cube": _solved_cube,
+    "shortest_path": _straight_way,
+    "tsumego": _other_captures,
+}
 
 
 def _find_copy(task: str, answer: str, question: str) -> str | None:

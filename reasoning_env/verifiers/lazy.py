@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, groupby, zip_longest
+from operator import itemgetter
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 WORD = re.compile(r"[^\W\d_]+")
@@ -205,6 +207,34 @@ def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> d
         "by ends": lambda vertex: (vertex in ends) * (1 + vertex % others),
         "by starts and ends": lambda vertex: (vertex in starts) + (vertex in starts and vertex not in ends),
     }
+
+
+def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list[str]]]:
+    """Words grouped as they come: by so many, by given sizes, or where neighbours have a length or first letter."""
+    by_key = {"by length": groupby(words, len), "by first letter": groupby(words, itemgetter(0))}
+    found = {name: [[*group] for _, group in groups] for name, groups in by_key.items()}
+    found["by sizes"] = [[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    for size in (2, 3, 4, 5):
+        found[f"by {size}"] = [[*words[start : start + size]] for start in range(0, len(words), size)]
+    return found
+
+
+def straight_ways(grid: Sequence[Sequence[str]], start: str, goal: str) -> list[list[tuple[int, int]]]:
+    """Ways with one turn and with a turn in every step, from one mark of a grid to the other, whatever is between."""
+    place = {cell: (row, column) for row, cells in enumerate(grid) for column, cell in enumerate(cells)}
+    (top, left), (bottom, right) = place[start], place[goal]
+    down, across = (
+        [(1 if bottom > top else -1, 0)] * abs(bottom - top),
+        [(0, 1 if right > left else -1)] * abs(right - left),
+    )
+    found = []
+    for legs in ((down, across), (across, down)):
+        in_turn = [step for pair in zip_longest(*legs) for step in pair if step]
+        for steps in ([*legs[0], *legs[1]], in_turn):
+            found.append(
+                [*accumulate(steps, lambda one, step: (one[0] + step[0], one[1] + step[1]), initial=(top, left))]
+            )
+    return found
 
 
 def _options(question: str) -> list[str]:

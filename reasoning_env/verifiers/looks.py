@@ -5,15 +5,18 @@ Options come out even among problems of the same look, where they come out even 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Mapping
 
 from .guards import Entry
-from .lazy import choice
+from .lazy import choice, straight_ways
 
 SHARES = 10
 """Shares of a whole are told apart in steps of one such part."""
 
+MANY_DIGITS = 60
+"""Digits beyond which answers are spread by themselves."""
 LONG = 20
 """Letters beyond which the length of a string says nothing."""
 
@@ -24,10 +27,8 @@ def look(task: str, question: str) -> Hashable:
 
 
 def option(task: str, entry: Entry) -> Hashable:
-    """Return what the right answer chooses: who is a knight, the content of the only blank, or else itself."""
-    if task == "knights_knaves":
-        return tuple(entry["metadata"]["solution"])
-    return choice(str(entry["question"]), str(entry["answer"]))
+    """Return what the right answer chooses: the content of the only blank, or itself, where no other choice decides."""
+    return OPTIONS[task](entry) if task in OPTIONS else choice(str(entry["question"]), str(entry["answer"]))
 
 
 def is_looked_up(question: str) -> bool:
@@ -55,6 +56,11 @@ def _prerequisites_per_course(question: str) -> Hashable:
     return len(re.findall(r"\(\d+, \d+\)", question)) * SHARES // int(courses[1]) if courses else None
 
 
+def _length(question: str) -> Hashable:
+    """A quarter of the digits is the most frequent answer."""
+    return min(len(question.split()[-1]), MANY_DIGITS) // 4
+
+
 def _all_even(question: str) -> Hashable:
     """Of even numbers 2 is a frequent divisor, of others 1."""
     return all(int(number) % 2 == 0 for number in re.findall(r"\d+", question))
@@ -77,12 +83,34 @@ def _quantifiers(question: str) -> Hashable:
     return tuple(re.findall(r"(?m)^(?:\d\. )?(All|No|Some) \w+ are( not)?", question))
 
 
+def _second_number_counts(entry: Entry) -> Hashable:
+    return int(entry["answer"]) == int(re.findall(r"\d+", entry["question"])[1]) + 1
+
+
+def _common_divisor(entry: Entry) -> Hashable:
+    return int(math.prod(entry["metadata"]["numbers"]) // entry["metadata"]["result"])
+
+
+def _detour(entry: Entry) -> Hashable:
+    """How many steps walls add to a way."""
+    metadata = entry["metadata"]
+    return int(entry["answer"]) + 1 - len(straight_ways(metadata["grid"], metadata["start"], metadata["goal"])[0])
+
+
+OPTIONS: Mapping[str, Callable[[Entry], Hashable]] = {
+    "aiw": _second_number_counts,
+    "knights_knaves": lambda entry: tuple(entry["metadata"]["solution"]),
+    "lcm": _common_divisor,
+    "maze": _detour,
+}
 LOOKS: Mapping[str, Callable[[str], Hashable]] = {
+    "binary_alternation": _length,
     "circuit_logic": _final_gate,
     "course_schedule": _prerequisites_per_course,
     "gcd": _all_even,
     "isomorphic_strings": _distinct_letters,
     "knights_knaves": _accused_of_two,
+    "lcm": _all_even,
     "modulo_grid": _share_of_marks,
     "syllogism": _quantifiers,
 }

@@ -59,28 +59,17 @@ def serve_generator(library: Library, sock: socket.socket) -> None:
 
 
 def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
-    header = request.header
     started = time.perf_counter()
     try:
-        wanted = ("task", "seed", "params", "level", "item", "dataset_size", "as_is")
-        made = library.generate(*(header[name] for name in wanted))
+        made = library.generate(**request.header["generate"])
     except MemoryError:
         os._exit(MEMORY_EXHAUSTED)
     except BaseException as error:
         _reply(sock, request, {"error": _describe(error)})
         return
-    metadata = made.metadata_json.encode()
-    reply = {
-        "question": made.question,
-        "answer": made.answer,
-        "generation_s": time.perf_counter() - started,
-        "seed": made.seed,
-        "flawed": made.flawed,
-        "params": made.params,
-        "level": made.level,
-        "metadata_bytes": len(metadata),
-    }
-    _reply(sock, request, reply, metadata + made.entry)
+    fields = {**vars(made), "generation_s": time.perf_counter() - started}
+    metadata, entry = fields.pop("metadata_json").encode(), fields.pop("entry")
+    _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
 def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> None:
@@ -263,7 +252,7 @@ def run_fork_server(socket_fd: int, options: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    limits = WorkerLimits(**options["limits"])
+    limits = WorkerLimits(options["memory_mb"], options["file_mb"], options["niceness"])
     forker = Forker(orders, library, faster, sandbox, options["directory"], limits)
     try:
         forker.run()

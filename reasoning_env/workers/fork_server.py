@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from ..errors import WorkerError
 from ..records import LibraryInfo, TaskInfo
 from .channel import Channel, DeadlineExceeded, WorkerDied
 from .protocol import ORDER, Frame, FrameLimits, Order, ProtocolFault, Role
-from .sandbox.limits import WorkerLimits
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +40,29 @@ EVENT_LIMITS = FrameLimits(header=256 * KILOBYTE, blob=0)
 STOP_TIMEOUT_S = 5.0
 FULL_SOCKET_TRIES = 500
 FULL_SOCKET_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """Numbers of processes, deadlines in seconds and limits in megabytes."""
+
+    generators: int = 2
+    verifiers: int = 2
+    scoring_deadline_s: float = 5.0
+    memory_mb: int = 1024
+    file_mb: int = 16
+    niceness: int = 10
+    start_timeout_s: float = 300.0
+    strict_rewards: bool = True
+    """Whether verifiers that pay for nonsense are corrected."""
+    lenient_answers: bool = True
+    """Whether answers are also read without what stands around them, such as a code fence."""
+    sandbox_verifiers: bool = True
+    """Whether the operating system and an audit hook restrict verifier workers."""
+    fast_generators: bool = True
+    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
+    checkout: Path | None = None
+    """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
 
 class Worker:
@@ -83,27 +105,10 @@ class Worker:
 class ForkServer:
     """The fork server process: `start` it once, `spawn` workers, `stop` it."""
 
-    def __init__(
-        self,
-        checkout: Path | None,
-        limits: WorkerLimits,
-        *,
-        strict_rewards: bool,
-        lenient_answers: bool,
-        sandbox_verifiers: bool,
-        fast_generators: bool,
-    ) -> None:
+    def __init__(self, settings: PoolSettings) -> None:
         self.pids: dict[int, int] = {}
         """Process ids of the workers that are alive, by their numbers."""
-        self._options: dict[str, Any] = {
-            "checkout": None if checkout is None else str(checkout),
-            "limits": asdict(limits),
-            "strict_rewards": strict_rewards,
-            "lenient_answers": lenient_answers,
-            "sandbox_verifiers": sandbox_verifiers,
-            "fast_generators": fast_generators,
-            "import_path": [os.path.abspath(path) for path in sys.path if path],
-        }
+        self._settings = settings
         self._directory = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: socket.socket | None = None
@@ -115,8 +120,9 @@ class ForkServer:
     def alive(self) -> bool:
         return self._watcher is not None and not self._watcher.done()
 
-    async def start(self, timeout_s: float) -> LibraryInfo:
+    async def start(self) -> LibraryInfo:
         """Start the interpreter and wait until it has imported the library; raises WorkerError."""
+        timeout_s = self._settings.start_timeout_s
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
         self._orders, theirs = socket.socketpair()
         with theirs:
@@ -161,9 +167,11 @@ class ForkServer:
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
         }
+        import_path = [os.path.abspath(path) for path in sys.path if path]
+        options = {**vars(self._settings), "import_path": import_path, "directory": folder}
         with self._error_log.open("wb") as error_log:
             return subprocess.Popen(
-                [sys.executable, str(script), str(theirs.fileno()), json.dumps({**self._options, "directory": folder})],
+                [sys.executable, str(script), str(theirs.fileno()), json.dumps(options, default=str)],
                 pass_fds=[theirs.fileno()],
                 env=environment,
                 cwd=folder,

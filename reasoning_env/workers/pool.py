@@ -16,17 +16,18 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
 from .channel import DeadlineExceeded, WorkerDied
-from .fork_server import ForkServer, Worker
+from .fork_server import ForkServer, PoolSettings, Worker
 from .protocol import Frame, ProtocolFault, Role
 from .replies import check_ready, read_problem, read_verdict
-from .sandbox.limits import WorkerLimits
 from .scoring import SLOW_S, ScoringJob, ScoringQueue
+
+__all__ = ["PoolSettings", "WorkerPool"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,29 +37,6 @@ RESTART_PAUSE_S = 0.5
 LEAST_WAIT_S = 0.02
 WALL_FACTOR, LEAST_WALL_S = 10.0, 30.0
 """By the clock an answer may take its deadline so many times and so long beyond, until its worker counts as starved."""
-
-
-@dataclass(frozen=True)
-class PoolSettings:
-    """Numbers of processes, deadlines in seconds and limits in megabytes."""
-
-    generators: int = 2
-    verifiers: int = 2
-    scoring_deadline_s: float = 5.0
-    memory_mb: int = 1024
-    file_mb: int = 16
-    niceness: int = 10
-    start_timeout_s: float = 300.0
-    strict_rewards: bool = True
-    """Whether verifiers that pay for nonsense are corrected."""
-    lenient_answers: bool = True
-    """Whether answers are also read without what stands around them, such as a code fence."""
-    sandbox_verifiers: bool = True
-    """Whether the operating system and an audit hook restrict verifier workers."""
-    fast_generators: bool = True
-    """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
-    checkout: Path | None = None
-    """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
 
 
 @dataclass
@@ -111,9 +89,7 @@ class WorkerPool:
     async def close(self) -> None:
         """End every process and fail what is still queued; safe to call twice."""
         self._failure = self._failure or WorkerError("the worker pool is closed")
-        for owner in self._owners:
-            owner.cancel()
-        await asyncio.gather(*self._owners, return_exceptions=True)
+        await cancel_all(self._owners)
         self._owners = []
         self._fail_queued_jobs()
         if self._fork_server is not None:
@@ -179,10 +155,8 @@ class WorkerPool:
         died = False
         while True:
             try:
-                seat.worker.send(request)
-                problem = read_problem(spec, await seat.worker.receive(deadline_s))
-                self.stats.generated += 1
-                return problem
+                seat.worker.send({"generate": request})
+                return read_problem(spec, await seat.worker.receive(deadline_s))
             except WorkerDied as error:
                 await self._replace(seat)
                 if died:
@@ -311,11 +285,7 @@ class WorkerPool:
         if job.result.done():  # its caller is gone
             return
         with self._settling(job.result):
-            try:
-                problem = await self._generate(seat, job.spec, job.deadline_s)
-            except GenerationError:
-                self.stats.generation_failures += 1
-                raise
+            problem = await self._generate(seat, job.spec, job.deadline_s)
             if not job.result.done():
                 job.result.set_result(problem)
 
@@ -385,17 +355,9 @@ class WorkerPool:
         raise AssertionError("unreachable")
 
     async def _start_fork_server(self) -> LibraryInfo:
-        settings = self._settings
-        self._fork_server = ForkServer(
-            settings.checkout,
-            WorkerLimits(settings.memory_mb, settings.file_mb, settings.niceness),
-            strict_rewards=settings.strict_rewards,
-            lenient_answers=settings.lenient_answers,
-            sandbox_verifiers=settings.sandbox_verifiers,
-            fast_generators=settings.fast_generators,
-        )
+        self._fork_server = ForkServer(self._settings)
         self.stats.fork_servers_started += 1
-        return await self._fork_server.start(settings.start_timeout_s)
+        return await self._fork_server.start()
 
 
 def _failed(spec: ProblemSpec, how: str) -> GenerationError:

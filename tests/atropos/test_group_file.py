@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reasoning_env import files as files_module
 from reasoning_env.atropos.modes import group_file
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_place, encode_line
 from reasoning_env.errors import ConfigError
@@ -104,7 +105,7 @@ def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(group_file, "write_all", fill)
+        patch.setattr(files_module, "write_all", fill)
         with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.* 2 groups"):
             file.append(lines(2))
     with monkeypatch.context() as patch:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from reasoning_env.checkpoints.files import (
     LATEST,
-    PART,
     Checkpoint,
     CheckpointError,
     find_checkpoint,
@@ -79,7 +78,7 @@ def test_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 def test_full_disk_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
-    (tmp_path / PART).symlink_to("/dev/full")
+    path.with_name(f"{path.name}.part").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path, 5, state={"other": True})
     assert read_checkpoint(path).state == STATE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.checkpoints.files import LATEST, PART, read_checkpoint, step_file
+from reasoning_env.checkpoints.files import LATEST, read_checkpoint, step_file
 from reasoning_env.checkpoints.folder import GROUP_FILES, CheckpointFolder, group_file, take_folder
 from tests.waiting import PATIENCE_S
 
@@ -44,8 +44,8 @@ def folder(take: Take) -> CheckpointFolder:
 
 def hang(folder: CheckpointFolder) -> Path:
     """Makes the next save wait until the path that is returned is read; that save then fails."""
-    os.mkfifo(folder.path / PART)
-    return folder.path / PART
+    os.mkfifo(folder.path / f"{LATEST}.part")
+    return folder.path / f"{LATEST}.part"
 
 
 def test_save_writes_the_step_and_the_latest_or_only_the_latest(folder: CheckpointFolder) -> None:
@@ -101,7 +101,7 @@ def test_state_that_json_cannot_hold_costs_only_its_own_save(folder: CheckpointF
 def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
     folder.save(1, {"saved": 1}).result(PATIENCE_S)
     for step in (2, 3):
-        (folder.path / PART).symlink_to("/dev/full")
+        (folder.path / f"{LATEST}.part").symlink_to("/dev/full")
         assert not folder.save(step, {}, list(enumerate(encoded(b"group"), start=step))).result(PATIENCE_S)
         assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
     assert folder.save(4, {}).result(PATIENCE_S)
@@ -141,7 +141,7 @@ def test_process_ends_though_the_disk_hangs(start: Start) -> None:
     child = start(
         """
 folder = take_folder(root / "0")
-os.mkfifo(folder.path / "unfinished.part")
+os.mkfifo(folder.path / "latest.json.part")
 folder.save(1, {})
 folder.close(0.1)
 """

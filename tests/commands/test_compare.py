@@ -12,6 +12,7 @@ from reasoning_env.commands.compare import compare_command
 from reasoning_env.errors import ConfigError
 
 Write = Callable[..., Path]
+RESULTS: Mapping[str, Any] = {"format": 1, "fingerprint": None, "settings": {}, "versions": {}}
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def write(tmp_path: Path) -> Write:
     def write(name: str, tasks: Mapping[str, Sequence[Any]], **results: Any) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "results.json").write_text(json.dumps(results))
+        (folder / "results.json").write_text(json.dumps({**RESULTS, **results}))
         lines = [
             {
                 "item_id": task,
@@ -100,7 +101,7 @@ def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
     ("fields", "words"),
     [
         ({"fingerprint": "g", "settings": {"eval_seed": 5, "model": "y"}}, "eval_seed: 4 and 5; 1 problems"),
-        ({"fingerprint": "g", "settings": {"env": {"eval_seed": 5}}}, "eval_seed: 4 and None"),
+        ({"fingerprint": "g", "settings": {"model": "y"}}, "eval_seed: 4 and None"),
         ({"fingerprint": "g", "settings": {"eval_seed": 4, "model": "y"}}, "model: 'x' and 'y'"),
     ],
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasoning_env.evaluations.samples import Sample, SampledRollout, outcome
+from reasoning_env.dumps import DumpedGroup, DumpedRollout
 
 
-def sampled(score: float, library_score: float | None = None, *, tokens: int | None = 10) -> SampledRollout:
-    return SampledRollout(score, outcome(score, "scored", "stop"), tokens, 1.5, library_score)
+def sampled(score: float, library_score: float | None = None, *, tokens: int | None = 10) -> DumpedRollout:
+    return DumpedRollout((), score, "scored", library_score=library_score, tokens=tokens, seconds=1.5)
 
 
-def make_sample(task: str, *scores: float, index: int = 0, failed: int = 0, **fields: Any) -> Sample:
-    return Sample(task, index, failed, tuple(sampled(score, **fields) for score in scores))
+def make_sample(task: str, *scores: float, index: int = 0, failed: int = 0, **fields: Any) -> DumpedGroup:
+    rollouts = tuple(sampled(score, **fields) for score in scores)
+    return DumpedGroup(task, rollouts, index=index, failed=failed)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import errno
 import json
-import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_env.evaluations.evaluator import EvalResult
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
+from reasoning_env.files import LineFile
 from tests.records import make_group, make_problem, make_rollout
 
 ABOUT = {"model": "org/model:1", "settings": {"tasks": ("gcd",)}, "fingerprint": None, "started": "now", "problems": 3}
+
+
+Begin = Callable[..., EvalFolder]
 
 
 def line(index: int, score: float = 1.0) -> bytes:
@@ -22,8 +27,17 @@ def line(index: int, score: float = 1.0) -> bytes:
     return EvalResult(group.__class__(make_problem("gcd", index), group.messages, group.rollouts)).line()
 
 
-def begin(root: Path, *, resume: bool = True, **about: Any) -> EvalFolder:
-    return open_folder(root, {**ABOUT, **about}, resume=resume)
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Begins an evaluation in a folder, and lets go of all of them at the end."""
+    with ExitStack() as stack:
+
+        def begin(root: Path, *, resume: bool = True, **about: Any) -> EvalFolder:
+            folder = open_folder(root, {**ABOUT, **about}, resume=resume)
+            stack.callback(folder.close)
+            return folder
+
+        yield begin
 
 
 def results(folder: EvalFolder) -> dict[str, Any]:
@@ -32,21 +46,21 @@ def results(folder: EvalFolder) -> dict[str, Any]:
     return found
 
 
-def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(tmp_path: Path) -> None:
+def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path / "new" / "evals")
     assert folder.path.parent == tmp_path / "new" / "evals"
     assert folder.path.name.startswith("org_model_1-")
     assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
 
 
-def test_lines_are_there_at_once_and_are_groups_for_other_readers(tmp_path: Path) -> None:
+def test_lines_are_there_at_once_and_are_groups_for_other_readers(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = folder.append(line(0))
-    assert (sample.task, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
+    assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
     assert [group.index for group in read_groups(folder.path / SAMPLES)] == [0]
 
 
-def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(tmp_path: Path) -> None:
+def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     folder.append(line(0))
     folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
@@ -62,7 +76,7 @@ def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(tmp_path: Path
 
 
 @pytest.mark.parametrize("why", ["finished", "other settings", "not wanted", "in use"])
-def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(tmp_path: Path, why: str) -> None:
+def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(begin: Begin, tmp_path: Path, why: str) -> None:
     folder = begin(tmp_path)
     folder.append(line(0))
     if why == "finished":
@@ -76,33 +90,23 @@ def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(tmp_path: Path, why: s
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_foreign_files_beside_it_are_passed_over(tmp_path: Path) -> None:
+def test_foreign_files_beside_it_are_passed_over(begin: Begin, tmp_path: Path) -> None:
     for name, text in (("a", "[]"), ("b", "{"), ("c", '{"finished": false}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / RESULTS).write_text(text)
     assert begin(tmp_path).path.parent == tmp_path
 
 
-def test_root_that_cannot_be_made_is_refused_by_its_setting(tmp_path: Path) -> None:
+def test_root_that_cannot_be_made_is_refused_by_its_setting(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")
 
 
-def test_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = begin(tmp_path)
-    folder.append(line(0))
-    write, calls = os.write, []
-
-    def fill(descriptor: int, data: memoryview) -> int:
-        calls.append(data)
-        if len(calls) == 1:
-            return write(descriptor, data[:20])
+def test_full_disk_ends_with_an_error_of_ours(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: LineFile, line: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", fill)
+    monkeypatch.setattr(LineFile, "append", refuse)
     with pytest.raises(ReasoningEnvError, match="No space left"):
-        folder.append(line(1))
-    monkeypatch.undo()
-    folder.append(line(2))
-    assert [group.index for group in read_groups(folder.path / SAMPLES)] == [0, 2]
+        begin(tmp_path).append(line(1))

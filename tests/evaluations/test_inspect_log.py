@@ -24,6 +24,7 @@ def rollout(text: str, score: float, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     results = {
+        "format": 1,
         "model": "some/model",
         "finished": True,
         "started": "2026-01-02T03:04:05+0000",

@@ -6,7 +6,7 @@ import pytest
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import EvalPlan, plan_evaluation
-from reasoning_env.evaluations.presets import MAX_COMPLETION_TOKENS, SIZE, load_preset
+from reasoning_env.evaluations.presets import SIZE, load_preset
 from reasoning_env.records import LibraryInfo, TaskInfo
 from reasoning_env.settings import ReasoningSettings
 
@@ -41,10 +41,10 @@ def test_without_a_preset_settings_and_training_decide() -> None:
     assert plan(("gcd",)) == EvalPlan(("gcd",), 5, 1)
 
 
-def test_preset_has_the_protocols_tasks_numbers_prompt_and_budget() -> None:
+def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
-    assert (found.samples_per_task, found.repeats, found.max_completion_tokens) == (SIZE, 3, MAX_COMPLETION_TOKENS)
+    assert (found.samples_per_task, found.repeats) == (SIZE, 3)
     assert found.system_prompt == "The library's own."
     assert plan(eval_preset="rg-hard").repeats == 1
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=9, eval_repeats=2).samples_per_task == 9

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.evaluations.samples import Sample, SampledRollout, outcome
+from reasoning_env.dumps import DumpedGroup
+from reasoning_env.evaluations.samples import outcome
 from reasoning_env.evaluations.summary import summarise
 
-from .support import make_sample
+from .support import make_sample, sampled
 
 CATEGORIES = {"gcd": "arithmetic", "lcm": "arithmetic", "maze": "games"}
 
 
-def summary_of(*samples: Sample, **not_made: int) -> dict[str, Any]:
+def summary_of(*samples: DumpedGroup, **not_made: int) -> dict[str, Any]:
     return summarise(samples, CATEGORIES, not_made)
 
 
@@ -86,6 +87,6 @@ def test_library_scores_have_a_mean_of_their_own() -> None:
 
 
 def test_unknown_numbers_of_tokens_are_no_zeros() -> None:
-    rollouts = tuple(SampledRollout(1.0, "right", tokens, 1.0, None) for tokens in (None, 30))
-    assert summary_of(Sample("gcd", 0, 0, rollouts))["overall"]["tokens"] == 30
+    rollouts = tuple(sampled(1.0, tokens=tokens) for tokens in (None, 30))
+    assert summary_of(DumpedGroup("gcd", rollouts))["overall"]["tokens"] == 30
     assert summary_of(make_sample("gcd", 1.0, tokens=None))["overall"]["tokens"] is None

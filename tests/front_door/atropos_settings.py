@@ -6,8 +6,7 @@ import json
 
 from reasoning_env.atropos.config import BASE_RANGES
 from reasoning_env.commands.settings import ATROPOS_SETTINGS
-from reasoning_env.setting_texts import default_text, range_text
-from reasoning_env.settings import ReasoningSettings
+from reasoning_env.settings import ReasoningSettings, default_text, range_text
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
 
 SERVER_MEANINGS = {"tokenizer_name": "Its tokenizer; by default the environment's."}

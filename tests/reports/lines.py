@@ -10,6 +10,8 @@ RESULTS: dict[str, Any] = {
     "format": 1,
     "finished": True,
     "model": "m",
+    **dict.fromkeys(("preset", "step", "started", "fingerprint")),
+    "versions": {},
     "settings": {"eval_temperature": 0.6},
     "remarks": ["fewer problems"],
     "overall": {"mean_score": 0.5, "library_score": 0.75},

@@ -36,7 +36,16 @@ EMPTY = TaskAudit("jugs", None, 0, {}, failures=("jugs, seed 1: took over 20 s",
 RESULTS = {"gcd": Result.PASSES, "maze at 0.5": Result.FAILS, "jugs": Result.NOT_PROBED}
 
 
-@pytest.mark.parametrize(("audit", "result"), [(GOOD, Result.PASSES), (BAD, Result.FAILS), (EMPTY, Result.NOT_PROBED)])
+KNOWN, WORSE = _audit("tsumego", 0.75), TaskAudit("tsumego", None, 4, {ORACLE: _tally(*[0.5] * 4)})
+
+
+@pytest.mark.parametrize(
+    ("audit", "result"),
+    [
+        *[(GOOD, Result.PASSES), (BAD, Result.FAILS), (EMPTY, Result.NOT_PROBED)],
+        *[(KNOWN, Result.GIVES_AWAY), (WORSE, Result.FAILS)],
+    ],
+)
 def test_result_of_a_task(audit: TaskAudit, result: Result) -> None:
     assert result_of(audit) is result
 

@@ -166,13 +166,6 @@ def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path:
     assert "results.json" in third
 
 
-def test_results_of_another_version_are_shown_as_far_as_they_are_known(tmp_path: Path) -> None:
-    data = report(write_evaluation(tmp_path, group(rollout()), results={"format": 9, "model": "m", "published": [1]}))
-    assert data["runs"][0]["facts"] == [["model", "m"]]
-    [note] = data["notes"]
-    assert "format 9" in note
-
-
 def test_output_never_replaces_what_it_reports_on(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", group(rollout()))
     before = path.read_bytes()

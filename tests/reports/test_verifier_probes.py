@@ -206,6 +206,11 @@ async def test_fault_counts_where_round_after_round_shows_it(paid_until: int, it
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
+async def test_fault_that_is_known_is_confirmed_once() -> None:
+    workers = FakeWorkers(lambda problem, answer: Verdict(1.0, Reason.SCORED))
+    assert (await audit_task(workers, Setting("tsumego"), 4)).items == 8
+
+
 async def test_problems_are_of_one_level_and_what_was_drawn_again_is_counted() -> None:
     workers = FakeWorkers()
     audit = await _probe(workers, items=4, level=0.5)

@@ -89,6 +89,54 @@ def test_sequence_that_repeats_a_number_is_flawed(answer: str, flawed: bool) -> 
     assert (find_flaw("number_sequence", entry) is not None) is flawed
 
 
+@pytest.mark.parametrize(("numbers", "flawed"), [((3, 3), True), ((3, 4), False), ((3, 4, 3, 4), False)])
+def test_two_numbers_of_which_either_may_count_are_flawed(numbers: tuple[int, ...], flawed: bool) -> None:
+    question = " and ".join(f"she has {number} friends" for number in numbers)
+    assert (find_flaw("aiw", {"question": question, "answer": "4"}) is not None) is flawed
+
+
+@pytest.mark.parametrize(
+    ("groups", "flawed"),
+    [
+        (["eat tea", "tan nat"], True),  # two by two
+        (["act cat", "arcs cars scar"], True),  # by length
+        (["odd odd", "act cat tac", "bat tab"], False),
+    ],
+)
+def test_words_that_are_grouped_by_where_they_stand_are_flawed(groups: list[str], flawed: bool) -> None:
+    solution = sorted(group.split() for group in groups)
+    metadata = {"words": " ".join(groups).split(), "solution": solution}
+    entry = {"question": "Group them.", "answer": str(solution), "metadata": metadata}
+    assert (find_flaw("group_anagrams", entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(
+    ("rows", "flawed"),
+    [
+        (["* O O", "X X #"], True),
+        (["# X O", "O X *"], False),
+        (["* O X", "X O O", "X X #"], True),  # a turn in every step
+        (["O O # O O", "O X X X O", "O O * O O"], False),
+    ],
+)
+def test_grid_with_a_straight_way_is_flawed(rows: list[str], flawed: bool) -> None:
+    entry = {"question": "Go.", "answer": "up", "metadata": {"matrix": [row.split() for row in rows]}}
+    assert (find_flaw("shortest_path", entry) is not None) is flawed
+
+
+@pytest.mark.parametrize(
+    ("rows", "flawed"),
+    [
+        ([". O X", ". X .", ". . ."], False),
+        ([". O X", ". X .", ". X O"], True),  # C2 captures as well
+        ([". O X", ". O .", ". X ."], True),  # A3 leaves liberties
+    ],
+)
+def test_board_with_another_capture_or_none_is_flawed(rows: list[str], flawed: bool) -> None:
+    entry = {"question": "Play.", "answer": "A3", "metadata": {"board": [row.split() for row in rows]}}
+    assert (find_flaw("tsumego", entry) is not None) is flawed
+
+
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 
 
@@ -116,5 +164,6 @@ def test_problem_whose_answer_is_copied_or_filled_in_without_thought_is_flawed(
 def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(KNOWN_TASKS - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    assert {task for task, count in flawed.items() if count == 3} <= {"graph_color", "mini_sudoku", "string_insertion"}
-    assert sum(map(bool, flawed.values())) < 15
+    often = {"graph_color", "group_anagrams", "mini_sudoku", "shortest_path", "string_insertion"}
+    assert {task for task, count in flawed.items() if count == 3} <= often
+    assert sum(map(bool, flawed.values())) < 18

@@ -76,7 +76,7 @@ async def test_task_that_raises_fails_with_its_cause(pool: WorkerPool) -> None:
         with pytest.raises(GenerationError, match=rf"^{task}, seed 0: .*{cause}"):
             await make(pool, task, seed=0)
     await make(pool)
-    assert (pool.stats.generated, pool.stats.generation_failures, pool.stats.workers_replaced) == (1, 4, 0)
+    assert pool.stats.workers_replaced == 0
 
 
 async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: WorkerPool) -> None:
@@ -91,7 +91,6 @@ async def test_task_that_ends_its_worker_fails_and_the_next_one_is_made(pool: Wo
             await make(pool, task)
         assert (await make(pool, "ok", seed=2)).answer == "2"
         assert pool.stats.workers_replaced == replaced
-    assert pool.stats.generation_failures == 3
 
 
 async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> None:
@@ -101,7 +100,6 @@ async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> 
     await until(lambda: all(map(is_gone, workers)))
     problem = await make(pool, "ok", seed=7)
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
-    assert pool.stats.generation_failures == 0
 
 
 async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool) -> None:

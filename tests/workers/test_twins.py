@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -56,6 +58,19 @@ def test_no_count_tells_two_options_apart(
     for limit in {*counts}:
         right = sum((option == options[0]) == (number < limit) for option, number in zip(options, counts, strict=True))
         assert 0.25 * len(served) < right < 0.75 * len(served)
+
+
+def test_neither_of_two_numbers_counts_mostly(library: Library) -> None:
+    """Of all questions the second counts in five of six."""
+    served = [library.generate("aiw", 7_919 * seed, {}) for seed in range(60)]
+    second = sum(int(str(one.answer)) == int(re.findall(r"\d+", one.question)[1]) + 1 for one in served)
+    assert 0.3 * len(served) < second < 0.7 * len(served)
+
+
+def test_least_common_multiple_is_no_fixed_part_of_the_product(library: Library) -> None:
+    served = [json.loads(library.generate("lcm", 7_919 * seed, {}).metadata_json) for seed in range(60)]
+    divisors = Counter(math.prod(one["numbers"]) // one["result"] for one in served)
+    assert max(divisors.values()) < 0.35 * divisors.total()
 
 
 def test_who_is_called_a_knave_is_not_mostly_one(library: Library) -> None:

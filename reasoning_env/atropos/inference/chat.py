@@ -18,6 +18,7 @@ from typing import Any, Literal
 from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
+from ...concurrency import cancel_all
 from ...errors import ConfigError
 from ...records import Prompt, Rollout, Sampling
 
@@ -112,9 +113,7 @@ class ChatRequests:
         try:
             replies = await asyncio.gather(*requests, return_exceptions=True)
         finally:
-            for request in requests:
-                request.cancel()
-            await asyncio.gather(*requests, return_exceptions=True)
+            await cancel_all(requests)
         failures = [reply for reply in replies if isinstance(reply, BaseException)]
         if len(failures) == n:
             raise failures[0]

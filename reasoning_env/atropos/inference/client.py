@@ -21,6 +21,7 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
+from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
@@ -117,7 +118,8 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                failures += others_succeed and not _is_rate_limit(error)
+                # A server that asks for patience is no failure of a group.
+                failures += others_succeed and status_of(error) != RATE_LIMITED
                 successes = self._successes
                 description = describe_failure(error)
                 if status_of(error) in REFUSALS:
@@ -146,8 +148,7 @@ class InferenceClient:
                         raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
             return work.result()
         finally:
-            work.cancel()
-            await asyncio.wait([work])
+            await cancel_all([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Ask until there are `n` rollouts; raises IncompleteReply once requests are fruitless."""
@@ -184,8 +185,7 @@ class InferenceClient:
                 raise
             finally:
                 self._under_way[id(server)] -= 1
-                work.cancel()
-                await asyncio.wait([work])
+                await cancel_all([work])
             logger.debug("a request leaves %s, which is not healthy", address(server))
 
     def _choose(self, servers: Sequence[Any], split: str) -> Any:
@@ -271,11 +271,6 @@ def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
     return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
-
-
-def _is_rate_limit(error: BaseException) -> bool:
-    """Tell whether the server only asks for patience; that is no failure of a group while others succeed."""
-    return status_of(error) == RATE_LIMITED
 
 
 def _cause(error: BaseException) -> BaseException:

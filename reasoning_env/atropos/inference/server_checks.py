@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from openai import AsyncOpenAI
 
+from ...concurrency import cancel_all
 from ...errors import ServerError
 from ...outage_log import OutageLog
 from .chat import CHAT, ChatRequests
@@ -76,9 +77,7 @@ async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) 
                 deadline = min(deadline, time.monotonic() + OTHERS_S)
         return [probe.result() if probe.done() else NO_REPLY for probe in probes]
     finally:
-        for probe in probes:
-            probe.cancel()
-        await asyncio.gather(*probes, return_exceptions=True)
+        await cancel_all(probes)
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from pydantic.fields import FieldInfo
 
-from ...setting_texts import default_text, range_text
-from ...settings import ReasoningSettings
+from ...settings import ReasoningSettings, default_text, range_text
 from ..config import BASE_RANGES
 
 WIDTH = 100

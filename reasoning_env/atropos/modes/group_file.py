@@ -9,22 +9,19 @@ Atropos' own fields alone, of the groups that it sends, to a new file each time.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...checkpoints.files import replace_file
-from ...dumps.files import write_all
 from ...dumps.format import encode_group
 from ...errors import ConfigError, ReasoningEnvError
+from ...files import LineFile, replace_file
 from ...records import Group
 from ..packing import encode_members
 
@@ -71,8 +68,7 @@ class GroupFile:
         self.ahead: dict[int, bytes] = {}
         """Lines of an earlier run that still wait for one before them, as `keep_ahead` was told."""
         self._made_with = json.loads(json.dumps(made_with))
-        self._size_bytes = 0
-        self._file: FileIO | None = None
+        self._file: LineFile | None = None
 
     def open(self) -> None:
         """Find or make the file; raises ConfigError where that fails, and where another process writes to it."""
@@ -83,17 +79,15 @@ class GroupFile:
                 known = self._known()
                 if known is not None or not self.path.exists() or not self.path.stat().st_size:
                     break
-            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+            self._file = LineFile.take(self.path)
         except OSError as error:
             raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
         if self.path != wanted:
             logger.warning("%s holds groups of other settings; these go to %s", wanted, self.path)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise ConfigError(f"{SETTING}: another process writes to {self.path}") from error
-        self._read(known or {})
+        if self._file is None:
+            raise ConfigError(f"{SETTING}: another process writes to {self.path}")
+        self.source = (known or {}).get("source", {})
+        self._read(self._file)
 
     def append(self, lines: Sequence[tuple[int, bytes]]) -> None:
         """Write lines, each with the position of its problem.
@@ -103,22 +97,15 @@ class GroupFile:
         assert self._file is not None, "open() comes first"
         for index, line in lines:
             try:
-                write_all(self._file, line)
+                self._file.append(line)
             except OSError as error:
-                with suppress(OSError):
-                    self._file.truncate(self._size_bytes)
                 raise self._no_room(error) from error
-            self._size_bytes += len(line)
             self.lines += 1
             self.last_index = index
 
     def save(self, source: Mapping[str, Any]) -> None:
         """Keep what a later run goes on from, in a file that is written again as a whole; raises OutputError."""
-        record = {
-            "made_with": self._made_with,
-            "file": {"lines": self.lines, "last_index": self.last_index, "size_bytes": self._size_bytes},
-            "source": source,
-        }
+        record = {"made_with": self._made_with, "source": source}
         try:
             replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
         except OSError as error:
@@ -150,25 +137,16 @@ class GroupFile:
                 return dict(record)
         return None
 
-    def _read(self, known: Mapping[str, Any]) -> None:
-        """Find out how far the file goes, from where the record says on, and cut a torn line off."""
-        assert self._file is not None
-        end = os.fstat(self._file.fileno()).st_size
-        counted = known.get("file", {})
-        if counted and counted["size_bytes"] <= end:
-            self.lines, self.last_index = counted["lines"], counted["last_index"]
-            self._size_bytes = counted["size_bytes"]
-        self.source = known.get("source", {})
-        with open(self.path, "rb") as file:
-            file.seek(self._size_bytes)
-            for index, line in _whole_lines(file):
-                self.lines, self.last_index = self.lines + 1, index
-                self._size_bytes += len(line)
-        if self._size_bytes < end:
+    def _read(self, file: LineFile) -> None:
+        """Find out how far the file goes, and cut a torn line off."""
+        last = b""
+        for line in file.read():
+            self.lines, last = self.lines + 1, line
+        if file.cut():
             logger.warning("the torn last line of %s is cut off", self.path)
-            self._file.truncate(self._size_bytes)
-        with suppress(OSError), open(_beside(self.path, "ahead"), "rb") as file:
-            self.ahead = {index: line for index, line in _whole_lines(file) if index > self.last_index}
+        self.last_index = json.loads(last)["index"] if last else -1
+        with suppress(OSError), open(_beside(self.path, "ahead"), "rb") as ahead:
+            self.ahead = {index: line for line in ahead if (index := json.loads(line)["index"]) > self.last_index}
 
 
 def numbered(path: Path) -> Iterator[Path]:
@@ -181,18 +159,6 @@ def _beside(path: Path, what: str) -> Path:
     return path.with_name(f"{path.name}.{what}")
 
 
-def _whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line with the position of its problem, up to the first that is not whole."""
-    for line in lines:
-        try:
-            index = json.loads(line)["index"]
-        except (ValueError, KeyError, TypeError):
-            return
-        if not line.endswith(b"\n"):
-            return
-        yield index, line
-
-
 class BackgroundWriter:
     """Has one thread write each group as a line, in order, to a file that the first of them makes.
 
@@ -202,7 +168,7 @@ class BackgroundWriter:
 
     def __init__(self, path: str) -> None:
         self._path = check_place(path)
-        self._file: FileIO | None = None
+        self._file: LineFile | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
 
     def write(self, obj: Mapping[str, Any]) -> None:
@@ -218,14 +184,14 @@ class BackgroundWriter:
     def _write(self, obj: Mapping[str, Any]) -> None:
         line = b"{" + encode_members(obj) + b"}\n"
         self._file = self._file or _make(self._path)
-        write_all(self._file, line)
+        self._file.append(line)
 
 
-def _make(path: Path) -> FileIO:
+def _make(path: Path) -> LineFile:
     path.parent.mkdir(parents=True, exist_ok=True)
     for candidate in numbered(path):
         with suppress(FileExistsError):
-            file = open(candidate, "xb", buffering=0)  # noqa: SIM115
+            file = LineFile.create(candidate)
             break
     logger.info("groups that are sent go to %s", candidate)
     return file

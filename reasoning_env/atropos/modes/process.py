@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ...concurrency import cancel_all
 from ...errors import ConfigError
 from ...records import Group
 from ...tasks.plan import describe_run
@@ -113,9 +114,7 @@ class _Processing:
             await self._write_what_is_next()
             raise
         finally:
-            for group in self._groups:
-                group.cancel()
-            await asyncio.gather(*self._groups, return_exceptions=True)
+            await cancel_all(self._groups)
             with suppress(OSError, OutputError):  # the file itself says how far it goes
                 await self._save()
                 await _in_thread(self._file.keep_ahead, self._finished_ahead())

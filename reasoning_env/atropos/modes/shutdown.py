@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
+from ...concurrency import cancel_all
 from ..config import RunMode
 from ..run import Run
 
@@ -29,7 +30,7 @@ async def close(env: Any, run: Run) -> None:
 
     async def stop_working() -> None:
         checks = [getattr(server, "check_task", None) for server in env.server.servers]
-        await _cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
+        await cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
         await run.stop_background()
 
     async def close_clients() -> None:
@@ -53,14 +54,6 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
             await step()
         except Exception:  # whatever one part does, the others must end
             logger.exception("an error at the end")
-
-
-async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended."""
-    running = list(tasks)
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _finish_in_flight(

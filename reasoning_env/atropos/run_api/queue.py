@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from ...concurrency import cancel_all
 from ...outage_log import OutageLog
 from ...records import DeliveryStats
 from ..packing import encode_members
@@ -114,8 +115,7 @@ class DeliveryQueue:
     async def close(self) -> None:
         """Stop sending; what is left stays in `waiting()`. Safe to call twice."""
         if self._sender is not None:
-            self._sender.cancel()
-            await asyncio.wait([self._sender])
+            await cancel_all([self._sender])
         await asyncio.to_thread(self._encoder.shutdown)
 
     def _append(self, entry: _Entry) -> None:

@@ -8,7 +8,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from ...errors import ConfigError
 from ...library_facts import category
 from ...terminal import progress_bar
 from ..sources import Source, find_sources
-from .evaluations import beside_published, facts
 from .figures import Figures
 from .page import make_page, write_page
 from .sample import Sample, encode_messages, encode_rollout
@@ -25,6 +24,8 @@ from .sums import OUTCOMES
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16
+FACTS = ("model", "preset", "step", "started", "fingerprint")
+SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -104,14 +105,40 @@ def collect(sources: Sequence[Source], program: str, sample_characters: int) -> 
                 "name": source.name,
                 "path": str(source.path),
                 "evaluation": source.evaluation,
-                "facts": facts(source.results),
-                "published": beside_published(source.results),
+                "facts": _facts(source.results),
+                "published": _beside_published(source.results),
                 **figures.result(tasks),
             }
             for source, figures in read
         ],
         "groups": sample.groups(),
     }
+
+
+def _facts(results: Mapping[str, Any]) -> list[list[str]]:
+    """Return names and values of what tells one evaluation from another; nothing of no results."""
+    if not results:
+        return []
+    known = [(name, results[name]) for name in FACTS]
+    known += [(name, results["settings"].get(name)) for name in SETTINGS]
+    known += results["versions"].items()
+    known += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
+    known += [("not as published", remark) for remark in results["remarks"]]
+    unfinished = [] if results["finished"] else [["state", "not finished"]]
+    return unfinished + [[name, str(value)] for name, value in known if value is not None]
+
+
+def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the published models' mean scores and this one's over the same tasks; None where there are none."""
+    models = [
+        {"name": name, "score": row["overall"], "tasks": row["tasks"]}
+        for name, row in results.get("published", {}).items()
+    ]
+    if not models:
+        return None
+    overall = results["overall"]
+    own = {"as published": overall.get("library_score"), "strict": overall.get("mean_score")}
+    return {"models": models, "own": {name: score for name, score in own.items() if score is not None}}
 
 
 def encode(data: dict[str, Any]) -> bytes:

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from ...dumps.reader import DumpedGroup
-from ...evaluations.samples import PARTIAL, RIGHT, WRONG
+from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
 from ...statistics import interval_of_means, pass_at_k, wilson_interval
-from .sums import Sums, TaskSums, is_right, length_of, score_of
+from .sums import Sums, TaskSums, is_right, length_of
 
 LEVEL_BINS = 10
 SCORE_STEPS = 20

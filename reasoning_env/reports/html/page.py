@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import os
-import tempfile
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
 from ...errors import ConfigError
+from ...files import replace_file
 
 STYLES = ("uPlot.min.css", "style.css")
 SCRIPTS = ("uPlot.iife.min.js", "app.js")
@@ -44,19 +42,9 @@ def make_page(data: bytes) -> str:
 
 def write_page(path: Path, page: str) -> None:
     """Write the file beside its place, then rename it; raises ConfigError where that is not possible."""
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(page)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
         raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file with `-o FILE`") from error
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...evaluations.samples import PARTIAL, RIGHT, WRONG
-from .sums import OUTCOMES, is_right, length_of, outcome_of, score_of
+from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
+from .sums import OUTCOMES, is_right, length_of, outcome_of
 
 GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000

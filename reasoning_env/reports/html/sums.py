@@ -9,7 +9,7 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations import samples
-from ...evaluations.samples import PARTIAL, RIGHT, TRUNCATED, WRONG
+from ...evaluations.samples import PARTIAL, RIGHT, TRUNCATED, WRONG, score_of
 from ...records import Reason
 from ...statistics import clustered_interval
 
@@ -21,18 +21,13 @@ OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FOR
 ROUNDING = 1e-9
 
 
-def score_of(rollout: DumpedRollout) -> float:
-    """The verifier's score, before any length penalty."""
-    return rollout.score if rollout.verifier_score is None else rollout.verifier_score
-
-
 def is_right(rollout: DumpedRollout) -> bool:
     return samples.is_right(score_of(rollout)) if rollout.correct is None else rollout.correct
 
 
 def outcome_of(rollout: DumpedRollout) -> str:
     """One of OUTCOMES."""
-    word = samples.outcome(score_of(rollout), rollout.reason, rollout.finish_reason)
+    word = samples.outcome_of(rollout)
     return word if word in OUTCOMES else OTHER
 
 

@@ -6,12 +6,37 @@ stays the same. They take the place of the library's own where its files are, by
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from . import arithmetic, futoshiki, game_of_life, knight_swap, number_sequence, quantum_lock, sokoban, zebra_puzzles
-from .replacement import Replacement
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """`install` puts the functions of a task into a module of the library, or into the modules of a package.
+
+    The argument for sameness rests on its files; `fingerprint` is the first 16 digits of their SHA-256.
+    """
+
+    task: str
+    module: str
+    fingerprint: str
+    install: Callable[[Any], None]
+
+    def fits(self, library: Path) -> bool:
+        """Whether the library in a folder has the very source that this was made for."""
+        source = library / self.module.replace(".", "/")
+        digest = sha256()
+        for file in sorted(source.glob("*.py")) if source.is_dir() else [source.with_suffix(".py")]:
+            digest.update(file.read_bytes() if file.exists() else b"")
+        return digest.hexdigest().startswith(self.fingerprint)
+
 
 REPLACEMENTS = (
     Replacement("countdown", "games.countdown", "349cd7042a92a8b5", arithmetic.install_countdown),
@@ -39,4 +64,4 @@ class FasterGenerators:
     def install(self) -> None:
         """Replace the library's functions in this process."""
         for replacement in self._fitting:
-            replacement.put_into(self._library)
+            replacement.install(import_module(f"{self._library.__name__}.{replacement.module}"))

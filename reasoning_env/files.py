@@ -1,0 +1,144 @@
+"""Files that no kill and no full disk leaves half written: a line, or a whole file, is there or it is not.
+
+Imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+
+_SYNC_NOT_SUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+
+
+class LineFile:
+    """A file of lines that nobody else appends to; used by one thread at a time.
+
+    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off by `cut` or `append`.
+    """
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self.path = path
+        self.size_bytes = 0
+        self._file = file
+
+    @classmethod
+    def create(cls, path: Path) -> LineFile:
+        """Make a file; raises FileExistsError where there is one, and OSError."""
+        return cls(path, open(path, "ab", buffering=0, opener=_open_exclusively))
+
+    @classmethod
+    def take(cls, path: Path) -> LineFile | None:
+        """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
+
+        The lock ends with the process. `read` must come before `append`, if only to find the end.
+        """
+        file = open(path, "ab", buffering=0)  # noqa: SIM115
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        except OSError:  # a file system without locks
+            pass
+        return cls(path, file)
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the whole lines from the beginning, up to the first that is torn."""
+        self.size_bytes = 0
+        with open(self.path, "rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n") or b"\0" in line:  # a power failure leaves zeros in JSON, which has none
+                    return
+                self.size_bytes += len(line)
+                yield line
+
+    def append(self, data: bytes, *, sync: bool = False) -> None:
+        """Write whole lines, and wait for the disk with `sync`; when it raises OSError, none of them is there.
+
+        What cannot be cut off after a failure, the next call cuts off first.
+        """
+        self.cut()
+        try:
+            write_all(self._file, data)
+            if sync:
+                _sync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):
+                self.cut()
+            raise
+        self.size_bytes += len(data)
+
+    def cut(self) -> bool:
+        """Cut off what follows the whole lines; returns whether there was anything. Raises OSError."""
+        torn = os.fstat(self._file.fileno()).st_size > self.size_bytes
+        if torn:
+            self._file.truncate(self.size_bytes)
+        return torn
+
+    def in_place(self) -> bool:
+        """Whether the path leads to this file still, with all of its whole lines. Raises OSError."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(self.path)
+            return os.path.samestat(found, os.fstat(self._file.fileno())) and found.st_size >= self.size_bytes
+        return False
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._file.close()
+
+
+def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
+    """Write a file beside its place, sync it and rename it; a failure leaves what was there.
+
+    By default only its owner can read it: most of these files hold settings. Raises OSError, and what making the pieces
+    raises.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except Exception:
+        # On a full disk, the space that it takes is missing elsewhere.
+        with suppress(OSError):
+            part.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write every byte: on a disk that fills up the system takes a part and refuses only the next call."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the names in the folder outlast a power failure, where that can be done."""
+    with suppress(OSError):  # a disk in trouble refuses what is written too, and those errors are told
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _open_exclusively(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL, 0o666)
+
+
+def _sync(fd: int) -> None:
+    """Wait until what was written is on the disk, on file systems that can tell."""
+    try:
+        getattr(os, "fdatasync", os.fsync)(fd)  # macOS has no fdatasync
+    except OSError as error:
+        if error.errno not in _SYNC_NOT_SUPPORTED:
+            raise
