@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
@@ -83,7 +83,7 @@ async def campaign(pool: WorkerPool, pytestconfig: pytest.Config) -> Campaign:
             for hostile in answers if whole else _part_of(answers, target.problem.task, position):
                 attacks.append(await attack(pool, target, hostile, next(witnesses)))
             events += [f"{target.problem.task}: {event}" for event in traps.sprung()]
-        specs = [target.problem.spec for target in targets]
+        specs = [replace(target.problem.spec, as_is=True) for target in targets]
         again = {spec.task: (await pool.generate(spec, GENERATION_DEADLINE_S)).entry for spec in specs}
     finally:
         traps.close()
