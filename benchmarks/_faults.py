@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from testing import Delivery, Line, Process, cut_reply, generations, refuse, respond, slow
-from testing.inference_server import FAULTS
 from testing.process_table import descendants, is_alive
 from testing.run_api import sends
 
@@ -158,7 +157,7 @@ def _proxy_fault(*fault: Any, breaks_connections: bool = False, **only: Any) -> 
 KINDS: Mapping[str, Fault] = {
     "inference_down": _inference_fault(refuse),
     "inference_errors": _inference_fault(respond(500)),
-    "inference_garbage": _inference_fault(FAULTS["garbage"], only=generations),
+    "inference_garbage": _inference_fault(respond(200, {"choices": "none", "text": {"a": 1}}), only=generations),
     "inference_slow": _inference_fault(slow(5.0), only=generations),
     "run_api_killed": Fault(
         lambda scene, _: scene.line.run_api.kill(),

@@ -8,19 +8,12 @@ from pathlib import Path
 
 TOKENIZER = str(Path(__file__).parent / "tokenizer")
 """A folder that `AutoTokenizer.from_pretrained` takes: a small byte-level BPE, so that tests need no network."""
-TURN_START, TURN_END, PADDING = "<|im_start|>", "<|im_end|>", "<|pad|>"
-TEMPLATE = (
-    "{% for message in messages %}"
-    f"{TURN_START}{{{{ message['role'] }}}}\n{{{{ message['content'] }}}}{TURN_END}\n"
-    "{% endfor %}"
-    f"{{% if add_generation_prompt %}}{TURN_START}assistant\n{{% endif %}}"
-)
-"""Jinja source, in the form that `apply_chat_template` of transformers takes."""
+TURN_START, TURN_END = "<|im_start|>", "<|im_end|>"
 _USER_TURN = re.compile(rf"{re.escape(TURN_START)}user\n(.*?){re.escape(TURN_END)}", re.DOTALL)
 
 
 def lay_out(messages: Iterable[Mapping[str, str]]) -> str:
-    """Return the prompt that TEMPLATE makes of a conversation whose next turn is the assistant's."""
+    """Return the prompt that the tokenizer's template makes of a conversation whose next turn is the assistant's."""
     turns = [f"{TURN_START}{message['role']}\n{message['content']}{TURN_END}\n" for message in messages]
     return f"{''.join(turns)}{TURN_START}assistant\n"
 

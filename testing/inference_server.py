@@ -14,26 +14,19 @@ import json
 import random
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
 
 from .chat import TOKENIZER
 from .completions import Answer, Completion, GenerationRequest, Policy, Tokens, do_not_know
-from .http_server import Fault, FaultyServer, cut, hang, refuse, respond
+from .http_server import FaultyServer
 from .protocols import MODEL_NAME, PATHS, read_request, write_reply
 
 LATENCY_SPREAD = 0.5
 """A request takes the latency, give or take this share of it."""
 KEPT_REQUESTS = 1000
-FAULTS: Mapping[str, Fault] = {
-    "error": respond(500),
-    "garbage": respond(200, {"choices": "none", "text": {"a": 1}}),
-    "hang": hang,
-    "cut": cut,
-    "refuse": refuse,
-}
 
 
 def generations(request: web.Request, body: bytes) -> bool:
@@ -56,8 +49,8 @@ class InferenceServer(FaultyServer):
     """Answers requests for completions with those of a policy, after `latency_s`, give or take half of it.
 
     Both may be replaced while the server runs. `tokenizer` is a folder in the format of transformers, and has to be the
-    environment's. `requests` holds the newest requests that the policy was asked, `answered` counts those that got its
-    completions. Requests for a single token, which are health checks and probes, are answered without it.
+    environment's. `requests` holds the newest requests that the policy was asked. Requests for a single token, which
+    are health checks and probes, are answered without it.
     """
 
     def __init__(
@@ -72,7 +65,6 @@ class InferenceServer(FaultyServer):
         self.policy = policy
         self.latency_s = latency_s
         self.requests: deque[GenerationRequest] = deque(maxlen=KEPT_REQUESTS)
-        self.answered = 0
         self._tokens = Tokens(tokenizer)
         self._tokenizer = tokenizer
         self._chance = random.Random(0)
@@ -103,7 +95,6 @@ class InferenceServer(FaultyServer):
         completions = await answer if inspect.isawaitable(answer) else answer
         if self.latency_s:
             await asyncio.sleep(self.latency_s * self._chance.uniform(1 - LATENCY_SPREAD, 1 + LATENCY_SPREAD))
-        self.answered += 1
         return self._reply(asked, completions)
 
     def _reply(self, asked: GenerationRequest, answer: Answer) -> web.Response:

@@ -55,13 +55,11 @@ def start_environment(
 class Line:
     """A line whose parts end with the block, whatever happens in it.
 
-    It begins with run-api (unless told otherwise), the proxy before it, and one inference server with the policy.
+    It begins with run-api, the proxy before it, and one inference server with the policy.
     `settings` are those of all its environments, on top of SMALL.
     """
 
-    def __init__(
-        self, folder: Path, policy: Policy, *, latency_s: float = 0.0, start_run_api: bool = True, **settings: Any
-    ) -> None:
+    def __init__(self, folder: Path, policy: Policy, *, latency_s: float = 0.0, **settings: Any) -> None:
         self.processes = Processes(folder, isolated=True, grace_s=0.0)
         self.run_api = RunApi(self.processes)
         self.proxy = RunApiProxy(self.run_api.url)
@@ -70,15 +68,13 @@ class Line:
         self._stack = ExitStack()
         self._settings = {"tokenizer_name": TOKENIZER, "rollout_server_url": self.proxy.url, **SMALL, **settings}
         self._first = (policy, latency_s)
-        self._start_run_api = start_run_api
 
     def __enter__(self) -> Self:
         with self._stack:
             self._stack.enter_context(self.proxy)
             self.add_server(*self._first)
             self._stack.enter_context(self.processes)
-            if self._start_run_api:
-                self.run_api.start()
+            self.run_api.start()
             self._stack = self._stack.pop_all()
         return self
 

@@ -78,7 +78,6 @@ class Registration:
     at: float
     env_id: int
     name: str
-    starting_step: int
 
 
 class RunApiProxy(FaultyServer):
@@ -129,8 +128,7 @@ class RunApiProxy(FaultyServer):
             sent = json.loads(asked)
             self.delivered += map(Delivery.of, sent if isinstance(sent, list) else [sent])
         elif path == "/register-env" and (answer := json.loads(told))["status"] == "success":
-            registration = (answer["env_id"], answer["wandb_name"], answer["starting_step"])
-            self.registered.append(Registration(time.monotonic(), *registration))
+            self.registered.append(Registration(time.monotonic(), answer["env_id"], answer["wandb_name"]))
         elif path == "/disconnect-env":
             self.disconnected.append(json.loads(asked)["env_id"])
 

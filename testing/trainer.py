@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -60,8 +60,8 @@ class Trainer:
 
     A run-api that is not there yet, restarts or is emptied is waited for; the trainer registers there again, with the
     step that it has come to. `registration` holds fields of that which differ from REGISTRATION, and `pause_s` lies
-    between two batches. `batches` holds what `keep` makes of each group. With `group_size`, batches are checked; one
-    that breaks a rule ends the trainer, and `error` is the BatchError.
+    between two batches. With `group_size`, batches are checked; one that breaks a rule ends the trainer, and
+    `error` is the BatchError.
     """
 
     def __init__(
@@ -71,17 +71,15 @@ class Trainer:
         group_size: int | None = None,
         max_batches: int | None = None,
         pause_s: float = 0.0,
-        keep: Callable[[Mapping[str, Any]], Any] = Delivery.of,
         **registration: Any,
     ) -> None:
-        self.batches: list[list[Any]] = []
+        self.batches: list[list[Delivery]] = []
         self.registrations = 0
         self.error: Exception | None = None
         self._url = url
         self._group_size = group_size
         self._max_batches = max_batches
         self._pause_s = pause_s
-        self._keep = keep
         self._registration = {**REGISTRATION, **registration}
         self._going = threading.Event()
         self._going.set()
@@ -98,7 +96,7 @@ class Trainer:
         self._thread.join()
 
     @property
-    def received(self) -> list[Any]:
+    def received(self) -> list[Delivery]:
         """The groups of all batches."""
         return [group for batch in list(self.batches) for group in batch]
 
@@ -135,7 +133,7 @@ class Trainer:
         if self._group_size is not None:
             size, max_token_len = self._registration["batch_size"], self._registration["max_token_len"]
             check_batch(batch, batch_size=size, group_size=self._group_size, max_token_len=max_token_len)
-        self.batches.append(list(map(self._keep, batch)))
+        self.batches.append(list(map(Delivery.of, batch)))
         return True
 
     def _register(self) -> None:

@@ -14,6 +14,7 @@ os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
 import pytest
 from hypothesis import HealthCheck, settings
 
+from reasoning_env.prompting import ChatFormat
 from testing import TOKENIZER
 from testing.processes import PRELOADED
 
@@ -46,3 +47,8 @@ def tokenizer() -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(TOKENIZER)
+
+
+@pytest.fixture(scope="session")
+def chat(tokenizer: Any) -> ChatFormat:
+    return ChatFormat(tokenizer, "demo")

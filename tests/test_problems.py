@@ -123,13 +123,6 @@ def saved(stream: ProblemStream) -> Any:
 # ---------------------------------------------------------------------------- order
 
 
-async def test_problems_come_in_order_whatever_order_they_are_ready_in(make_stream: MakeStream) -> None:
-    generator = Generator()
-    stream = await started(make_stream(generator))
-    generator.finish(3, 1, 0, 2)
-    assert await indices(stream, 4) == [0, 1, 2, 3]
-
-
 async def test_late_position_is_waited_for_though_others_are_ready(make_stream: MakeStream) -> None:
     generator = Generator()
     stream = make_stream(generator)

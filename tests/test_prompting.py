@@ -14,11 +14,6 @@ END = "<|im_end|>"
 
 
 @pytest.fixture(scope="module")
-def chat(tokenizer: Any) -> ChatFormat:
-    return ChatFormat(tokenizer, "demo")
-
-
-@pytest.fixture(scope="module")
 def end(tokenizer: Any) -> int:
     return int(tokenizer.convert_tokens_to_ids(END))
 

@@ -27,10 +27,6 @@ def test_correct_is_a_full_score(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 
-def test_scores_of_a_group_are_its_rewards() -> None:
-    assert make_group([make_rollout(1.0, reward=0.5), make_rollout(0.0)]).scores == (0.5, 0.0)
-
-
 @pytest.mark.parametrize("prompt_tokens", [1, 100, SAMPLING.token_limit, 2 * SAMPLING.token_limit])
 def test_budget_keeps_prompt_and_completion_strictly_below_the_limit(prompt_tokens: int) -> None:
     budget = SAMPLING.completion_budget(Prompt((), "", (0,) * prompt_tokens))

@@ -101,19 +101,6 @@ def test_thinking_is_removed(text: str, rest: str) -> None:
     assert remove_thinking(text) == rest
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("<think>is it <answer>4</answer>?</think><answer>5</answer>", "5"),
-        ("is it <answer>4</answer>?</think><answer>5</answer>", "5"),
-        ("<answer>5</answer><think>or <answer>4</answer>", "5"),
-        ("<think><answer>5</answer>", None),
-    ],
-)
-def test_answers_inside_thinking_do_not_count(text: str, answer: str | None) -> None:
-    assert extract_answer(text, LIMIT).answer == answer
-
-
 def test_letters_outside_ascii_spell_no_tag() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
@@ -129,10 +116,6 @@ def test_size_limit_counts_bytes(character: str, bytes_each: int) -> None:
     fits = character * (60 // bytes_each)
     assert extract_answer(f"<answer>{fits}</answer>", 60) == Extraction(fits)
     assert extract_answer(f"<answer>{fits}x</answer>", 60) == refused(Reason.TOO_LONG)
-
-
-def test_size_limit_does_not_count_whitespace_around() -> None:
-    assert extract_answer(f"<answer>{' ' * 100}12345{' ' * 100}</answer>", 5) == Extraction("12345")
 
 
 # ---------------------------------------------------------------------------- beside a slow, plain reading of the rule
@@ -209,11 +192,6 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_bytes: int) -> None:
     assert remove_thinking(text) == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
-
-
-@given(st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip() != ""))
-def test_any_content_without_tags_comes_back_stripped(content: str) -> None:
-    assert extract_answer(f"<think>so</think><answer>{content}</answer>", 10**6) == Extraction(content.strip())
 
 
 @pytest.mark.parametrize(
@@ -308,11 +286,6 @@ def test_factor_is_one_up_to_three_quarters_and_falls_to_zero_at_the_limit(lengt
 )
 def test_penalty_applies_where_every_score_is_at_least_a_half(scores: list[float], rewards: tuple[float, ...]) -> None:
     assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
-
-
-def test_lengths_that_do_not_match_the_scores_are_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        apply_length_penalty([1.0, 1.0], [100], 1000)
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))

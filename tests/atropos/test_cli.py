@@ -69,13 +69,6 @@ def _raise(error: BaseException) -> Work:
     return work
 
 
-@pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_command_runs_with_its_settings_and_returns_zero(command: str) -> None:
-    seen: list[int] = []
-    assert _run(command, "--env.seed", "7", work=lambda env: seen.append(env.config.seed)) == 0
-    assert seen == [7]
-
-
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
 def test_error_that_ends_a_command_is_raised_as_it_is_after_the_summary(
     error: Exception, capsys: pytest.CaptureFixture[str]

@@ -11,8 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.client import (
@@ -88,11 +86,6 @@ class TokenManager(Manager):
         yield SimpleNamespace(completion=completion, get_state=lambda: {"nodes": nodes})
 
 
-@pytest.fixture(scope="module")
-def chat(tokenizer: Any) -> ChatFormat:
-    return ChatFormat(tokenizer, "demo")
-
-
 @pytest.fixture
 def prompt(chat: ChatFormat) -> Prompt:
     return chat.prompt(build_messages("", "1 + 1?"))
@@ -139,14 +132,6 @@ def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
 
 def results(rollouts: list[Rollout]) -> list[str]:
     return [rollout.text for rollout in rollouts]
-
-
-@pytest.mark.parametrize(
-    ("servers", "mode"), [([OpenAIServer], Mode.TEXT), ([TrlVllmServer], Mode.TEXT), ([object], Mode.TOKENS)]
-)
-def test_mode_is_that_of_the_servers_type(chat: ChatFormat, tokenizer: Any, servers: list[type], mode: Mode) -> None:
-    manager = SimpleNamespace(servers=[object.__new__(kind) for kind in servers])
-    assert InferenceClient(manager, chat, tokenizer).mode is mode
 
 
 # ---------------------------------------------------------------------------- requests
@@ -201,10 +186,6 @@ async def test_managed_server_gets_the_prompts_own_tokens(
     assert manager.tokenizer.encode(prompt.text) == list(prompt.tokens)
     assert manager.tokenizer.encode("other text", **plain) == tokenizer.encode("other text", **plain)
     assert manager.tokenizer.eos_token_id == tokenizer.eos_token_id
-    tokens = tokenizer.encode("<think>a b</think>\n<answer>1 , 2</answer><|im_end|>", **plain)
-    for skip in (True, False):
-        decoded = manager.tokenizer.decode(tokens, skip_special_tokens=skip)
-        assert decoded == tokenizer.decode(tokens, skip_special_tokens=skip)
 
 
 # ---------------------------------------------------------------------------- outages and time limits
@@ -237,21 +218,6 @@ class StatusError(Exception):
     def __init__(self, status_code: int) -> None:
         super().__init__(f"status {status_code}")
         self.status_code = status_code
-
-
-@pytest.mark.parametrize("status", [400, 404])
-@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
-async def test_refusal_is_not_repeated_and_ends_what_does_not_wait_for_ever(
-    make_client: MakeClient, prompt: Prompt, status: int, timeouts: Timeouts, kind: type[ServerError]
-) -> None:
-    def refuse(*_: object) -> list[str]:
-        raise StatusError(status)
-
-    manager = Manager(refuse)
-    with pytest.raises(ServerError, match=f"status {status}") as refusal:
-        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
-    assert refusal.type is kind
-    assert len(manager.asked) == 1
 
 
 @pytest.fixture
@@ -295,15 +261,17 @@ async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: C
 
 
 @pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
-async def test_request_that_the_server_refuses_is_not_repeated_and_the_setting_is_named(
-    status: int, setting: str, make_client: MakeClient, prompt: Prompt
+@pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
+async def test_refusal_is_not_repeated_names_the_setting_and_ends_what_does_not_wait_for_ever(
+    make_client: MakeClient, prompt: Prompt, status: int, setting: str, timeouts: Timeouts, kind: type[ServerError]
 ) -> None:
     def refuse(*_: Any) -> list[str]:
         raise StatusError(status)
 
     manager = Manager(refuse)
-    with pytest.raises(ServerError, match=f"status {status}.*{setting}"):
-        await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
+    with pytest.raises(ServerError, match=f"status {status}.*{setting}") as refusal:
+        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
+    assert refusal.type is kind
     assert len(manager.asked) == 1
 
 

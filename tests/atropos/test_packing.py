@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +14,6 @@ from tests.records import MESSAGES, SAMPLING, make_problem
 
 LIMIT = SAMPLING.token_limit
 CHOICE = SimpleNamespace(text="some text", finish_reason="length")
-
-
-@pytest.fixture(scope="module")
-def chat(tokenizer: Any) -> ChatFormat:
-    return ChatFormat(tokenizer, "demo")
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +32,6 @@ def node(completion: Sequence[int] = (7, 8), **changed: Any) -> SimpleNamespace:
         "logprobs": [1.0, 1.0, *(-0.5 for _ in completion)],
     }
     return SimpleNamespace(**{**fields, **changed})
-
-
-def test_node_becomes_a_rollout() -> None:
-    rollout = rollout_from_node(CHOICE, node([7, 8]), LIMIT)
-    masks, logprobs = (-100, -100, 7, 8), (1.0, 1.0, -0.5, -0.5)
-    assert rollout == Rollout("some text", (1, 2, 7, 8), masks, logprobs, "length", token_count=2)
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
@@ -127,19 +115,6 @@ def make_group(*, logprobs: bool = True) -> Group:
         return Rollout(f"text {token}", (1, token), (-100, token), known, finish_reason, score=score)
 
     return Group(make_problem(), MESSAGES, (rollout(5, "stop", 1.0), rollout(6, "length", 0.0)))
-
-
-def test_group_has_one_entry_a_rollout_in_every_list_and_is_plain_json() -> None:
-    packed = pack(make_group(), mask_truncated=True, include_messages=True)
-    assert {name: value for name, value in packed.items() if value} == {
-        "tokens": [[1, 5], [1, 6]],
-        "masks": [[-100, 5], [-100, 6]],
-        "scores": [1.0, 0.0],
-        "inference_logprobs": [[1.0, -0.5], [1.0, -0.5]],
-        "overrides": [{}, {"set_advantage_to_zero": True}],
-        "messages": [[*MESSAGES, {"role": "assistant", "content": f"text {token}"}] for token in (5, 6)],
-    }
-    assert json.loads(json.dumps(packed)) == packed
 
 
 def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:

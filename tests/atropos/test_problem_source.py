@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -103,27 +101,6 @@ async def test_limit_that_fits_no_prompt_at_all_is_an_error(make: Make, monkeypa
     one.source.start()
     with pytest.raises(ConfigError, match=f"max_token_length={SAMPLING.token_limit}"):
         await one.source.next(SAMPLING)
-
-
-async def test_requests_that_come_together_get_different_problems(make: Make) -> None:
-    one = make()
-    one.source.start()
-    items = await asyncio.gather(*(one.source.next(SAMPLING) for _ in range(10)))
-    assert len({item.problem.spec.index for item in items}) == 10
-
-
-async def test_resumed_source_serves_first_what_was_in_flight_and_then_goes_on_as_its_instance(make: Make) -> None:
-    first = make()
-    first.source.start(instance=3)
-    served = [(await first.source.next(SAMPLING)).problem for _ in range(6)]
-    for problem in (served[0], served[2]):
-        first.source.done(problem)
-    state: Mapping[str, Any] = json.loads(json.dumps(first.source.state()))
-    assert state["instance"] == 3
-    following = await take(first.source, 4)
-    resumed = make()
-    resumed.source.start(3, state)
-    assert await take(resumed.source, 8) == [*(served[number].spec for number in (1, 3, 4, 5)), *following]
 
 
 async def test_only_the_first_start_counts_and_each_instance_has_a_stream_of_its_own(make: Make) -> None:

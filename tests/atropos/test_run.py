@@ -27,11 +27,6 @@ def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 
-def test_evaluation_is_sampled_in_its_own_way(tokenizer: Any) -> None:
-    run = make_run(tokenizer, eval_temperature=0.25, eval_top_p=0.75, temperature=1.5)
-    assert run.sampling(Split.EVAL, 500) == Sampling(temperature=0.25, top_p=0.75, token_limit=500, split="eval")
-
-
 @pytest.mark.parametrize(
     ("fields", "mode", "timeouts"),
     [

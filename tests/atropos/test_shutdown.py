@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.modes import shutdown
 from reasoning_env.atropos.modes.shutdown import close
 
 ORDER = [
@@ -71,24 +70,6 @@ class World:
 
     async def close(self) -> None:
         await close(self.env, self.run)
-
-
-@pytest.fixture(autouse=True)
-def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutdown, "HOPELESS_S", 0.01)
-
-
-async def test_groups_in_flight_are_finished_before_everything_ends_in_order() -> None:
-    world = World()
-    closing = asyncio.create_task(world.close())
-    while not world.check.cancelled() and not world.released.is_set():
-        await asyncio.sleep(0.02)
-        assert world.told == []
-        world.released.set()
-    await closing
-    assert world.worker.result() is True
-    assert world.check.cancelled()
-    assert world.told == ORDER
 
 
 @pytest.mark.parametrize("why", ["no grace", "inference is out", "not served"])

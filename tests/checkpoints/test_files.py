@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.checkpoints.files import (
@@ -34,6 +34,7 @@ def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) 
     return path
 
 
+@settings(max_examples=40)  # each is synced to the disk
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(0, 10**9))
 def test_checkpoint_reads_back_unchanged(state: dict[str, Any], step: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

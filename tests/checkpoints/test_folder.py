@@ -184,7 +184,7 @@ for number in itertools.count(resumed.next_number if resumed else 1):
 """
     chance = random.Random(1)
     path = tmp_path / "env_checkpoints" / "0"
-    for _ in range(15):
+    for _ in range(8):
         child = start(lines)
         told = [next_line(child) for _ in range(chance.randint(1, 6))]
         time.sleep(chance.uniform(0.0, 0.01))

@@ -56,14 +56,6 @@ def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
     assert settled == pytest.approx(SETTLED_SHARE, abs=0.04)
 
 
-def test_rollouts_are_right_as_often_as_the_chance_says() -> None:
-    policy, rng = ScriptedPolicy(skill=0.6, seed=1), random.Random(1)
-    question = next(question for question in KNOWN_QUESTIONS if policy.chance_right(question) == 0.6)
-    right = answer_of(ScriptedPolicy(skill=1.0, seed=1).answer(question, rng))
-    outcomes = [answer_of(policy.answer(question, rng)) == right for _ in range(1000)]
-    assert sum(outcomes) / len(outcomes) == pytest.approx(0.6, abs=0.05)
-
-
 def test_every_mistake_happens() -> None:
     policy, rng = ScriptedPolicy(skill=0.0, seed=1), random.Random(1)
     texts = [policy.answer(QUESTION, rng) for _ in range(400)]
@@ -77,11 +69,6 @@ def test_every_mistake_happens() -> None:
     assert RIGHT not in " ".join(text for text in texts if answer_of(text) is not None)
 
 
-@given(st.text(), st.integers())
-def test_any_question_gets_a_completion(question: str, seed: int) -> None:
-    assert ScriptedPolicy(skill=0.5, seed=seed).answer(question, random.Random(seed))
-
-
 @given(st.text(alphabet="ab1x0-[], ×", min_size=1), st.integers())
 def test_a_near_miss_is_a_miss(answer: str, seed: int) -> None:
     assert nearly(answer, random.Random(seed)) != answer
@@ -89,12 +76,6 @@ def test_a_near_miss_is_a_miss(answer: str, seed: int) -> None:
 
 def request(temperature: float) -> GenerationRequest:
     return GenerationRequest("vllm", QUESTION, 9, n=20, max_tokens=99, temperature=temperature, top_p=1.0)
-
-
-def test_the_same_seed_and_requests_give_the_same_rollouts() -> None:
-    first, second = ([policy(request(1.0)) for _ in range(2)] for policy in (ScriptedPolicy(0.5, 3) for _ in range(2)))
-    assert first == second
-    assert first[0] != first[1]
 
 
 def test_at_temperature_zero_a_question_always_gets_the_same() -> None:

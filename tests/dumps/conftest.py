@@ -3,6 +3,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,18 +23,9 @@ def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
     """Builds and starts dumpers with both kinds on, and closes them at the end."""
     made: list[RolloutDumper] = []
 
-    def make(
-        folder: Path = dumps,
-        run_uuid: str = "run",
-        *,
-        dump_passed: bool = True,
-        dump_failed: bool = True,
-        score_threshold: float = 0.7,
-        start: bool = True,
-    ) -> RolloutDumper:
-        dumper = RolloutDumper(
-            folder, run_uuid, dump_passed=dump_passed, dump_failed=dump_failed, score_threshold=score_threshold
-        )
+    def make(folder: Path = dumps, run_uuid: str = "run", *, start: bool = True, **options: Any) -> RolloutDumper:
+        options = {"dump_passed": True, "dump_failed": True, "score_threshold": 0.7, **options}
+        dumper = RolloutDumper(folder, run_uuid, **options)
         made.append(dumper)
         if start:
             dumper.start()

@@ -34,11 +34,6 @@ def make_files() -> Iterator[MakeFiles]:
         yield make
 
 
-def test_nothing_is_created_before_the_first_line(make_files: MakeFiles, tmp_path: Path) -> None:
-    make_files(tmp_path / "dumps").close()
-    assert names(tmp_path) == []
-
-
 def test_lines_are_in_the_file_of_the_final_name_when_append_returns(make_files: MakeFiles, dumps: Path) -> None:
     files = make_files(dumps)
     files.append([b"1\n", b"2\n"])

@@ -44,31 +44,10 @@ def test_line_has_the_documented_keys_and_values() -> None:
     }
 
 
-def test_further_keys_stand_behind_the_others() -> None:
-    plain = _document(encode_group(make_group((0.25, 1.0))))
-    facts = [{"tokens": 1}, {"tokens": None}]
-    document = _document(encode_group(make_group((0.25, 1.0)), more={"failed": 2}, more_of_rollouts=facts))
-    assert document.pop("failed") == 2
-    assert [rollout.pop("tokens") for rollout in document["rollouts"]] == [1, None]
-    assert document == plain
-
-
 def test_thinking_stands_beside_the_conversation() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
-
-
-def test_item_of_a_larger_dataset_says_which() -> None:
-    group = make_group()
-    spec = replace(group.problem.spec, item=3, dataset_size=50)
-    document = _document(encode_group(replace(group, problem=replace(group.problem, spec=spec))))
-    assert (document["item"], document["dataset_size"]) == (3, 50)
-
-
-def test_rollout_without_a_verdict_has_nulls() -> None:
-    rollout = _document(encode_group(make_group(verdict=False)))["rollouts"][0]
-    assert (rollout["reason"], rollout["answer"], rollout["verifier_score"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,19 +49,6 @@ def test_nobody_waits_for_a_disk_that_refuses_and_groups_keep_their_order(make_d
     dumper.close()
     assert indices(read_groups(dumps)) == list(range(1, 10))
     assert indices(read_groups(dumps.with_name("moved"))) == [0]
-
-
-@pytest.mark.usefixtures("_short_retries")
-def test_groups_wait_for_the_disk_again_after_an_outage(make_dumper: MakeDumper, dumps: Path) -> None:
-    dumper = make_dumper()
-    _block(dumps)
-    dumper.offer(passed(0))
-    dumper.settled().result(PATIENCE_S)
-    dumps.unlink()
-    wait_until(lambda: dumper.stats().waiting == 0)
-    dumper.offer(passed(1))
-    dumper.settled().result(PATIENCE_S)
-    assert indices(read_groups(dumps)) == [0, 1]
 
 
 @pytest.mark.usefixtures("_short_retries")
@@ -125,35 +110,3 @@ def test_what_fits_on_a_full_disk_is_written_at_the_end_and_the_rest_is_counted(
     assert stats.passed_groups > 0 and stats.passed_groups + stats.dropped == 30
     assert indices(read_groups(dumps)) == list(range(stats.passed_groups))
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if mount is None:
-        pytest.skip("there is no mount command")
-    command = [mount, "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a file system cannot be mounted, which takes root: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.mark.usefixtures("_short_retries")
-def test_full_file_system_that_gets_room_again_has_every_group_in_order(disk: Path, make_dumper: MakeDumper) -> None:
-    dumper = make_dumper(disk)
-    (disk / "filler").write_bytes(b"x" * 150_000)
-    for index in range(40):
-        dumper.offer(make_group((1.0,), index, text=TEXT))
-        dumper.settled().result(PATIENCE_S)
-    stats = dumper.stats()
-    assert 0 < stats.passed_groups < 40
-    assert stats.waiting == 40 - stats.passed_groups
-    assert indices(read_groups(disk)) == list(range(stats.passed_groups))
-    (disk / "filler").unlink()
-    wait_until(lambda: dumper.stats().waiting == 0)
-    assert indices(read_groups(disk)) == list(range(40))

@@ -38,11 +38,6 @@ def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) 
     assert indices(read_groups(tmp_path)) == [1, 2, 3]
 
 
-def test_path_may_be_a_string(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
-    assert indices(read_groups(str(tmp_path))) == [1]
-
-
 def test_missing_path_raises_at_the_call(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_groups(tmp_path / "nothing.jsonl")

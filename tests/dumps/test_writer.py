@@ -97,7 +97,7 @@ GROUPS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(groups=st.lists(GROUPS, max_size=5), threshold=st.floats(0.0, 1.0))
 def test_what_is_read_back_equals_what_was_offered(groups: list[Group], threshold: float) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from testing import TOKENIZER, Process, Processes, server_settings
 from tests.waiting import PATIENCE_S
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 

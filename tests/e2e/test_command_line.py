@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+import stat
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
-from aiohttp import web
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.atropos.launch.configs import known_options
 from reasoning_gym_environment import ReasoningGymEnv
-from testing import FaultyServer, InferenceServer
+from testing import InferenceServer
 
 from .conftest import COMMANDS, Cli
 from .processes import server_flags
 
+KEY = "sk-nobody-must-see-this"
 NOWHERE = "http://127.0.0.1:9"
 SERVER = [*server_flags(NOWHERE, "vllm"), "--env.use_wandb=False"]
 
@@ -61,30 +62,19 @@ def test_what_cannot_work_ends_with_a_line_that_names_it(
     assert [word for word in words if word not in result.complaint] == []
 
 
-class FinishedRunApi(FaultyServer):
-    """As much of a run-api as an environment asks for before its first group; its trainer is past the last step."""
-
-    REGISTRATION: ClassVar = {"status": "success", "env_id": 0, "wandb_name": "reasoning_gym_0", "checkpoint_dir": ""}
-    SHARES: ClassVar = {"env_weight": 1.0, "unallocated_fraction": 1.0, "max_group_size": 1}
-    REPLIES: ClassVar[Mapping[str, object]] = {
-        "/": {"message": "AtroposLib API"},
-        "/info": {"batch_size": 64, "max_token_len": 2048},
-        "/register-env": {**REGISTRATION, "starting_step": 0, "checkpoint_interval": -1, "num_steps": 10},
-        "/status-env": {**SHARES, "current_step": 11, "queue_size": 0, "self_queue_size": 0},
-    }
-
-    def make_app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        return app
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        return web.json_response(self.REPLIES[request.path])
-
-
 @pytest.mark.slow
-def test_serve_ends_by_itself_after_the_trainers_last_step(cli: Cli) -> None:
-    with FinishedRunApi() as run_api, InferenceServer() as server:
-        flags = [*server_flags(server.url), "--env.rollout_server_url", run_api.url, "--env.startup_timeout_s=600"]
-        result = cli("serve", *flags, "--env.total_steps", "10", "--env.use_wandb", "False")
-    assert (result.status, result.stderr) == (0, "")
+def test_evaluate_prints_its_table_and_writes_results_and_no_key(cli: Cli, tmp_path: Path) -> None:
+    with InferenceServer(ScriptedPolicy(skill=0.6, seed=1)) as server:
+        flags = [*server_flags(server.url), "--env.use_wandb=False", "--env.startup_timeout_s=600"]
+        flags += ["--openai.api_key", KEY, "--env.debug_logging=true"]
+        result = cli("evaluate", *flags, "--env.tasks=chain_sum,gcd", "--env.num_eval_samples_per_task=10")
+    assert result.status == 0
+    rows = {cells[0] for cells in map(str.split, result.stdout.splitlines()) if cells[1:2] in (["10"], ["TASKS"])}
+    assert rows == {"chain_sum", "gcd", "ALL"}
+    [path] = (tmp_path / "evals").glob("policy-*/results.json")
+    assert f"evals/{path.parent.name}" in result.stdout
+    results = json.loads(path.read_text())
+    assert (results["problems"], results["finished"], results["overall"]["failed"]) == (20, True, 0)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    written = [file.read_text() for file in path.parent.iterdir()]
+    assert not [text for text in (result.stdout, result.stderr, *written) if KEY in text]

@@ -21,12 +21,9 @@ from testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
 from .lines import Scored, all_at_once, handed_out, make_line, scored, wait_for_groups
-from .processes import left_behind
+from .processes import error_lines, left_behind, needs_proc
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-]
+pytestmark = [pytest.mark.slow, needs_proc]
 
 IN_FLIGHT = 4
 GRACE_S = 2.0
@@ -52,6 +49,7 @@ class Ended:
     left_processes: frozenset[int]
     left_folders: tuple[str, ...]
     log: str
+    errors: tuple[str, ...]
 
 
 def under_way(environment: Process) -> frozenset[int]:
@@ -120,6 +118,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             left_processes=frozenset(survivors(below, PATIENCE_S)),
             left_folders=tuple(left_behind(environment)),
             log=environment.stderr,
+            errors=tuple(error_lines(environment)),
         )
 
 
@@ -176,8 +175,9 @@ def test_what_does_not_finish_in_time_is_put_back(ended: Futures) -> None:
 
 
 @each_orderly_end
-def test_run_api_is_told(ended: Futures, name: str) -> None:
+def test_run_api_is_told_and_the_user_in_one_line(ended: Futures, name: str) -> None:
     assert ended[name].result().disconnected == (0,)
+    assert [line.rpartition(": ")[2] for line in ended[name].result().errors] == ["stopped by SIGTERM"]
 
 
 @each_end

@@ -18,17 +18,14 @@ from aiohttp import web
 from demo.policy import ScriptedPolicy
 from testing import FaultyServer, Line, Process, cut, cut_reply, generations, refuse, respond
 from testing.http_server import Fault, Picks, every_request
-from testing.inference_server import FAULTS
 from testing.process_table import descendants
 from testing.run_api import sends
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
+from .processes import needs_proc
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-]
+pytestmark = [pytest.mark.slow, needs_proc]
 
 AT_ONCE = 4
 """Requests for completions that are under way at any time."""
@@ -67,9 +64,8 @@ def inference_servers(line: Line) -> Process:
     environment = line.start_environment("environment", server_type="openai")
     meet(one, cut)
     go_on(line, MEANWHILE)
-    for fault in (respond(500), FAULTS["garbage"]):
-        meet(one, fault, only=generations, times=2 * AT_ONCE)
-        go_on(line)
+    meet(one, respond(500), only=generations, times=2 * AT_ONCE)
+    go_on(line)
     other.recover()
     one.fail(refuse)
     go_on(line, MEANWHILE)

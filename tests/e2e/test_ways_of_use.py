@@ -18,13 +18,11 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.dumps import read_groups
-from testing import TOKENIZER, Process, Processes
+from testing import Process, Processes
 
-from .processes import REPOSITORY, SCRIPT
+from .processes import REPOSITORY
 
 pytestmark = pytest.mark.slow
-
-TASKS = 106
 SHIPPED = (
     *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "testing"),
     *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
@@ -102,6 +100,13 @@ def probed(process: Process) -> Imported:
     return Imported(**found, **paths)
 
 
+def assert_dumped(folder: Path) -> None:
+    """Assert that the group is in a folder of dumps below this one: beside the module, or in the working directory."""
+    [path] = (folder / "data_dumps").iterdir()
+    [group] = read_groups(path)
+    assert group.item_id == "chain_sum"
+
+
 def copy_shipped(target: Path) -> Path:
     target.mkdir(parents=True)
     for name in SHIPPED:
@@ -136,7 +141,6 @@ def install(source: Path, target: Path) -> None:
 class Ways:
     tree: Path
     target: Path
-    table: Process
     dropped_in: Process
     installed: Process
     command: Process
@@ -145,8 +149,6 @@ class Ways:
 @pytest.fixture(scope="module")
 def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ways:
     """All of them under way at the same time."""
-    table = processes.start("table", [sys.executable, SCRIPT, "tasks"])
-
     tree = tmp_path_factory.mktemp("tree")
     copied = copy_shipped(tree / "environments" / "reasoning_gym_environment")
     checkout = copied / "reasoning-gym"
@@ -163,18 +165,7 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Ways
     command = processes.start(
         "command", [sys.executable, script, "demo", "--help"], variables={"PYTHONPATH": str(target)}
     )
-    return Ways(tree, target, table, dropped_in, installed, command)
-
-
-def test_the_script_lists_every_task_with_its_category(ways: Ways) -> None:
-    header, *rows = [line for line in finish(ways.table).splitlines() if line.strip()]
-    assert header.split() == ["TASK", "CATEGORY", "A", "SAMPLE", "QUESTION"]
-    assert rows[-2].startswith(f"{TASKS} tasks in ")
-    rows = rows[:-2]
-    assert len(rows) == TASKS
-    assert {row.split()[0] for row in rows} >= {"chain_sum", "composite", "zebra_puzzles"}
-    assert all(len(row.split()) > 2 and len(row) <= 120 for row in rows)
-    assert not [row for row in rows if "cannot be generated" in row]
+    return Ways(tree, target, dropped_in, installed, command)
 
 
 def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways) -> None:
@@ -183,6 +174,7 @@ def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways
     assert all(path.is_relative_to(ways.tree) for path in (found.module, found.core, found.library))
     assert found.question in found.prompt
     assert "<answer>" in found.prompt
+    assert_dumped(ways.tree / "environments" / "reasoning_gym_environment")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +182,6 @@ def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways
     [
         ["-m", "environments.reasoning_gym_environment"],
         ["environments/reasoning_gym_environment"],
-        ["environments/reasoning_gym_environment/reasoning_gym_environment.py"],
     ],
 )
 def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Ways, how: list[str]) -> None:
@@ -203,26 +194,12 @@ def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Way
     assert "group_size" in run(sys.executable, *named[: named.index("serve")], "settings", "group_size")
 
 
-def test_dumps_lie_beside_the_module_by_default(ways: Ways) -> None:
-    finish(ways.dropped_in)
-    folder = ways.tree / "environments" / "reasoning_gym_environment" / "data_dumps"
-    [path] = folder.iterdir()
-    [group] = read_groups(path)
-    assert group.item_id == "chain_sum"
-
-
 def test_installed_it_can_be_imported_and_uses_the_installed_library(ways: Ways) -> None:
     found = probed(ways.installed)
     assert all(path.is_relative_to(ways.target) for path in (found.module, found.core))
     assert found.library == installed_library()
     assert found.question in found.prompt
-
-
-def test_dumps_of_an_installation_lie_in_the_working_directory(ways: Ways) -> None:
-    finish(ways.installed)
-    [path] = (ways.installed.folder / "data_dumps").iterdir()
-    [group] = read_groups(path)
-    assert group.item_id == "chain_sum"
+    assert_dumped(ways.installed.folder)
 
 
 def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
@@ -247,7 +224,3 @@ def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> 
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
     assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
-
-
-def test_the_shipped_tokenizer_is_small() -> None:
-    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 2**20

@@ -114,12 +114,11 @@ async def make_env(
     """Makes environments that are ready for use, clients of the server, and closes them at the end."""
     made = []
 
-    async def make(kind: str = "vllm", *, own_workers: bool = False, **fields: Any) -> Env:
+    async def make(kind: str = "vllm", **fields: Any) -> Env:
         env = make_env_object([server.config(kind)], **fields)
         made.append(env)
         with monkeypatch.context() as patch:
-            if not own_workers:
-                patch.setattr(run_module, "WorkerPool", lambda settings: workers)
+            patch.setattr(run_module, "WorkerPool", lambda settings: workers)
             await env.setup()
         return env
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from reasoning_env.atropos import RunMode
 from reasoning_env.atropos.modes import evaluate as evaluation_run
-from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.errors import ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
@@ -31,24 +30,6 @@ async def evaluated(env: Env, root: Path) -> list[dict[str, Any]]:
     (folder,) = root.iterdir()
     lines = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
     return sorted(lines, key=lambda line: (line["item_id"], line["index"]))
-
-
-def question(sample: dict[str, Any]) -> str:
-    return str(sample["rollouts"][0]["conversation"][1]["content"])
-
-
-async def test_set_is_the_same_whatever_training_is_and_another_for_another_seed(
-    make_env: MakeEnv, tmp_path: Path
-) -> None:
-    asked = []
-    harder = {"complexity_level": 1.0, "task_params": {"chain_sum": {"max_digits": 9}}, "group_size": 8, "seed": 2}
-    for number, fields in enumerate(({}, harder, {"eval_seed": 1, "num_eval_tasks": 1})):
-        env = await make_env(tasks="chain_sum,gcd", **fields)  # type: ignore[arg-type]
-        await env.collect_trajectories(await env.get_next_item())
-        asked.append([question(sample) for sample in await evaluated(env, tmp_path / str(number))])
-    assert [len(questions) for questions in asked] == [10, 10, 5]
-    assert asked[0] == asked[1]
-    assert not set(asked[0]) & set(asked[2])
 
 
 async def test_scores_are_reported_and_written_with_each_sample(
@@ -87,35 +68,6 @@ async def test_scores_are_reported_and_written_with_each_sample(
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
     assert (settings["eval_temperature"], settings["eval_top_p"], settings["eval_seed"]) == (0.25, 0.75, 123)
-
-
-async def test_problems_that_cannot_be_evaluated_count_as_failed_and_not_as_zero(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = await make_env(tasks="boxnet,chain_sum,spell_backward", max_token_length=600, num_eval_samples_per_task=2)
-    env.config.startup_timeout_s = 0.01
-    make = env._run.backend.source.evaluation_set._make
-
-    async def fail_at_the_last(task: str, number: int) -> Any:
-        return None if (task, number) == ("spell_backward", 1) else await make(task, number)
-
-    monkeypatch.setattr(env._run.backend.source.evaluation_set, "_make", fail_at_the_last)
-
-    def fail_at_sums(request: GenerationRequest) -> list[str]:
-        if "Spell" not in request.question:
-            raise web.HTTPInternalServerError
-        return spells_only(request)
-
-    server.policy = fail_at_sums
-    samples = await evaluated(env, tmp_path)
-    metrics = env.reported[-1]
-    assert [metrics[f"eval/{name}"] for name in ("problems", "failed", "not_made", "mean_score")] == [5, 4, 1, 1.0]
-    found = {sample["item_id"]: (len(sample["rollouts"]), sample["failed"], sample["dropped"]) for sample in samples}
-    assert found == {
-        "boxnet": (0, 1, "prompt_too_long"),
-        "chain_sum": (0, 1, "inference_failed"),
-        "spell_backward": (1, 0, None),
-    }
 
 
 async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_training(
@@ -198,29 +150,6 @@ async def test_preset_asks_in_the_library_s_way_and_gives_both_scores(
     assert (first["rollouts"][0]["score"], first["rollouts"][0]["library_score"]) == (0.0, 1.0)
     metrics = env.reported[-1]
     assert (metrics["eval/mean_score"], metrics["eval/library_score"]) == (0.0, 1.0)
-
-
-async def test_shorter_context_than_a_preset_s_budget_is_remarked(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    env = await make_env(eval_preset="rg-easy", eval_tasks="gcd", num_eval_samples_per_task=1, max_token_length=900)
-    await evaluated(env, tmp_path)
-    (path,) = tmp_path.glob("*/results.json")
-    results = json.loads(path.read_text())
-    assert [remark for remark in results["remarks"] if "900 tokens" in remark]
-    assert [record for record in caplog.records if "not comparable" in record.message]
-    assert max(request.max_tokens for request in server.requests) < 900
-
-
-async def test_place_that_cannot_be_written_is_refused_before_anything_is_made(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    env = await make_env(data_dir_to_save_evals=str(tmp_path / "file"))
-    env._run.mode = RunMode.EVALUATE
-    with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
-        await env.evaluate()
-    assert not server.requests
 
 
 @pytest.mark.parametrize("fault", [None, RuntimeError("another version")])

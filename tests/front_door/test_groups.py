@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +11,6 @@ from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompting import ChatFormat
-from reasoning_env.records import Problem
 from testing import Completion, InferenceServer, check_batch
 from testing.completions import logprob_of
 
@@ -41,14 +37,13 @@ async def test_every_kind_of_server_gives_sound_groups_in_one_request_and_tells_
 
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
 async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_and_messages(
-    make_env: MakeEnv, collect: Collect, tokenizer: Any, kind: str
+    make_env: MakeEnv, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
     env = await make_env(kind, group_size=3, include_messages=True, system_prompt="Be brief.")
     truncated = Completion("<think>Well", "length")
     group, item = await collect(env, "right", WRONG, truncated)
     prompt = list(item.prompt.tokens)
     texts = [right(item), WRONG, truncated.text]
-    chat = ChatFormat(tokenizer, "demo")
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]
     assert group["masks"] == [[-100] * len(prompt) + completion for completion in completions]
@@ -61,20 +56,6 @@ async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_a
     assert group["inference_logprobs"] == (logprobs if kind == "vllm" else None)
 
 
-async def test_long_rollouts_of_a_group_that_is_all_right_lose_score(
-    make_env: MakeEnv, server: InferenceServer, tokenizer: Any
-) -> None:
-    env = await make_env(group_size=2, max_token_length=1000)
-    item = await env.get_next_item()
-    end = ChatFormat(tokenizer, "demo").completion_tokens(right(item), finished=True)
-    [filler] = tokenizer.encode(" a", add_special_tokens=False)[:1]
-    padding = [filler] * (900 - len(item.prompt.tokens) - len(end))
-    server.policy = lambda request: [right(item), Completion(right(item), token_ids=(*padding, *end))]
-    group, _ = await env.collect_trajectories(item)
-    assert len(group["tokens"][1]) == 900
-    assert group["scores"] == pytest.approx([1.0, 0.4])
-
-
 # ---------------------------------------------------------------------------- which groups are sent
 
 
@@ -82,15 +63,6 @@ async def test_long_rollouts_of_a_group_that_is_all_right_lose_score(
 async def test_a_group_with_equal_scores_is_not_sent(make_env: MakeEnv, collect: Collect, reply: str) -> None:
     env = await make_env(group_size=2)
     assert (await collect(env, reply, reply))[0] is None
-
-
-@pytest.mark.parametrize("filtered", [True, False])
-async def test_process_gets_a_group_with_equal_scores_which_it_would_repeat_for_ever_on_none(
-    make_env: MakeEnv, collect: Collect, filtered: bool
-) -> None:
-    env = await make_env(group_size=2, ensure_scores_are_not_same=filtered)
-    env._run.mode = RunMode.PROCESS
-    assert (await collect(env, WRONG, WRONG))[0]["scores"] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
@@ -107,29 +79,6 @@ async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
 
 
 # ---------------------------------------------------------------------------- groups that are dropped
-
-
-def without_readable_entry(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, entry=b"not an entry")
-
-
-def without_buildable_task(problem: Problem) -> Problem:
-    return dataclasses.replace(problem, spec=dataclasses.replace(problem.spec, params={"no_such_parameter": 1}))
-
-
-@pytest.mark.parametrize("damage", [without_readable_entry, without_buildable_task])
-async def test_a_group_that_we_cannot_score_is_dropped_and_scoring_goes_on(
-    make_env: MakeEnv, server: InferenceServer, damage: Callable[[Problem], Problem]
-) -> None:
-    env = await make_env(group_size=2)
-    item = await env.get_next_item()
-    server.policy = lambda request: [right(item), WRONG]
-    group, _ = await env.collect_trajectories(dataclasses.replace(item, problem=damage(item.problem)))
-    metrics = await env.report()
-    assert group is None
-    assert metrics["dropped/scoring_failed"] == 1
-    assert "train/mean_score" not in metrics
-    assert (await env.collect_trajectories(item))[0]["scores"] == [1.0, 0.0]
 
 
 async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv, collect: Collect) -> None:
@@ -162,20 +111,3 @@ async def test_dumps_hold_each_group_with_the_level_and_params_of_its_problem(
         (one.problem.level, one.problem.params) for one in items
     ]
     assert len({line["level"] for line in lines} - {None}) == 3
-
-
-async def test_nothing_is_dumped_unless_it_is_asked_for(make_env: MakeEnv, collect: Collect, tmp_path: Path) -> None:
-    env = await make_env(group_size=2, data_dumps_dir=str(tmp_path / "dumps"))
-    await collect(env, "right", WRONG)
-    await env.close()
-    assert not (tmp_path / "dumps").exists()
-
-
-async def test_close_ends_the_workers_and_may_be_called_twice(make_env: MakeEnv, collect: Collect) -> None:
-    env = await make_env(own_workers=True)
-    await collect(env, "right", WRONG, WRONG, WRONG)  # after which the verifier worker must be there, too
-    workers = env.worker_pids
-    for _ in range(2):
-        await env.close()
-    assert len(workers) == 2
-    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]

@@ -81,11 +81,6 @@ def test_time_has_a_bounded_number_of_stretches_and_loses_no_group(tmp_path: Pat
     assert set(time["levels"][0]["values"]) == {0.5}
 
 
-def test_pass_at_k_is_the_mean_over_tasks(tmp_path: Path) -> None:
-    run = run_of(tmp_path, group(rollout(), WRONG), group(WRONG, WRONG, task="maze"))
-    assert [row[:2] for row in run["pass_at_k"]] == [[1, 0.25], [2, 0.5]]
-
-
 def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
     masks = [[-100, -100, 5, 6, 7, 8]]
     assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"

@@ -70,12 +70,6 @@ def test_every_task_is_drawn_with_the_same_chance(count: int) -> None:
     assert sum((drawn[task] - expected) ** 2 / expected for task in tasks) < CHI_SQUARE_999[count - 1]
 
 
-@pytest.mark.parametrize("other", [{"run_seed": 43}, {"instance": 1}])
-def test_other_runs_and_instances_draw_in_another_order(other: dict[str, int]) -> None:
-    first, second = make_sampler(), make_sampler(**other)
-    assert [first.draw(index, 0).task for index in range(50)] != [second.draw(index, 0).task for index in range(50)]
-
-
 def test_another_attempt_chooses_the_task_anew_and_a_redraw_keeps_it() -> None:
     sampler = make_sampler()
     assert {sampler.draw(0, attempt).task for attempt in range(50)} == set(TASKS)

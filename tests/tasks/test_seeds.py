@@ -33,10 +33,6 @@ def test_first_draws_of_a_stream_never_share_a_seed(run_seed: int, instance: int
     assert len({train_seed(run_seed, instance, position, 0) for position in positions}) == len(positions)
 
 
-def test_long_stretch_of_first_draws_repeats_nothing() -> None:
-    assert len(set(first_draws(20_000))) == 20_000
-
-
 @given(RUN_SEEDS, st.sets(INSTANCE_NUMBERS, min_size=2, max_size=2), POSITION_NUMBERS, POSITION_NUMBERS, ATTEMPTS)
 def test_two_instances_never_share_a_seed(
     run_seed: int, instances: set[int], position: int, other_position: int, attempt: int

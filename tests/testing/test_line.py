@@ -1,19 +1,16 @@
-"""The trainer, run-api and the proxy before it, against Atropos' real run-api."""
+"""The trainer against Atropos' real run-api; the proxy is met in tests/e2e."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from testing import BatchError, Processes, RunApi, RunApiProxy, Trainer, cut_reply, respond
-from testing.http_server import free_port
-from testing.run_api import sends
+from testing import BatchError, Processes, RunApi, Trainer
 from testing.trainer import key_of_messages
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -29,96 +26,27 @@ def run_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunApi]:
         yield started
 
 
-@pytest.fixture
-def proxy(run_api: RunApi) -> Iterator[RunApiProxy]:
-    run_api.reset_data()
-    with RunApiProxy(run_api.url) as started:
-        yield started
+def send(run_api: RunApi, group: Any) -> None:
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{run_api.url}/scored_data", json.dumps(group).encode(), headers)
+    urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
 
-def send(url: str, body: Any, *, pack: bool = False) -> Any:
-    data = json.dumps(body).encode()
-    headers = {"Content-Type": "application/json", **({"Content-Encoding": "gzip"} if pack else {})}
-    request = urllib.request.Request(url, gzip.compress(data) if pack else data, headers)
-    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
-        return json.load(response)
-
-
-def wait_for_batches(trainer: Trainer, count: int) -> None:
-    wait_until(lambda: len(trainer.batches) >= count or trainer.error, "a batch")
-    assert trainer.error is None
-
-
-def test_the_trainer_takes_batches_and_keeps_what_they_held(run_api: RunApi, proxy: RunApiProxy) -> None:
+def test_the_trainer_takes_batches_and_keeps_what_they_held(run_api: RunApi) -> None:
     with Trainer(run_api.url, batch_size=4, group_size=2, max_batches=2) as trainer:
         wait_until(lambda: trainer.registrations, "the registration")
         for messages in [None, MESSAGES, None, None]:
-            send(f"{run_api.url}/scored_data", {**GROUP, "messages": messages})
-        wait_for_batches(trainer, 2)
+            send(run_api, {**GROUP, "messages": messages})
+        wait_until(lambda: len(trainer.batches) == 2 or trainer.error, "two batches")
     assert trainer.step == 2
     assert {(group.env_id, group.scores, group.tokens) for group in trainer.received} == {(0, (0.25, 1.0), 5)}
     assert sorted(group.key for group in trainer.received) == ["", "", "", key_of_messages(MESSAGES)]
 
 
-def test_a_bad_batch_ends_the_trainer(run_api: RunApi, proxy: RunApiProxy) -> None:
+def test_a_bad_batch_ends_the_trainer(run_api: RunApi) -> None:
+    run_api.reset_data()
     with Trainer(run_api.url, batch_size=2, group_size=2) as trainer:
         wait_until(lambda: trainer.registrations, "the registration")
-        send(f"{run_api.url}/scored_data", {**GROUP, "scores": [1.0, 1.0]})
+        send(run_api, {**GROUP, "scores": [1.0, 1.0]})
         wait_until(lambda: trainer.error, "the error")
     assert isinstance(trainer.error, BatchError)
-
-
-def restart(run_api: RunApi) -> None:
-    run_api.kill()
-    run_api.start()
-
-
-@pytest.mark.parametrize("forget", [RunApi.reset_data, restart])
-def test_the_trainer_comes_back_with_its_step_to_a_run_api_that_forgot_it(
-    run_api: RunApi, proxy: RunApiProxy, forget: Callable[[RunApi], None]
-) -> None:
-    with Trainer(run_api.url, batch_size=2, starting_step=5) as trainer:
-        wait_until(lambda: trainer.registrations == 1, "the registration")
-        send(f"{run_api.url}/scored_data", GROUP)
-        wait_for_batches(trainer, 1)
-        forget(run_api)
-        wait_until(lambda: trainer.registrations == 2, "the second registration")
-        wait_until(lambda: register(proxy.url)["status"] == "success", "the trainer's first look")
-    assert proxy.registered[0].starting_step == 6
-
-
-def register(url: str) -> Any:
-    environment = {"max_token_length": 9, "desired_name": "env", "weight": 1.0, "group_size": 2}
-    return send(f"{url}/register-env", environment)
-
-
-@pytest.mark.parametrize("pack", [False, True])
-def test_the_proxy_passes_everything_on_and_records_what_run_api_took(
-    run_api: RunApi, proxy: RunApiProxy, pack: bool
-) -> None:
-    with Trainer(run_api.url, batch_size=64) as trainer:
-        wait_until(lambda: trainer.registrations, "the registration")
-        wait_until(lambda: register(proxy.url)["status"] == "success", "the trainer's first look")
-        assert send(f"{proxy.url}/scored_data", {**GROUP, "messages": MESSAGES}, pack=pack) == {"status": "received"}
-        send(f"{proxy.url}/scored_data_list", [GROUP, GROUP], pack=pack)
-        send(f"{proxy.url}/disconnect-env", {"env_id": 0})
-    assert [registration.name for registration in proxy.registered] == ["env_0"]
-    assert [delivery.key for delivery in proxy.delivered] == [key_of_messages(MESSAGES), "", ""]
-    assert proxy.disconnected == [0]
-
-
-def test_what_run_api_took_is_recorded_though_the_reply_is_cut(run_api: RunApi, proxy: RunApiProxy) -> None:
-    with Trainer(run_api.url) as trainer:
-        wait_until(lambda: trainer.registrations, "the registration")
-        proxy.fail(cut_reply, only=sends)
-        with pytest.raises(ConnectionError):
-            send(f"{proxy.url}/scored_data", GROUP)
-        proxy.fail(respond(500), only=sends)
-        with pytest.raises(urllib.error.HTTPError):
-            send(f"{proxy.url}/scored_data", GROUP)
-        assert len(proxy.delivered) == 1
-
-
-def test_a_run_api_that_is_not_there_breaks_the_connection(run_api: RunApi) -> None:
-    with RunApiProxy(f"http://127.0.0.1:{free_port()}") as proxy, pytest.raises(ConnectionError):
-        register(proxy.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -63,14 +62,6 @@ def test_one_that_takes_too_long_is_reported(processes: Processes) -> None:
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_its_announcement_is_its_first_line(processes: Processes) -> None:
-    assert start(processes, f"print('{{\"port\": 7}}'); {SLEEPER}").announcement() == {"port": 7}
-
-
-def test_the_exit_status_tells_the_signal(processes: Processes) -> None:
-    assert start(processes, SLEEPER).end(signal.SIGKILL) == 128 + signal.SIGKILL
-
-
 def test_a_process_gets_its_variables_and_its_folder(processes: Processes, tmp_path: Path) -> None:
     process = processes.start("one", ["sh", "-c", "echo $COLOUR $SIZE $(pwd)"], variables={"SIZE": "big"})
     assert process.end() == 0
@@ -102,10 +93,6 @@ def test_what_it_leaves_in_its_group_ends_with_it(processes: Processes) -> None:
     assert everything
     process.end(signal.SIGTERM)
     assert not survivors(everything, PATIENCE_S)
-
-
-def test_processes_are_out_of_reach_of_the_terminal(processes: Processes) -> None:
-    assert os.getsid(start(processes, SLEEPER).pid) != os.getsid(0)
 
 
 @needs_proc

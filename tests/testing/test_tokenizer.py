@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,6 @@ def tokenizer() -> Any:
     return transformers.AutoTokenizer.from_pretrained(TOKENIZER)
 
 
-def test_loading_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        transformers.AutoTokenizer.from_pretrained(TOKENIZER)
-    assert caplog.records == []
-
-
 TEXTS = st.text() | st.text(alphabet=" \n\t<>/'.,!?0123456789abÄ🙂\u200b") | st.just(TAGGED)
 
 
@@ -45,20 +38,10 @@ def test_tags_survive_the_removal_of_special_tokens(tokenizer: Any) -> None:
     assert tokenizer.decode(ids, skip_special_tokens=True) == TAGGED
 
 
-def test_nothing_is_added_around_a_text(tokenizer: Any) -> None:
-    assert tokenizer.encode("hello") == tokenizer.encode("hello", add_special_tokens=False)
-    assert tokenizer.bos_token is None
-
-
 def test_special_tokens_are_distinct_and_there_is_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
     assert tokenizer.model_max_length >= 100_000
-
-
-def test_the_chat_template_marks_every_turn(tokenizer: Any) -> None:
-    text = tokenizer.apply_chat_template(CONVERSATION, tokenize=False)
-    assert text == "".join(f"<|im_start|>{turn['role']}\n{turn['content']}<|im_end|>\n" for turn in CONVERSATION)
 
 
 def test_the_generation_prompt_is_where_the_reply_begins(tokenizer: Any) -> None:

@@ -160,10 +160,10 @@ class BuildCrash(Base):
 
 
 class SlowBuild(Base):
-    """Takes two seconds to build, as some tasks of the library take a third of one."""
+    """Takes a second to build, as some tasks of the library take a third of one."""
 
     def __init__(self, config):
-        time.sleep(2.0)
+        time.sleep(1.0)
         super().__init__(config)
 
 

@@ -1,4 +1,4 @@
-"""Hostile answers for every task, and traps that show whether one of them was executed.
+"""Hostile answers for every task.
 
 No answer may run anything, break or stall a verifier worker, change what the next answer earns, or earn more than its
 `most`. Payloads name files, a port and a process of `Traps`; `MARK`, `PORT` and `SLEEP` stand for them in the tables.
@@ -10,33 +10,27 @@ Answers that are the same for every task are in `tests/data/hostile.json`, one t
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import json
-import os
 import pickle
 import re
-import shutil
-import signal
-import socket
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.records import Problem, ProblemSpec, Split, Verdict
+from reasoning_env.records import Problem
 from reasoning_env.reports.verifier_probes import reference_answer
-from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.protocol import encode_frame
+
+from .traps import Traps
 
 CORPUS = Path(__file__).resolve().parents[1] / "data" / "hostile.json"
 LONG = 20_000
 """Bytes of the longest answers: what the environment's own default lets through to a verifier."""
 BELOW_FULL_MARKS = 0.99
-GENERATION_DEADLINE_S = 30.0
 
 WITNESSES = ("decimal_arithmetic", "polynomial_multiplication", "pool_matrix", "power_function", "countdown")
 """Tasks whose scores depend on what a verifier worker's libraries keep: contexts, caches, error states."""
@@ -58,66 +52,6 @@ class Hostile:
     name: str
     answer: str
     most: float = BELOW_FULL_MARKS
-
-
-# ------------------------------------------------------------------ traps
-
-
-class Traps:
-    """What executed text would touch, outside the verifier workers: files, a listening port, a process, variables."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="trap"))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.setblocking(False)
-        self.port = self._listener.getsockname()[1]
-        self.sleep_s = f"86400{self.port}"
-        self._environment = dict(os.environ)
-        self._marks = 0
-
-    def arm(self, payload: str) -> str:
-        """The payload with a mark of its own."""
-        self._marks += 1
-        letters = "".join(chr(ord("a") + int(digit)) for digit in str(self._marks))
-        mark = str(self.folder / f"mark{letters}")
-        return payload.replace("MARK", mark).replace("PORT", str(self.port)).replace("SLEEP", self.sleep_s)
-
-    def sprung(self) -> list[str]:
-        """What was touched since the last call; processes that were started are ended."""
-        events = []
-        for mark in self.folder.glob("mark*"):
-            events.append(f"wrote {mark.name}")
-            mark.unlink()
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                self._listener.accept()[0].close()
-                events.append("connected")
-        for pid in _processes_with(self.sleep_s):
-            events.append(f"started process {pid}")
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if dict(os.environ) != self._environment:
-            events.append("changed a variable")
-        return events
-
-    def bait(self, text: str) -> str:
-        """The path of a file that holds a text, such as a right answer, which must not be read."""
-        self._marks += 1
-        path = self.folder / f"bait{self._marks}"
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        return str(path)
-
-    def close(self) -> None:
-        self.sprung()
-        self._listener.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _processes_with(argument: str) -> Iterator[int]:
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if argument.encode() in command.read_bytes().split(b"\0"):
-                yield int(command.parent.name)
 
 
 # ------------------------------------------------------------------ tables
@@ -400,64 +334,3 @@ def completions(right: str, wrong: str) -> list[Completion]:
         for table in ("unpaid completions", "paid completions")
         for name, text in TABLES[table].items()
     ]
-
-
-# ------------------------------------------------------------------ attacking
-
-
-@dataclass(frozen=True)
-class Target:
-    """A problem with an ordinary answer to it and the score that this earns."""
-
-    problem: Problem
-    ordinary: str
-    score: float
-
-
-@dataclass(frozen=True)
-class Attack:
-    """What came of one hostile answer: its verdict, or what reached the caller.
-
-    `harmed` names the tasks whose ordinary answers earned another score afterwards.
-    """
-
-    target: Target
-    hostile: Hostile
-    verdict: Verdict | None = None
-    harmed: tuple[str, ...] = ()
-    error: str = ""
-
-    def __str__(self) -> str:
-        if self.verdict is None:
-            outcome = self.error
-        else:
-            outcome = f"{self.verdict.score:g}, {self.verdict.reason.value}, {self.verdict.scoring_s:.2f} s"
-        harm = f", harms {', '.join(self.harmed)}" if self.harmed else ""
-        task, hostile = self.target.problem.task, self.hostile
-        return f"{task}: {hostile.kind.value}, {hostile.name}: {outcome}{harm}: {hostile.answer[:60]!r}"
-
-    @property
-    def undeserved(self) -> bool:
-        return self.verdict is not None and self.verdict.score > self.hostile.most
-
-
-async def make_target(pool: WorkerPool, task: str, seed: int = 1) -> Target:
-    """A problem that may be served, with what its ordinary answer earns."""
-    problem = await pool.generate(ProblemSpec(task, seed, Split.TRAIN, 0), GENERATION_DEADLINE_S)
-    ordinary = ordinary_answer(problem)
-    (verdict,) = await pool.score(problem, [ordinary])
-    return Target(problem, ordinary, verdict.score)
-
-
-async def attack(pool: WorkerPool, target: Target, hostile: Hostile, witness: Target) -> Attack:
-    """Score a hostile answer, then the ordinary ones to another task and to the same, all with one verifier worker."""
-    try:
-        (verdict,) = await pool.score(target.problem, [hostile.answer])
-        others = (witness, target)
-        verdicts = await asyncio.gather(*(pool.score(other.problem, [other.ordinary]) for other in others))
-    except Exception as error:  # whatever it is, it is a finding
-        return Attack(target, hostile, error=f"{type(error).__name__}: {error}")
-    harmed = (
-        other.problem.task for other, (after,) in zip(others, verdicts, strict=True) if after.score != other.score
-    )
-    return Attack(target, hostile, verdict, tuple(harmed))

@@ -13,6 +13,7 @@ from typing import Any
 
 from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until
 
 DIRECT_CALLS = Path(__file__).with_name("direct_calls.py")
@@ -84,12 +85,4 @@ def call_library(folder: Path, calls: Sequence[tuple[str, int, Any, list[str]]])
 
 def is_gone(pid: int) -> bool:
     """Whether a process has ended; one that its parent has not collected yet counts as ended."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # it may end while it is looked at
-        return True
-    return state == "Z"
+    return not is_alive(pid)

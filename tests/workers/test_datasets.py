@@ -100,12 +100,6 @@ def test_items_are_those_of_a_fresh_dataset_however_levels_alternate(cache: Data
             assert item == _fresh(task, seed, params, **overrides)
 
 
-def test_movable_task_is_built_once_for_all_seeds_and_levels(cache: DatasetCache, factory: Factory) -> None:
-    for seed, params in enumerate((EASY, HARD, {}, EASY)):
-        _item(cache, MOVABLE, seed, params)
-    assert factory.built == [MOVABLE]
-
-
 def test_movable_task_is_built_anew_for_other_params_of_the_user(cache: DatasetCache, factory: Factory) -> None:
     for width in (2, 3, 2):
         for seed, params in enumerate((EASY, HARD)):
@@ -113,19 +107,13 @@ def test_movable_task_is_built_anew_for_other_params_of_the_user(cache: DatasetC
     assert factory.built == [MOVABLE] * 2
 
 
-def test_task_rebuilt_for_each_level_is_built_once_for_each(cache: DatasetCache, factory: Factory) -> None:
-    for seed, params in enumerate((EASY, HARD, {}, EASY, {}, HARD)):
-        _item(cache, PER_LEVEL, seed, params)
-    assert factory.built == [PER_LEVEL] * 3
-
-
-@pytest.mark.parametrize("task", [PER_SEED, UNKNOWN])
-def test_task_that_cannot_be_moved_to_a_seed_is_built_for_each(
-    cache: DatasetCache, factory: Factory, task: str
+@pytest.mark.parametrize(("task", "builds"), [(MOVABLE, 1), (PER_LEVEL, 3), (PER_SEED, 6), (UNKNOWN, 6)])
+def test_task_is_built_once_for_all_that_it_can_be_moved_to(
+    cache: DatasetCache, factory: Factory, task: str, builds: int
 ) -> None:
-    for seed in range(4):
-        _item(cache, task, seed, EASY)
-    assert factory.built == [task] * 4
+    for seed, params in enumerate((EASY, HARD, {}, EASY, {}, HARD)):
+        _item(cache, task, seed, params)
+    assert factory.built == [task] * builds
 
 
 @pytest.mark.parametrize("task", TASKS)

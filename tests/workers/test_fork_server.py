@@ -19,7 +19,7 @@ import pytest
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.library_facts import KNOWN_TASKS, category
-from reasoning_env.records import Reason, TaskInfo
+from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.waiting import PATIENCE_S, until, wait_until
@@ -209,12 +209,6 @@ async def test_closing_ends_workers_that_hang(fake_library: Path, temp_folder: P
     assert list(temp_folder.iterdir()) == []
 
 
-async def test_failed_start_leaves_no_folder(tmp_path: Path, temp_folder: Path) -> None:
-    with pytest.raises(WorkerError):
-        await _info(_package(tmp_path, __init__="raise ValueError"))
-    assert list(temp_folder.iterdir()) == []
-
-
 async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_folder: Path) -> None:
     async with running_pool(fake_library) as pool:
         [directory] = temp_folder.iterdir()
@@ -235,20 +229,6 @@ async def test_killed_fork_server_is_started_again_and_leaves_no_folder(fake_lib
         assert pool.stats.fork_servers_started == 2
         assert not set(pool.worker_pids) & set(old)
     assert list(temp_folder.iterdir()) == []
-
-
-async def test_fork_server_killed_during_scoring_costs_no_score(pool: WorkerPool, tmp_path: Path) -> None:
-    problem = await make(pool, seed=3)
-    marker = tmp_path / "marker"
-    scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
-    await until(marker.exists)
-    os.kill(_fork_server_pid(pool), signal.SIGKILL)
-    verdicts = await scoring
-    assert [(verdict.score, verdict.reason) for verdict in verdicts] == [
-        (1.0, Reason.SCORED),
-        (0.75, Reason.SCORED),
-        (0.0, Reason.SCORED),
-    ]
 
 
 async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -> None:
@@ -342,12 +322,4 @@ def test_kill_9_of_main_process_and_fork_server_leaves_no_worker(fake_library: P
     with process:
         os.kill(pids[0], signal.SIGKILL)
         process.kill()
-        wait_until(lambda: all(map(is_gone, pids)))
-
-
-def test_exception_in_the_main_process_leaves_no_process(fake_library: Path, tmp_path: Path) -> None:
-    process, pids = _start_main_process(fake_library, tmp_path)
-    with process:
-        process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE_S)
         wait_until(lambda: all(map(is_gone, pids)))

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
@@ -25,22 +25,10 @@ from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
-from .hostile import (
-    EVALUATED,
-    LONG,
-    TABLES,
-    WITNESSES,
-    Attack,
-    Hostile,
-    Kind,
-    Target,
-    Traps,
-    attack,
-    completions,
-    hostile_answers,
-    make_target,
-)
+from .attacks import GENERATION_DEADLINE_S, Attack, Target, attack, make_target
+from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, completions, hostile_answers
 from .support import running_pool
+from .traps import Traps
 
 TASKS = sorted(KNOWN_TASKS - {"composite"})
 DEADLINE_S = 60.0
@@ -53,10 +41,11 @@ READERS = frozenset({
     *("simple_integration", "spiral_matrix", "string_insertion", "tower_of_hanoi"),
 })  # fmt: skip
 """Tasks whose verifiers read the answer as code, as a formula or as moves."""
-ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 2, Kind.WORK: 3, Kind.TEXT: 3, Kind.POISON: 3}, False: {Kind.CHEAT: 2}}
+ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 3, Kind.WORK: 4, Kind.TEXT: 4, Kind.POISON: 4}, False: {Kind.CHEAT: 2}}
 """Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
-ONE_IN_OTHERS = 20
-NO_SCORE = frozenset({Reason.TIMEOUT, Reason.CRASH, Reason.VERIFIER_ERROR, Reason.BLOCKED})
+ONE_IN_OTHERS = 30
+KILLED = (Reason.TIMEOUT, Reason.CRASH)
+NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR, Reason.BLOCKED})
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -94,10 +83,8 @@ async def campaign(pool: WorkerPool, pytestconfig: pytest.Config) -> Campaign:
             for hostile in answers if whole else _part_of(answers, target.problem.task, position):
                 attacks.append(await attack(pool, target, hostile, next(witnesses)))
             events += [f"{target.problem.task}: {event}" for event in traps.sprung()]
-        again = {
-            target.problem.task: (await make_target(pool, target.problem.task, target.problem.spec.seed)).problem.entry
-            for target in targets
-        }
+        specs = [replace(target.problem.spec, as_is=True) for target in targets]
+        again = {spec.task: (await pool.generate(spec, GENERATION_DEADLINE_S)).entry for spec in specs}
     finally:
         traps.close()
     done = Campaign(attacks, events, targets, again, pool.stats)
@@ -125,10 +112,6 @@ def _figures(done: Campaign) -> dict[str, int | float]:
     }
 
 
-def _listed(attacks: Sequence[Attack]) -> str:
-    return "\n".join([f"{len(attacks)} attacks:", *map(str, attacks)])
-
-
 pytestmark = pytest.mark.slow
 
 
@@ -139,37 +122,36 @@ async def test_every_task_is_attacked_in_every_way(campaign: Campaign) -> None:
     assert tried == {(task, kind) for task in TASKS for kind in Kind}
 
 
+def _is_sound(verdict: Verdict) -> bool:
+    """Whether the score is in range, and 0 where there is none."""
+    return 0.0 <= verdict.score <= (0.0 if verdict.reason in NO_SCORE else 1.0)
+
+
+OFFENCES: Mapping[str, Callable[[Attack], bool]] = {
+    "an exception reaches the caller": lambda one: one.verdict is None,
+    "an answer earns more than it may": lambda one: one.undeserved,
+    "a verdict is out of range or pays without a score": lambda one: not (one.verdict and _is_sound(one.verdict)),
+    "an ordinary answer earns something else afterwards": lambda one: bool(one.harmed),
+    "a worker is lost or held up": lambda one: bool(one.verdict and one.verdict.reason in KILLED),
+}
+
+
 @on_one_loop
-async def test_no_exception_reaches_the_caller(campaign: Campaign) -> None:
-    offenders = [one for one in campaign.attacks if one.verdict is None]
-    assert not offenders, _listed(offenders)
+@pytest.mark.parametrize("offends", OFFENCES.values(), ids=OFFENCES)
+async def test_no_attack_offends(campaign: Campaign, offends: Callable[[Attack], bool]) -> None:
+    offenders = [one for one in campaign.attacks if offends(one)]
+    assert not offenders, "\n".join([f"{len(offenders)} attacks:", *map(str, offenders)])
+
+
+@on_one_loop
+async def test_every_worker_lives_to_the_end(campaign: Campaign) -> None:
+    assert (campaign.stats.workers_replaced, campaign.stats.protocol_faults) == (0, 0)
+    assert campaign.stats.fork_servers_started == 1
 
 
 @on_one_loop
 async def test_nothing_is_executed(campaign: Campaign) -> None:
     assert campaign.events == []
-
-
-@on_one_loop
-async def test_no_answer_earns_more_than_it_may(campaign: Campaign) -> None:
-    offenders = [one for one in campaign.attacks if one.undeserved]
-    assert not offenders, _listed(offenders)
-
-
-@on_one_loop
-async def test_every_verdict_is_in_range_and_pays_nothing_without_a_score(campaign: Campaign) -> None:
-    offenders = [one for one in campaign.attacks if one.verdict is not None and not _is_sound(one.verdict)]
-    assert not offenders, _listed(offenders)
-
-
-def _is_sound(verdict: Verdict) -> bool:
-    return 0.0 <= verdict.score <= (0.0 if verdict.reason in NO_SCORE else 1.0)
-
-
-@on_one_loop
-async def test_ordinary_answers_after_each_attack_earn_what_they_did_before(campaign: Campaign) -> None:
-    offenders = [one for one in campaign.attacks if one.harmed]
-    assert not offenders, _listed(offenders)
 
 
 @on_one_loop
@@ -182,15 +164,6 @@ async def test_known_right_answers_earn_full_marks_to_begin_with(campaign: Campa
 @on_one_loop
 async def test_entries_stay_as_they_were(campaign: Campaign) -> None:
     assert campaign.entries_made_again == {target.problem.task: target.problem.entry for target in campaign.targets}
-
-
-@on_one_loop
-async def test_no_worker_is_lost_and_none_held_up(campaign: Campaign) -> None:
-    killed = (Reason.TIMEOUT, Reason.CRASH)
-    offenders = [one for one in campaign.attacks if one.verdict is not None and one.verdict.reason in killed]
-    assert not offenders, _listed(offenders)
-    assert (campaign.stats.workers_replaced, campaign.stats.protocol_faults) == (0, 0)
-    assert campaign.stats.fork_servers_started == 1
 
 
 # ------------------------------------------------------------------ completions

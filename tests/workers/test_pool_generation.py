@@ -102,23 +102,6 @@ async def test_workers_that_died_idle_cost_nobody_anything(pool: WorkerPool) -> 
     assert [verdict.score for verdict in await pool.score(problem, ["7", "8"])] == [1.0, 0.0]
 
 
-async def test_worker_killed_mid_item_twice_fails_that_item_only(pool: WorkerPool, tmp_path: Path) -> None:
-    marker = tmp_path / "began"
-    generating = asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S))
-    queued = asyncio.create_task(make(pool, "ok", seed=9))
-    verifier = pool.worker_pids[1]
-    for _ in range(2):
-        await until(marker.exists)
-        marker.unlink()
-        [generator] = set(pool.worker_pids) - {verifier}
-        os.kill(generator, signal.SIGKILL)
-        await until(lambda generator=generator: generator not in pool.worker_pids)
-    with pytest.raises(GenerationError, match="generation ended its worker twice"):
-        await generating
-    assert (await queued).answer == "9"
-    assert pool.stats.workers_replaced == 2
-
-
 async def test_parameters_that_json_lacks_do_not_cost_a_worker(pool: WorkerPool) -> None:
     with pytest.raises(GenerationError):
         await pool.generate(spec("ok", odd={1, 2}), PATIENCE_S)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.errors import ScoringError, WorkerError
+from reasoning_env.errors import ScoringError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers import pool as pool_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -145,7 +145,7 @@ async def test_processes_that_a_verifier_starts_end_with_its_worker(fake_library
 
 async def test_time_that_building_the_task_takes_is_not_the_answers(fake_library: Path) -> None:
     """A deadline that passes before the verifier has seen the answer is a fault of ours, and never a score of 0."""
-    async with running_pool(fake_library, scoring_deadline_s=1.5) as pool:
+    async with running_pool(fake_library, scoring_deadline_s=0.7) as pool:
         problem = await make(pool, "slow_build", seed=3)
         assert _shape(await pool.score(problem, ["3", "4"])) == [RIGHT, WRONG]
 
@@ -188,16 +188,6 @@ async def test_starved_worker_costs_no_answer_its_score(
         assert pool.stats.timeouts == 0
 
 
-async def test_worker_killed_mid_answer_is_replaced_and_the_scores_are_right(pool: WorkerPool, tmp_path: Path) -> None:
-    problem = await make(pool, seed=3)
-    marker = tmp_path / "marker"
-    scoring = asyncio.create_task(pool.score(problem, ["3", f"once {marker} hang", "4"]))
-    await until(marker.exists)
-    os.kill(pool.worker_pids[1], signal.SIGKILL)
-    assert _shape(await scoring) == [RIGHT, (0.75, Reason.SCORED), WRONG]
-    assert (pool.stats.crashes, pool.stats.workers_replaced) == (0, 1)
-
-
 async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
     for task, entry, reason in (
@@ -209,15 +199,6 @@ async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) 
         with pytest.raises(ScoringError, match=reason):
             await pool.score(replace(made, spec=spec(task, datasets=[]), entry=entry), ["3"])
         assert _shape(await pool.score(made, ["3"])) == [RIGHT]
-
-
-async def test_closing_fails_the_scoring_under_way(pool: WorkerPool, tmp_path: Path) -> None:
-    marker = tmp_path / "marker"
-    scoring = asyncio.create_task(pool.score(await make(pool), [f"once {marker} hang"]))
-    await until(marker.exists)
-    await pool.close()
-    with pytest.raises(WorkerError):
-        await scoring
 
 
 # ------------------------------------------------------------------ forged replies
@@ -268,6 +249,8 @@ def test_genuine_verdict_is_taken_over() -> None:
 FORGED_REPLIES = {
     "not json": FRAME.pack(4, 0) + b"evil",
     "not an object": FRAME.pack(2, 0) + b"[]",
+    "no text": FRAME.pack(1, 0) + b"\x80",
+    "too deep": FRAME.pack(900, 0) + b"[" * 900,
     "header too large": FRAME.pack(5000, 0),
     "with a blob": encode_frame(GENUINE, b"pickle"),
     "another request": encode_frame({**GENUINE, "id": 99}),

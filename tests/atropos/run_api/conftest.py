@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.run_api import session
+from reasoning_env.atropos.run_api import RunApiSession
+from reasoning_env.atropos.run_api import session as session_module
+from tests.waiting import PATIENCE_S, until
 
 from .served import ServedRunApi
 
@@ -26,9 +30,9 @@ async def api() -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "RETRY_S", 0.01)
-    monkeypatch.setattr(session, "POLL_S", 0.01)
-    monkeypatch.setattr(session, "MAX_PAUSE_S", 0.1)
+    monkeypatch.setattr(session_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(session_module, "POLL_S", 0.01)
+    monkeypatch.setattr(session_module, "MAX_PAUSE_S", 0.1)
 
 
 def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:
@@ -38,3 +42,26 @@ def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:
         for record in caplog.records
         if record.levelname in levels and record.name.startswith("reasoning_env")
     ]
+
+
+@pytest.fixture
+async def session(api: ServedRunApi) -> RunApiSession:
+    """A session that has registered with the number 0."""
+    session = RunApiSession(api.url, ENTRY)
+    await session.register()
+    return session
+
+
+async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
+    """Wait until so many more requests have come."""
+    asked = api.count(path)
+    await until(lambda: api.count(path) >= asked + times)
+
+
+async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
+    for _ in range(count):
+        await api.call("POST", "/register-env", {**ENTRY, **fields})
+
+
+async def in_time(waiting: asyncio.Task[Any]) -> Any:
+    return await asyncio.wait_for(waiting, PATIENCE_S)

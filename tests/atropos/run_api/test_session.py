@@ -14,33 +14,10 @@ import pytest
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, State
 from reasoning_env.atropos.run_api import session as session_module
 from reasoning_env.errors import ServerError
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import until
 
-from .conftest import ENTRY, said
+from .conftest import ENTRY, in_time, register_others, said, until_asked
 from .served import ServedRunApi
-
-
-@pytest.fixture
-async def session(api: ServedRunApi) -> RunApiSession:
-    """A session that has registered with the number 0."""
-    session = RunApiSession(api.url, ENTRY)
-    await session.register()
-    return session
-
-
-async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
-    """Wait until so many more requests have come."""
-    asked = api.count(path)
-    await until(lambda: api.count(path) >= asked + times)
-
-
-async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
-    for _ in range(count):
-        await api.call("POST", "/register-env", {**ENTRY, **fields})
-
-
-async def in_time(waiting: asyncio.Task[Any]) -> Any:
-    return await asyncio.wait_for(waiting, PATIENCE_S)
 
 
 @asynccontextmanager
@@ -148,12 +125,6 @@ async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
 async def test_the_entry_is_registered_with_almost_its_weight(api: ServedRunApi, session: RunApiSession) -> None:
     (entry,) = [body for path, body in api.requests if path == "/register-env"]
     assert entry == {**ENTRY, "weight": pytest.approx(1.0, rel=2.5e-4)}
-
-
-async def test_a_number_that_is_known_is_kept(api: ServedRunApi, session: RunApiSession) -> None:
-    for _ in range(3):
-        assert (await session.status())["current_step"] == 0
-    assert api.count("/register-env") == 1
 
 
 async def test_after_a_reset_it_registers_again_when_a_trainer_has(api: ServedRunApi, session: RunApiSession) -> None:
@@ -402,7 +373,10 @@ async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRu
     assert api.connected == [0]
 
 
-async def test_leaving_a_run_api_that_is_gone_is_no_error(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_leaving_a_run_api_that_is_gone_is_no_error(
+    api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "LEAVE_TIMEOUT_S", 0.1)
     api.stop()
     await session.leave()
     assert session.state is State.UNREGISTERED

@@ -188,17 +188,6 @@ def test_scores_between_right_and_wrong_can_be_summed() -> None:
     assert low.level("task") < high.level("task")
 
 
-def test_restored_curriculum_goes_on_as_the_uninterrupted_one() -> None:
-    whole = Curriculum(TARGET)
-    expected = serve(whole, logistic(0.6), 30, seed=1) + serve(whole, logistic(0.6), 30, seed=2)
-    first = Curriculum(TARGET)
-    levels = serve(first, logistic(0.6), 30, seed=1)
-    second = Curriculum(TARGET, state=json.loads(json.dumps(first.state())))
-    levels += serve(second, logistic(0.6), 30, seed=2)
-    assert levels == expected
-    assert second.state() == whole.state()
-
-
 groups = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(1, 256), st.integers(0, 300))
 
 
