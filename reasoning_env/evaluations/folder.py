@@ -47,6 +47,8 @@ FORMAT = 1
 IDENTITY = ("format", "model", "server", "preset", "settings", "versions", "step")
 """What is the same in two starts of one evaluation."""
 NAME_CHARACTERS = 80
+NEEDED = {*IDENTITY, "finished", "started", "seconds", "fingerprint", "remarks", "overall"}
+"""Keys of results.json that readers take for granted."""
 
 
 class EvalFolder:
@@ -117,7 +119,7 @@ def _read_sample(line: bytes) -> tuple[tuple[str, int], DumpedGroup]:
 def read_results(folder: Path) -> dict[str, Any]:
     """Return what results.json says; raises OSError, and ValueError for one that is none of this format."""
     found = json.loads((folder / RESULTS).read_bytes())
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not found.keys() >= NEEDED:
         raise ValueError(f"no results of an evaluation in format {FORMAT}")
     return found
 

@@ -10,9 +10,9 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.errors import ConfigError
+from tests.reports.lines import RESULTS
 
 Write = Callable[..., Path]
-RESULTS: Mapping[str, Any] = {"format": 1, "fingerprint": None, "settings": {}, "versions": {}}
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def write(tmp_path: Path) -> Write:
     def write(name: str, tasks: Mapping[str, Sequence[Any]], **results: Any) -> Path:
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "results.json").write_text(json.dumps({**RESULTS, **results}))
+        (folder / "results.json").write_text(json.dumps({**RESULTS, "settings": {}, **results}))
         lines = [
             {
                 "item_id": task,
@@ -121,7 +121,7 @@ def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write,
         compare_command([str(first), str(second)])
 
 
-@pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "samples", "empty"])
+@pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "foreign", "samples", "empty"])
 def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [1.0]})
     if damage == "missing":
@@ -131,7 +131,13 @@ def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
     elif damage == "empty":
         (second / "samples.jsonl").write_text("")
     else:
-        (second / "results.json").write_text({"results": "{", "list": "[]", "newer": '{"format": 2}'}[damage])
+        texts = {
+            "results": "{",
+            "list": "[]",
+            "newer": json.dumps({**RESULTS, "format": 2}),
+            "foreign": '{"format": 1}',
+        }
+        (second / "results.json").write_text(texts[damage])
     with pytest.raises(ConfigError, match=str(second)):
         compare_command([str(first), str(second)])
 

@@ -16,7 +16,18 @@ from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_
 from reasoning_env.files import LineFile
 from tests.records import make_group, make_problem, make_rollout
 
-ABOUT = {"model": "org/model:1", "settings": {"tasks": ("gcd",)}, "fingerprint": None, "started": "now", "problems": 3}
+ABOUT = {
+    "model": "org/model:1",
+    "server": {},
+    "step": None,
+    "preset": None,
+    "versions": {},
+    "remarks": [],
+    "settings": {"tasks": ("gcd",)},
+    "fingerprint": None,
+    "started": "now",
+    "problems": 3,
+}
 
 
 Begin = Callable[..., EvalFolder]

@@ -25,6 +25,8 @@ def rollout(text: str, score: float, **fields: Any) -> dict[str, Any]:
 def folder(tmp_path: Path) -> Path:
     results = {
         "format": 1,
+        **dict.fromkeys(("server", "step", "preset", "versions")),
+        "remarks": [],
         "model": "some/model",
         "finished": True,
         "started": "2026-01-02T03:04:05+0000",

@@ -10,6 +10,8 @@ RESULTS: dict[str, Any] = {
     "format": 1,
     "finished": True,
     "model": "m",
+    "server": {},
+    "seconds": 1.0,
     **dict.fromkeys(("preset", "step", "started", "fingerprint")),
     "versions": {},
     "settings": {"eval_temperature": 0.6},
