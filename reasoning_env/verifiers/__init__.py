@@ -5,7 +5,7 @@ Runs inside workers only. Nothing here imports reasoning_gym; the library's data
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from ..library_facts import facts
 from .corrections import CORRECTIONS, correct_parts_of_numbers
@@ -28,12 +28,16 @@ __all__ = [
 ]
 
 
-def preload(tasks: Iterable[str]) -> None:
-    """Import what the guards of some tasks import late, so that forked workers share it."""
+def preload(tasks: Collection[str]) -> None:
+    """Import what the verifiers of some tasks import late, so that forked workers share it."""
     if any(facts(task).algebraic for task in tasks):
         from .grammars import algebra
 
         algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
+    if "codeio" in tasks:
+        from .tree_distance import install
+
+        install()
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
