@@ -173,7 +173,6 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "game_of_life_halting": TaskFacts(
         options=2,
-        twins=1,
         few_questions=True,
         pays_for="any text counts as True",
         gives_away="only what goes on has two live cells side by side",
@@ -332,7 +331,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
     "path_star": TaskFacts(),
-    "polynomial_equations": TaskFacts(twins=2, few_questions=True),
+    "polynomial_equations": TaskFacts(few_questions=True),
     "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(
         levels=(

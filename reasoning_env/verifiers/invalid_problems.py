@@ -64,6 +64,10 @@ def _looked_up_test(entry: Entry) -> str | None:
     return "its test is one of its experiments" if is_looked_up(str(entry["question"])) else None
 
 
+def _solved_by_zero(entry: Entry) -> str | None:
+    return "its only solution is 0" if entry["metadata"]["real_solutions"] == [0] else None
+
+
 def _solved_cube(entry: Entry) -> str | None:
     metadata = entry["metadata"]
     solved = metadata["cube_size"] == 3 and not metadata["example_correct_answer"]
@@ -142,6 +146,7 @@ FLAWS: Mapping[str, Callable[[Entry], str | None]] = {
     "intermediate_integration": _unsolved_integral,
     "largest_island": _counted_land,
     "number_sequence": _number_again,
+    "polynomial_equations": _solved_by_zero,
     "propositional_logic": _hollow_premises,
     "rectangle_count": _counted_marks,
     "rubiks_cube": _solved_cube,

@@ -101,6 +101,11 @@ ISLANDS, RECTANGLES = "0 1 0\n1 0 0", "#" * 150
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
 ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
     "solved cube": ("rubiks_cube", [_cube(3, "")], [_cube(3, "R U"), _cube(2, "")]),
+    "equation that only 0 solves": (
+        "polynomial_equations",
+        [_entry("Solve it.", "0.0", real_solutions=[0.0])],
+        [_entry("Solve it.", "0.0, 1.0", real_solutions=[0.0, 1.0]), _entry("Solve it.", "2.0", real_solutions=[2.0])],
+    ),
     "experiment that is the test itself": ("acre", [_experiment("red cube")], [_experiment("blue cube")]),
     "graph that is coloured without thought": (
         "graph_color",
