@@ -9,7 +9,7 @@ from .guards import Entry
 from .lazy import copies, filled_boards, layouts, quotations
 
 FORM_PAY = 0.1
-"""What verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
+"""The most that verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
 
 
 class PartialCredit:
@@ -23,10 +23,10 @@ class PartialCredit:
         self._score = score
 
     def rebase(self, score: float) -> float:
-        """Return (score - floor) / (1 - floor) of a partial score, at least 0; other scores stay as they are."""
+        """Return (score - floor) / (1 - floor) of a partial score, at least what form earns; other scores stay."""
         if not FORM_PAY < score < 1.0:
             return score
-        return max(0.0, (score - self._floor) / (1.0 - self._floor))
+        return max(FORM_PAY, (score - self._floor) / (1.0 - self._floor))
 
     @cached_property
     def _floor(self) -> float:

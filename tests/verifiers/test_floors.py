@@ -9,6 +9,7 @@ import pytest
 import reasoning_gym
 
 from reasoning_env.verifiers import PartialCredit, find_flaw, verify
+from reasoning_env.verifiers.floors import FORM_PAY
 from reasoning_env.verifiers.lazy import filled_boards, quotations
 
 ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
@@ -19,10 +20,16 @@ def _credit(floor: float, entry: Any = ENTRY) -> PartialCredit:
 
 
 @pytest.mark.parametrize(
-    ("score", "rebased"), [(0.0, 0.0), (0.05, 0.05), (0.1, 0.1), (0.5, 0.0), (0.6, 0.0), (0.8, 0.5), (1.0, 1.0)]
+    ("score", "rebased"), [(0.0, 0.0), (0.05, 0.05), (0.1, 0.1), (0.5, 0.1), (0.6, 0.1), (0.8, 0.5), (1.0, 1.0)]
 )
 def test_credit_is_rebased_between_the_floor_and_full_marks(score: float, rebased: float) -> None:
     assert _credit(0.6).rebase(score) == pytest.approx(rebased)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.05, 0.3, 0.65, 0.97])
+def test_higher_score_never_earns_less_than_a_lower_one(floor: float) -> None:
+    earned = [_credit(floor).rebase(score / 100) for score in range(101)]
+    assert earned == sorted(earned)
 
 
 def test_right_answer_is_no_floor() -> None:
@@ -53,8 +60,8 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("task", ["sudoku", "mini_sudoku"])
-def test_filled_boards_earn_next_to_nothing(task: str) -> None:
-    assert sum(scores := _scores(task, lambda entry: filled_boards(entry["question"]).values())) / len(scores) < 0.1
+def test_filled_boards_earn_what_form_pays(task: str) -> None:
+    assert max(_scores(task, lambda entry: filled_boards(entry["question"]).values())) == FORM_PAY
 
 
 def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
@@ -64,9 +71,9 @@ def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
     assert max(_scores("sudoku", nearly)) > 0.6
 
 
-def test_empty_board_of_life_earns_nothing() -> None:
+def test_empty_board_of_life_earns_what_form_pays() -> None:
     empty = [[0] * 10] * 10
-    assert max(_scores("game_of_life", lambda entry: [str(empty), str(empty).replace("0", "0.0")])) == 0.0
+    assert max(_scores("game_of_life", lambda entry: [str(empty), str(empty).replace("0", "0.0")])) == FORM_PAY
 
 
 def _everybody_alike(entry: Any) -> list[str]:
@@ -88,5 +95,5 @@ def _one_of_each(entry: Any) -> list[str]:
     ],
     ids=["everybody alike", "one of each", "quoting somebody"],
 )
-def test_guess_about_people_earns_nothing_but_where_it_is_right(answers: Any, people: int, earned: set[float]) -> None:
-    assert earned <= set(_scores("knights_knaves", answers, n_people=people)) <= {0.0, 1.0}
+def test_guess_about_people_earns_form_pay_unless_right(answers: Any, people: int, earned: set[float]) -> None:
+    assert earned <= set(_scores("knights_knaves", answers, n_people=people)) <= {0.0, FORM_PAY, 1.0}
