@@ -62,7 +62,7 @@ def _params(text: str) -> Mapping[str, Any]:
     return params
 
 
-async def check_params(library: OpenLibrary, options: argparse.Namespace) -> None:
+async def check_given_params(library: OpenLibrary, options: argparse.Namespace) -> None:
     """Raise ConfigError where a task does not take the parameters of the options."""
     wanted = [(task, {**library.params.get(task, {}), **options.params}, options.level) for task in library.tasks]
     faults = await library.pools[0].check(wanted) if options.params else []

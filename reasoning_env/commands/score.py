@@ -17,7 +17,7 @@ from ..rewards import score_texts
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from ..terminal import print_json, visible
 from ..workers.pool import PoolSettings
-from .problems import NO_ORACLE, add_problem_options, check_params, describe_problem, make_problem, show_messages
+from .problems import NO_ORACLE, add_problem_options, check_given_params, describe_problem, make_problem, show_messages
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:
@@ -61,7 +61,7 @@ async def _score(settings: PoolSettings, options: argparse.Namespace, text: str)
     async with open_library(settings, [options.task]) as library:
         if len(library.tasks) != 1:
             raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
-        await check_params(library, options)
+        await check_given_params(library, options)
         problem = await make_problem(library, library.tasks[0], options.seed, options)
         verdicts = await score_texts(library.pools[0], problem, [text], ReasoningSettings().max_answer_bytes)
         return problem, verdicts[0]

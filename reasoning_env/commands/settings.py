@@ -17,7 +17,7 @@ from ..terminal import Table, print_json
 ATROPOS_SETTINGS = Path(__file__).with_name("atropos_settings.json")
 COLUMNS = {"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}
 
-Row = Sequence[str]
+SettingRow = Sequence[str]
 """Name, default, range and meaning."""
 
 
@@ -51,22 +51,22 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def all_settings() -> dict[str, Sequence[Row]]:
+def all_settings() -> dict[str, Sequence[SettingRow]]:
     """Return all settings in sections, by their titles."""
     own = [
         (name, default_text(field), range_text(field), field.description or "")
         for name, field in ReasoningSettings.model_fields.items()
     ]
-    atropos: Mapping[str, Sequence[Row]] = json.loads(ATROPOS_SETTINGS.read_text())
+    atropos: Mapping[str, Sequence[SettingRow]] = json.loads(ATROPOS_SETTINGS.read_text())
     return {"This environment's settings (`--env.NAME`)": own, **atropos}
 
 
-def _has(row: Row, words: Sequence[str]) -> bool:
+def _has(row: SettingRow, words: Sequence[str]) -> bool:
     name, _default, _range, meaning = row
     return all(word.lower() in f"{name} {meaning}".lower() for word in words)
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def _markdown(rows: Sequence[SettingRow]) -> str:
     lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
     for name, default, allowed, meaning in rows:
         shown = default if default in ("empty", "none", "a text") else f"`{default}`"

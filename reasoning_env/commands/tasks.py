@@ -22,7 +22,7 @@ from ..workers.pool import PoolSettings
 from .problems import (
     NO_ORACLE,
     add_problem_options,
-    check_params,
+    check_given_params,
     describe_problem,
     make_problem,
     show_messages,
@@ -31,8 +31,8 @@ from .problems import (
 
 QUESTION_CHARACTERS = 72
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
-SEED_STRIDE = 1000
 SAMPLES_AT_ONCE = 8
+SEED_STRIDE = 1000
 """Between the samples of a task: neighbouring seeds give related problems in some tasks."""
 
 
@@ -115,7 +115,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[Sample]:
     async with open_library(settings, options.names) as library:
-        await check_params(library, options)
+        await check_given_params(library, options)
         known = {task.name: task for task in library.info.tasks}
 
         async def sample(wanted: tuple[str, int]) -> Sample:

@@ -59,9 +59,8 @@ class DumpedRollout:
     """One rollout as it was dumped.
 
     `conversation` holds messages with `role` and `content`, the completion last; `thinking` is what a server gave apart
-    from it. `score` is the reward that was sent,
-    `verifier_score` the one before the length penalty, `library_score` what the library's own rules give. `tokens` are
-    those of the completion. `correct`, `seconds` and `library_score` are an evaluation's.
+    from it. `score` is the reward that was sent, `verifier_score` the one before the length penalty. `tokens` are those
+    of the completion. `seconds` and `library_score`, which the library's own rules give, are an evaluation's.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -74,7 +73,6 @@ class DumpedRollout:
     verifier_score: _Float | None = None
     library_score: _Float | None = None
     tokens: _Int | None = None
-    correct: bool | None = None
     seconds: _Float | None = None
     thinking: str = ""
 

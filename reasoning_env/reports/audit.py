@@ -76,7 +76,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         print_table(HEADINGS, [_row(audit, results[audit.name]) for audit in audits], numbers=NUMBERS)
         print(LEGEND, *_notes(audits), sep="\n")
         print(f"\nall numbers are in {output}")
-        print(conclude(audits, results))
+        print(outcome_line(audits, results))
     return int(Result.FAILS in results.values())
 
 
@@ -170,7 +170,7 @@ def _notes(audits: Sequence[TaskAudit]) -> list[str]:
     ]
 
 
-def conclude(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
+def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
     """Say in one line that the audit passed, or which tasks fail it, with their worst faults."""
     failed = [audit for audit in audits if results[audit.name] is Result.FAILS]
     if not failed:

@@ -33,7 +33,7 @@ class ProblemKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationScores:
     """An evaluation folder: the score of each problem, a mean over its completions, and what the set was made from."""
 
     path: Path
@@ -66,8 +66,8 @@ class Difference:
 class Comparison:
     """Two evaluations over the problems that both have; `tasks` are sorted by the size of their change."""
 
-    first: Evaluation
-    second: Evaluation
+    first: EvaluationScores
+    second: EvaluationScores
     overall: Difference
     tasks: Sequence[Difference]
 
@@ -77,7 +77,7 @@ class Comparison:
         return len(self.first.scores.keys() ^ self.second.scores.keys())
 
 
-def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
+def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     """Read a folder of an evaluation; `accuracy` takes the share of right answers in place of the mean score.
 
     Raises ConfigError where there is none. Damaged lines are skipped with a warning.
@@ -99,10 +99,10 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> Evaluation:
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
     versions = {f"version of {name}": version for name, version in results["versions"].items()}
-    return Evaluation(path, results["fingerprint"], {**results["settings"], **versions}, scores)
+    return EvaluationScores(path, results["fingerprint"], {**results["settings"], **versions}, scores)
 
 
-def compare(first: Evaluation, second: Evaluation) -> Comparison:
+def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
     """Compare two evaluations; raises ConfigError, which says what differs, where they are not of the same set."""
     shared = sorted(first.scores.keys() & second.scores.keys(), key=str)
     known = None not in (first.fingerprint, second.fingerprint)
@@ -132,7 +132,7 @@ def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
     return [after - before for before, after in pairs]
 
 
-def _explain(first: Evaluation, second: Evaluation, shared: int) -> str:
+def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
     names = sorted(first.settings.keys() | second.settings.keys())
     differing = [name for name in names if first.settings.get(name) != second.settings.get(name)]
     deciding = [name for name in differing if name.startswith(DECIDING)] or differing

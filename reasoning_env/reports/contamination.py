@@ -69,14 +69,14 @@ def contamination_command(
     ordered = sorted(measured, key=lambda one: (-one.drawn / max(one.items, 1), one.task))
     table = Table(COLUMNS, [_row(one) for one in ordered])
     if as_json:
-        print_json({"conclusion": conclude(ordered), "tasks": table.records()})
+        print_json({"conclusion": summary_line(ordered), "tasks": table.records()})
         return 0
     table.print()
     print(LEGEND)
     short = sum(one.items < items for one in measured)
     if short:
         print(f"{short} tasks have fewer than {items} items: each is given {BUDGET_S:g} s of a process")
-    print(f"\n{conclude(ordered)}")
+    print(f"\n{summary_line(ordered)}")
     return 0
 
 
@@ -99,7 +99,7 @@ async def _measure(settings: PoolSettings, names: Sequence[str], seed: int, item
             async def measure(task: str) -> TaskContamination:
                 sampler = UniformSampler([task], [task, *members], SpecRules(seed))
                 positions = await draw_positions(pool, sampler, evaluation_set.asks, items=items)
-                return compare(task, positions, evaluated)
+                return count_known(task, positions, evaluated)
 
             return await measure_each("contamination", tasks, measure, at_once=TASKS_AT_ONCE)
         finally:
@@ -147,7 +147,7 @@ async def draw_positions(
     return Positions([key for index, key in first.items() if index < asked], served)
 
 
-def compare(task: str, positions: Positions, evaluated: Sequence[Problem]) -> TaskContamination:
+def count_known(task: str, positions: Positions, evaluated: Sequence[Problem]) -> TaskContamination:
     """Count the positions whose question is in the evaluation set, which holds `evaluated`."""
     keys = {question_key(problem.question) for problem in evaluated}
     return TaskContamination(
@@ -160,7 +160,7 @@ def compare(task: str, positions: Positions, evaluated: Sequence[Problem]) -> Ta
     )
 
 
-def conclude(measured: Sequence[TaskContamination]) -> str:
+def summary_line(measured: Sequence[TaskContamination]) -> str:
     """Say in one line how many tasks draw questions of the evaluation set, and which are served some of them."""
     drawing = sum(one.drawn > 0 for one in measured)
     serving = [one.task for one in measured if one.served]

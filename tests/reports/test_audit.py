@@ -10,7 +10,7 @@ import pytest
 from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.reports import audit as audit_module
-from reasoning_env.reports.audit import Result, audit_command, conclude, make_report, result_of
+from reasoning_env.reports.audit import Result, audit_command, make_report, outcome_line, result_of
 from reasoning_env.reports.verifier_probes import ORACLE, Tally, TaskAudit
 from reasoning_env.workers.pool import PoolSettings
 from tests.records import make_library
@@ -48,9 +48,9 @@ def test_result_of_a_task(audit: TaskAudit, result: Result) -> None:
 
 
 def test_conclusion_names_failed_tasks_alone_or_counts_what_was_probed() -> None:
-    line = conclude([GOOD, BAD, EMPTY], RESULTS)
+    line = outcome_line([GOOD, BAD, EMPTY], RESULTS)
     assert [task for task in ("maze at 0.5", "gcd", "jugs") if task in line] == ["maze at 0.5"]
-    assert "1 of 2 tasks" in conclude([GOOD, EMPTY], {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED})
+    assert "1 of 2 tasks" in outcome_line([GOOD, EMPTY], {"gcd": Result.PASSES, "jugs": Result.NOT_PROBED})
 
 
 def test_report_holds_every_number_of_every_kind() -> None:

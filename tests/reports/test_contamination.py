@@ -8,7 +8,7 @@ import pytest
 from reasoning_env.errors import WorkerError
 from reasoning_env.problems import MAX_AVOIDED
 from reasoning_env.records import Problem, ProblemSpec
-from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, compare, conclude, draw_positions
+from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, count_known, draw_positions, summary_line
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.tasks.parameters import SpecRules
 from reasoning_env.tasks.sampling import UniformSampler
@@ -37,7 +37,7 @@ async def _measure(
     positions = await draw_positions(workers, sampler, asks, items=items)
     evaluation_set = [problem_of(spec, question) for question in evaluated]
     evaluation_set += [problem_of(replace(spec, task="lcm"), question) for question in of_other_tasks]
-    return compare("gcd", positions, evaluation_set), workers.specs
+    return count_known("gcd", positions, evaluation_set), workers.specs
 
 
 def _counts(one: TaskContamination) -> tuple[int, int, int, int]:
@@ -84,5 +84,5 @@ async def test_lost_workers_end_the_measurement() -> None:
 
 def test_conclusion_names_the_tasks_that_are_served_evaluated_questions() -> None:
     clean, drawn = TaskContamination("gcd", 5, 9, 9, 0, 0), TaskContamination("lcm", 5, 9, 9, 1, 0)
-    line = conclude([clean, drawn, TaskContamination("coin_flip", 5, 9, 3, 8, 2)])
+    line = summary_line([clean, drawn, TaskContamination("coin_flip", 5, 9, 3, 8, 2)])
     assert line.startswith("2 of 3 tasks") and line.endswith("coin_flip") and "lcm" not in line

@@ -85,7 +85,7 @@ def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
 
 
 def test_evaluations_tell_of_corrections_failures_published_models_and_problems(tmp_path: Path) -> None:
-    changed = rollout(0.0, library_score=1.0, correct=False)
+    changed = rollout(0.0, library_score=1.0)
     folder = write_evaluation(
         tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2, problem="0123abcdef")
     )

@@ -19,7 +19,7 @@ from ...terminal import progress_bar
 from ..sources import Source, find_sources
 from .figures import Figures
 from .page import make_page, write_page
-from .sample import Sample, encode_messages, encode_rollout
+from .sample import RolloutSample, encode_messages, encode_rollout
 from .sums import OUTCOMES
 
 DEFAULT_OUTPUT = Path("report.html")
@@ -82,7 +82,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
 
 def collect(sources: Sequence[Source], program: str, sample_characters: int) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
-    sample = Sample(sample_characters)
+    sample = RolloutSample(sample_characters)
     read: list[tuple[Source, Figures]] = []
     for source in sources:
         number, figures = len(read), Figures(keep_problems=source.evaluation)

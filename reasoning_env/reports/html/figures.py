@@ -11,7 +11,7 @@ from typing import Any
 from ...dumps.reader import DumpedGroup
 from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
 from ...statistics import interval_of_means, pass_at_k, wilson_interval
-from .sums import Sums, TaskSums, is_right, length_of
+from .sums import Sums, TaskSums, got_right, length_of
 
 LEVEL_BINS = 10
 SCORE_STEPS = 20
@@ -103,7 +103,7 @@ class Figures:
         self._timeline.add(max(0, self.groups - 1 if group.index is None else group.index), group)
         for rollout in group.rollouts:
             self._scores[round(SCORE_STEPS * min(1.0, max(0.0, rollout.score)))] += 1
-            kind = RIGHT if is_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
+            kind = RIGHT if got_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
             if rollout.tokens is not None:
                 self._tokens[_length_bin(rollout.tokens), kind] += 1
             self._characters[_length_bin(length_of(rollout)), kind] += 1
@@ -115,7 +115,7 @@ class Figures:
         if len(self._problems) == MAX_PROBLEMS:
             self.problems_left_out += 1
             return
-        mean, right = fmean(group.scores), sum(map(is_right, group.rollouts))
+        mean, right = fmean(group.scores), sum(map(got_right, group.rollouts))
         facts = [group.index, group.seed, group.level, mean, right, (group.problem or "")[:PROBLEM_DIGITS]]
         self._problems.append((group.item_id, facts))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
-from .sums import OUTCOMES, is_right, length_of, outcome_of
+from .sums import OUTCOMES, got_right, known_outcome, length_of
 
 GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000
@@ -21,7 +21,7 @@ MIXED = "mixed"
 Key = tuple[int, str]
 
 
-class Sample:
+class RolloutSample:
     """Keeps groups at random, by run and task, until all of them together are over `budget` characters.
 
     Each task has the same share of the budget. Kinds of outcome that are rare in a task (a time-out among right
@@ -39,7 +39,7 @@ class Sample:
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], dict[str, Any]]) -> None:
         """Keep the group, as `encode` makes it, if it is drawn."""
         key = run, group.item_id
-        outcomes = Counter(map(outcome_of, group.rollouts))
+        outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
         kind = self._kind(key, outcomes)
         drawn = self._random.random()
@@ -87,8 +87,8 @@ def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str,
     shown: dict[str, Any] = {
         "text": text,
         "score": rollout.score,
-        "outcome": OUTCOMES.index(outcome_of(rollout)),
-        "right": is_right(rollout),
+        "outcome": OUTCOMES.index(known_outcome(rollout)),
+        "right": got_right(rollout),
         "answer": None if rollout.answer is None else _shorten(rollout.answer)[0],
         "finish": rollout.finish_reason,
         "verifier": score_of(rollout),

@@ -8,8 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...evaluations import samples
-from ...evaluations.samples import PARTIAL, RIGHT, TRUNCATED, WRONG, score_of
+from ...evaluations.samples import PARTIAL, RIGHT, TRUNCATED, WRONG, is_right, outcome_of, score_of
 from ...records import Reason
 from ...statistics import clustered_interval
 
@@ -21,13 +20,13 @@ OUTCOMES = (RIGHT, PARTIAL, WRONG, TRUNCATED, *(reason.value for reason in (*FOR
 ROUNDING = 1e-9
 
 
-def is_right(rollout: DumpedRollout) -> bool:
-    return samples.is_right(score_of(rollout)) if rollout.correct is None else rollout.correct
+def got_right(rollout: DumpedRollout) -> bool:
+    return is_right(score_of(rollout))
 
 
-def outcome_of(rollout: DumpedRollout) -> str:
-    """One of OUTCOMES."""
-    word = samples.outcome_of(rollout)
+def known_outcome(rollout: DumpedRollout) -> str:
+    """Return one of OUTCOMES."""
+    word = outcome_of(rollout)
     return word if word in OUTCOMES else OTHER
 
 
@@ -59,7 +58,7 @@ class Sums:
         self.rollouts += len(scores)
         self.score += sum(scores)
         self.score_squares += fmean(scores) ** 2
-        right = sum(map(is_right, group.rollouts))
+        right = sum(map(got_right, group.rollouts))
         self.right += right
         self.right_squares += (right / len(scores)) ** 2
         self.compared += len(scores) > 1
@@ -104,9 +103,9 @@ class TaskSums(Sums):
 
     def add(self, group: DumpedGroup) -> None:
         super().add(group)
-        self.passes[len(group.rollouts), sum(map(is_right, group.rollouts))] += 1
+        self.passes[len(group.rollouts), sum(map(got_right, group.rollouts))] += 1
         for rollout in group.rollouts:
-            self.outcomes[outcome_of(rollout)] += 1
+            self.outcomes[known_outcome(rollout)] += 1
             self.characters += length_of(rollout)
             if rollout.tokens is not None:
                 self.tokens += rollout.tokens

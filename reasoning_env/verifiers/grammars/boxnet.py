@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-State = dict[str, list[str]]
-
 
 def has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
     """Whether a plan moves boxes only, and wastes no more moves than there are boxes."""
@@ -24,7 +22,7 @@ def has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, 
     return True
 
 
-def _move(state: State, place: str, box: str, goal: str) -> bool:
+def _move(state: dict[str, list[str]], place: str, box: str, goal: str) -> bool:
     """Carry out a move and tell whether it did anything; the verifier refuses squares that are not adjacent."""
     items = state.get(place, [])
     if box not in items:

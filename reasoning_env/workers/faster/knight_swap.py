@@ -17,14 +17,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-Board = tuple[tuple[str, tuple[str, ...]], ...]
 Move = tuple[str, str, str]
 
 
 class Graph:
     """The positions of one board as numbers: `mover << size | other`, bit masks of the squares of the two colours."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
         self.bits = {name: 1 << number for number, (name, _) in enumerate(board)}
         self._pairs = [(self.bits[name], self.bits[other]) for name, others in board for other in others]
