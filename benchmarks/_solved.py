@@ -28,7 +28,7 @@ class Bench:
 
 
 def load(task: str, number: int) -> Bench:
-    """A dataset with items that can be served and solved. Imports the library."""
+    """Return a dataset with items that can be served and solved. Imports the library."""
     params = {"max_moves": 8} if task == "rush_hour" else {}
     wanted = FEW_ITEMS.get(task, ITEMS)
     library = importlib.import_module("reasoning_gym")
@@ -46,7 +46,7 @@ def load(task: str, number: int) -> Bench:
 
 
 def solve(task: str, entry: Mapping[str, Any]) -> str | None:
-    """A right answer: the oracle's, the example's, or one that is searched for."""
+    """Return a right answer: the oracle's, the example's, or one that is searched for."""
     metadata = entry["metadata"]
     if task == "rush_hour":
         return solve_rush_hour(metadata["board_config"])
@@ -57,7 +57,7 @@ def solve(task: str, entry: Mapping[str, Any]) -> str | None:
 
 
 def solve_rush_hour(board: str, size: int = 6, most_boards: int = 20_000) -> str | None:
-    """The moves of a shortest solution, found breadth first. The question names the cars anew, without gaps."""
+    """Return the moves of a shortest solution, found breadth first. The question names the cars anew, without gaps."""
     cars = sorted(set(board) - {"o", "x"})
     names = {car: chr(ord("A") + number) for number, car in enumerate(cars)}
     seen = {board}

@@ -160,7 +160,7 @@ def mean(results: Iterable[Figures]) -> Figures:
 
 
 def starts_within(learner: Learner) -> bool:
-    """Whether the learner is within reach of the target at the level that everything starts at, in every stretch."""
+    """Tell whether the learner is near the target at the level that everything starts at, in every stretch."""
     times = (stretch.start / GROUPS for stretch in stretches(learner))
     return all(distance(learner, learner.served(START), time) <= NEAR for time in times)
 

@@ -46,7 +46,7 @@ def _stop(*_: object) -> None:
 
 
 def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], list[float]]:
-    """What is made of each spec, an error's text or, beyond the limit, None; and the milliseconds that each took."""
+    """Return what each spec gives (an error's text; None beyond the limit), and the milliseconds that each took."""
     made: list[Any] = []
     took_ms = []
     for task, seed, level in specs:

@@ -76,7 +76,7 @@ ANYTHING = ["", "0", "1", "x", "I do not know", "None", "[]", "{}", "no solution
 
 @st.composite
 def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
-    """An entry with an answer to it: right, in an odd form, with a slip, another problem's, or none at all."""
+    """Return an entry with an answer to it: right, in an odd form, with a slip, another problem's, or none at all."""
     entry, answer = draw(st.sampled_from(bench.items))
     if draw(st.integers(0, 5)) == 0:
         answer = draw(st.sampled_from([*ANYTHING, *(other for _, other in bench.items)]))
@@ -88,7 +88,7 @@ def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
 
 
 def _with_slip(draw: st.DrawFn, text: str) -> str:
-    """One character that is another of its kind, left out or doubled."""
+    """Return the text with one character that is another of its kind, left out or doubled."""
     if not text:
         return "x"
     position = draw(st.integers(0, len(text) - 1))
@@ -98,7 +98,7 @@ def _with_slip(draw: st.DrawFn, text: str) -> str:
 
 
 def is_intended(task: str, answer: str, entry: bytes, library: Any, ours: Any) -> bool:
-    """Whether a guard may differ from the library.
+    """Tell whether a guard may differ from the library.
 
     Where the library raises, the guard may give nothing. Decimals are exact in integrals. Formulas over variables that
     are not the question's, floor division, values and exponents of too many digits, and JSON that is costly to compare
@@ -140,7 +140,7 @@ CORPUS_TABLES = ("python", "sympy", "work", "text", "own names")
 
 @cache
 def read_corpus() -> list[str]:
-    """What the tests attack the workers with: texts, or parts of which a pair is a piece and how often it comes."""
+    """Return the attacks of the tests: texts, or parts of which a pair is a piece and how often it comes."""
     tables = json.loads(CORPUS.read_text())
     texts = [parts for name in CORPUS_TABLES for parts in tables[name].values()]
     return ["".join(part if isinstance(part, str) else part[0] * part[1] for part in parts) for parts in texts]
@@ -157,7 +157,7 @@ NOISE = st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, ma
 
 @st.composite
 def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
-    """An entry with a hostile text: an attack alone, garbled, or beside an answer where it is too small to be seen."""
+    """Yield an entry with a hostile text: an attack alone, garbled, or beside an answer that hides it."""
     entry, answer = draw(answers(bench))
     text = draw(NOISE | EXPRESSIONS | st.sampled_from(read_corpus()))
     frame = draw(st.sampled_from(["{1}", "{0} + 1e-300*({1})", "{0}{1}", "{1}{1}", "{1} or {0}", "{0}\n{1}", "[{1}]"]))
@@ -255,7 +255,7 @@ class Fuzzer:
         self._run(bench.task, attacks(bench), check, examples)
 
     def _score(self, score: Callable[[], float], *, hostile: bool = False) -> tuple[float | str, float]:
-        """The score, or the name of what was raised, and the CPU seconds."""
+        """Return the score, or the name of what was raised, and the CPU seconds."""
         started = time.process_time()
         value: float | str = "OverTime"
         try:

@@ -177,7 +177,7 @@ def balance(scene: Scene) -> dict[str, Any]:
 
 
 def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float) -> bool:
-    """Whether connections broke between two arrivals of a group, and soon after the first of them."""
+    """Tell whether connections broke between two arrivals of a group, and soon after the first of them."""
     return any(began - UNSAVED_S <= first <= ended and began <= again for began, ended in breaks)
 
 
@@ -222,7 +222,7 @@ def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def passes(result: Mapping[str, Any]) -> bool:
-    """Whether nothing went wrong that must not."""
+    """Tell whether nothing went wrong that must not."""
     grown = (one["percent"] for one in result["growth"].values())
     return not any(result[name] for name in MUST_BE_NOTHING) and max(grown) <= GROWTH_LIMIT_PERCENT
 

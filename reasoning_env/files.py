@@ -82,7 +82,7 @@ class LineFile:
         return torn
 
     def in_place(self) -> bool:
-        """Whether the path leads to this file still, with all of its whole lines. Raises OSError."""
+        """Tell whether the path leads to this file still, with all of its whole lines. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
             found = os.stat(self.path)
             return os.path.samestat(found, os.fstat(self._file.fileno())) and found.st_size >= self.size_bytes

@@ -490,16 +490,16 @@ UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
 
 
 def facts(task: str) -> TaskFacts:
-    """What is known of a task; the facts that are safe for any task where it was never measured."""
+    """Return what is known of a task; the facts that are safe for any task where it was never measured."""
     return FACTS.get(task, UNMEASURED)
 
 
 def category(task: str) -> str:
-    """The library's category of a task; `other` for a task that is not in the table."""
+    """Return the library's category of a task; `other` for a task that is not in the table."""
     return next((name for name, tasks in CATEGORIES.items() if task in tasks.split()), "other")
 
 
 def gameable_tasks(*, strict: bool) -> dict[str, str]:
-    """The tasks that pay policies without reasoning, with the reasons; `strict` rewards mend most of them."""
+    """Return the tasks that pay policies without reasoning, with the reasons; `strict` rewards mend most of them."""
     reasons = {task: known.gives_away or ("" if strict else known.pays_for) for task, known in FACTS.items()}
     return {task: reason for task, reason in reasons.items() if reason}

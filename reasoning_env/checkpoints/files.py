@@ -101,6 +101,6 @@ def _sound(path: Path) -> Checkpoint | None:
 
 
 def _saved_steps(folder: Path) -> list[int]:
-    """The steps that files of the folder are named for, the newest first."""
+    """Return the steps that files of the folder are named for, the newest first."""
     named = (path.stem.partition("-")[2] for path in folder.glob("step-*.json"))
     return sorted((int(step) for step in named if step.isdecimal()), reverse=True)

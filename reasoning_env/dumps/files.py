@@ -57,7 +57,7 @@ class DumpFiles:
         self._lines = 0
 
     def _sound_file(self) -> LineFile:
-        """The open file; a new one when none is open or ours is no longer there."""
+        """Return the open file; a new one when none is open or ours is no longer there."""
         if self._file is not None:
             if self._file.in_place():
                 return self._file

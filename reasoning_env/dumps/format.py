@@ -47,12 +47,12 @@ _NAME = re.compile(rf"(?:{PASSED.prefix}|{FAILED.prefix})_.+_\d{{4,}}\.jsonl", r
 
 
 def is_dump(path: Path) -> bool:
-    """Whether the path is named like a file of dumps that a writer appends to."""
+    """Tell whether the path is named like a file of dumps that a writer appends to."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether the last line of a file was not written to its end."""
+    """Tell whether the last line of a file was not written to its end."""
     if line.endswith(b"\n") and b"\0" not in line:
         return False
     try:
@@ -65,7 +65,7 @@ def is_torn(line: bytes) -> bool:
 def encode_group(
     group: Group, *, more: Mapping[str, Any] | None = None, more_of_rollouts: Sequence[Mapping[str, Any]] | None = None
 ) -> bytes:
-    """The group's line, newline included; `more` are further keys of it, and of each of its rollouts.
+    """Return the group's line, newline included; `more` are further keys of it, and of each of its rollouts.
 
     Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
     Raises ValueError when `metadata_json` is not JSON.
@@ -117,7 +117,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value with everything that JSON cannot hold replaced by its text."""
+    """Return the value with everything that JSON cannot hold replaced by its text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -115,7 +115,7 @@ def _warn(error: DumpFormatError) -> None:
 
 
 def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
-    """The groups of a file, or of every `.jsonl` and `.jsonl.gz` file of a folder in the order of their names.
+    """Return the groups of a file, or of every `.jsonl` and `.jsonl.gz` file of a folder in the order of their names.
 
     Blank lines are passed over, and a torn last line is skipped. Raises OSError when the path cannot be read, and
     DumpFormatError at any other malformed line; with `strict=False` such a line is skipped, as is the rest of a damaged
@@ -125,7 +125,7 @@ def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = 
 
 
 def list_files(path: Path) -> list[Path]:
-    """The files that `read_groups` reads; raises OSError when the path cannot be read."""
+    """Return the files that `read_groups` reads; raises OSError when the path cannot be read."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
     path.stat()  # raises here, at the call, rather than at the first group
@@ -158,7 +158,7 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
 
 
 def read_group(line: bytes) -> DumpedGroup:
-    """The group of one line; raises ValueError or RecursionError for one that is none."""
+    """Return the group of one line; raises ValueError or RecursionError for one that is none."""
     # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
     return _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
 
@@ -169,7 +169,7 @@ def _open(path: Path) -> BufferedReader | gzip.GzipFile:
 
 
 def _with_tokens(line: Any) -> Any:
-    """The line of a file of `process`, with the number of tokens of each completion, which its masks tell."""
+    """Return the line of a file of `process`, with the number of tokens of each completion, which its masks tell."""
     masks = line.get("masks") if isinstance(line, dict) else None
     if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):
         for rollout, mask in zip(line["rollouts"], masks, strict=True):

@@ -150,7 +150,7 @@ class RolloutDumper:
             logger.error("rollouts were not written within %g s; groups do not wait for the disk now", PATIENCE_S)
 
     def stats(self) -> DumpStats:
-        """The counts so far, from any thread; a group may for a moment count as written and as waiting."""
+        """Return the counts so far, from any thread; a group may for a moment count as written and as waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
@@ -235,7 +235,7 @@ class RolloutDumper:
 
 
 def _encoded(group: Group) -> bytes | None:
-    """The group's line, or None, with an error in the log, for a group that cannot be written at all."""
+    """Return the group's line, or None, with an error in the log, for a group that cannot be written at all."""
     try:
         return encode_group(group)
     except Exception:  # whatever one group holds, the thread must live on for the others
@@ -244,7 +244,7 @@ def _encoded(group: Group) -> bytes | None:
 
 
 def _without_tokens(group: Group) -> Group:
-    """The group without what no dump shows, so that one that waits for long does not hold megabytes of numbers."""
+    """Return the group without what no dump shows, so that waiting groups do not hold megabytes of numbers."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 

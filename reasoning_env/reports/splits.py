@@ -27,7 +27,7 @@ def counts(question: str) -> list[float]:
 
 
 def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[float]:
-    """What the best split earns on each problem, chosen on the other half of them.
+    """Return what the best split earns on each problem, chosen on the other half of them.
 
     Of few problems it is about the most that any could earn: whether the answer is one of the two that come most
     often, and came before.
@@ -45,7 +45,7 @@ def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[flo
 
 
 def _choose(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequence[float]], str]:
-    """The count, its limit and the answers below and above it that are right most often."""
+    """Return the count, its limit and the answers below and above it that are right most often."""
     best = (0, 0, 0.0, "", "")
     for column in range(len(rows[0][0])):
         ordered = sorted(((row[column], answer) for row, answer in rows), key=itemgetter(0))

@@ -135,7 +135,7 @@ class TaskAudit:
         return max(FREE_BOUND, 1 / self.options + GUESS_MARGIN) if self.options else FREE_BOUND
 
     def mean(self, kind: str) -> float:
-        """What a kind earns in the mean; what was chosen on some of the problems, on those that it was tried on."""
+        """Return the mean of a kind over all problems, or over those that a chosen answer was tried on."""
         if kind not in self.tallies or not self.items:
             return 0.0
         scores = self.tallies[kind].scores
@@ -163,7 +163,7 @@ class TaskAudit:
         return found
 
     def suspects(self, share: float) -> set[str]:
-        """The kinds that earn more than a share of the bound, and all those with other faults."""
+        """Return the kinds that earn more than a share of the bound, and all those with other faults."""
         lazy = [kind for kind in self.tallies if role_of(kind) is PolicyRole.LAZY]
         return {kind for kind in lazy if self.mean(kind) > share * self.bound} | self.faults.keys()
 

@@ -41,7 +41,7 @@ def preload(tasks: Collection[str]) -> None:
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """The score of one answer, corrected where `strict`. Raises whatever the library's verifier raises."""
+    """Return the score of one answer, corrected where `strict`. Raises whatever the library's verifier raises."""
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
     if not strict:

@@ -63,7 +63,7 @@ def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float)
 
 
 def _significant(value: float) -> tuple[str, int]:
-    """The digits that carry information, to ten places as the verifier writes them, and the power of ten."""
+    """Return the digits that carry information, to ten places as the verifier writes them, and the power of ten."""
     mantissa, exponent = f"{value:.9e}".split("e")
     return mantissa.replace(".", "").rstrip("0"), int(exponent)
 
@@ -97,7 +97,7 @@ def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) 
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Whether an expression has exactly the target's value and is made of exactly these whole numbers."""
+    """Tell whether an expression has exactly the target's value and is made of exactly these whole numbers."""
     try:
         program = parse_arithmetic(answer)
         values = [item for item in program if item.kind is Kind.NUMBER]
@@ -180,7 +180,7 @@ def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def _seconds(text: str) -> float:
-    """A duration in the verifier's own form: days, then hours, minutes and seconds, as far as they are there."""
+    """Return a duration in the verifier's own form: days, then hours, minutes and seconds, as far as they are there."""
     days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
     parts = [float(part) for part in clock[0].split(":")] if clock else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))

@@ -72,7 +72,7 @@ def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def parse_arithmetic(answer: str) -> tuple[Item, ...]:
-    """The program of an answer, without a full stop after its last number. Raises ExpressionError."""
+    """Return the program of an answer, without a full stop after its last number. Raises ExpressionError."""
     return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
 
 
@@ -126,7 +126,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """The answer, read as a literal and written in the oracle's form; None where it has another shape."""
+    """Return the answer, read as a literal and written in the oracle's form; None where it has another shape."""
     try:
         return write(parse_literal(answer))
     except (LiteralError, TypeError, ValueError):
@@ -209,7 +209,7 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def _tree_work(text: str) -> int:
-    """An upper bound of the nodes of a JSON text times its depth."""
+    """Return an upper bound of the nodes of a JSON text times its depth."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1

@@ -20,9 +20,9 @@ MAX_WRAPPERS = 3
 
 
 def plain_reading(answer: str, *, full_stop: bool) -> str:
-    """The answer without wrappers, CRLF, trailing blanks and Unicode's minus; with `full_stop`, without one at its end.
+    """Return the answer without what wraps it and, with `full_stop`, without one at its end.
 
-    Takes linear time.
+    CRLF, trailing blanks and Unicode's minus become plain too. Takes linear time.
     """
     text = "\n".join(line.rstrip() for line in answer.replace("\r\n", "\n").split("\n")).strip()
     text = text.replace("\N{MINUS SIGN}", "-")

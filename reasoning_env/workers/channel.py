@@ -38,7 +38,7 @@ class Channel:
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float | None = None) -> Frame:
-        """The next frame, within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
+        """Return the next frame, within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
         frame = self._next_frame()
         if frame is not None:
             return frame

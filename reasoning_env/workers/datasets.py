@@ -40,7 +40,7 @@ class DatasetCache:
         self._whole: tuple[str, Any] | None = None
 
     def get(self, task: str, overrides: Mapping[str, Any], params: Mapping[str, Any], seed: int | None) -> Any:
-        """A dataset of the parameters `params`, of which a user set `overrides`.
+        """Return a dataset of the parameters `params`, of which a user set `overrides`.
 
         It is at `seed` or, for None, at any seed, which is good enough to score with. It is the caller's until the next
         call. Raises what the library does.
@@ -66,7 +66,7 @@ class DatasetCache:
         return kept.dataset
 
     def get_whole(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
-        """A dataset of several items at a seed; the last one is kept. Raises what the library does."""
+        """Return a dataset of several items at a seed; the last one is kept. Raises what the library does."""
         key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._module.create_dataset(task, seed=seed, size=size, **params)

@@ -82,7 +82,7 @@ class Worker:
         self._channel.send({"id": self._requests, **header}, blob)
 
     async def receive(self, deadline_s: float) -> Frame:
-        """The next reply to the latest request; raises what `Channel.receive` does."""
+        """Return the next reply to the latest request; raises what `Channel.receive` does."""
         frame = await self._channel.receive(deadline_s)
         if frame.header.get("id") != self._requests:
             raise ProtocolFault(f"a reply to request {frame.header.get('id')!r} while {self._requests} is under way")

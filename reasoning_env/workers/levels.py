@@ -55,7 +55,7 @@ class Attribute:
     distinct_bounds: bool = False
 
     def at(self, level: float) -> dict[str, Any]:
-        """The fields' values at a level in [0, 1]."""
+        """Return the fields' values at a level in [0, 1]."""
         last = len(self.levels) - 1
         if len(self.fields) == 1:
             return {self.fields[0]: interpolate(self.levels, level * last)}
@@ -81,16 +81,16 @@ class DifficultyMap:
 
     @classmethod
     def from_factory(cls, factory: ModuleType) -> DifficultyMap:
-        """The map for the tasks that the library's `factory` module has registered."""
+        """Return the map for the tasks that the library's `factory` module has registered."""
         configs = {name: classes[1] for name, classes in factory.DATASETS.items()}
         return cls(configs, getattr(factory, "CURRICULA", {}))
 
     def adjustable(self, task: str) -> bool:
-        """Whether the level changes anything for a task; for a composite that depends on its members."""
+        """Tell whether the level changes anything for a task; for a composite that depends on its members."""
         return task == COMPOSITE or bool(self._attributes(task))
 
     def parameters(self, task: str, level: float, overrides: Mapping[str, Any] | None = None) -> Resolved:
-        """The parameters of a task at a level; `overrides` win over what the level says.
+        """Return the parameters of a task at a level; `overrides` win over what the level says.
 
         Where the library's config refuses them, the nearest level that it takes is used, the lower of two. A composite
         needs its members in `overrides` and hands the level on to them. Raises ValueError when no level works, and
@@ -189,7 +189,7 @@ def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any,
 
 
 def interpolate(levels: Sequence[Any], position: float) -> Any:
-    """The value at a position from 0 to len(levels) - 1.
+    """Return the value at a position from 0 to len(levels) - 1.
 
     Numbers and lists of numbers are interpolated, whole numbers rounded; anything else is one of the two neighbours.
     """

@@ -137,7 +137,7 @@ class Library:
             return DifficultyMap({}, {})
 
     def _find_adjustable(self) -> list[str]:
-        """The tasks whose difficulty a level changes."""
+        """Return the tasks whose difficulty a level changes."""
         found = []
         for task in self.tasks:
             try:
@@ -157,7 +157,7 @@ class Library:
         dataset_size: int = 1,
         as_is: bool = False,
     ) -> Generated:
-        """What `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
+        """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
         Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
         is replaced by that of another seed, which follows from the first.
@@ -225,7 +225,7 @@ class Library:
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
     ) -> Scorer:
-        """The scorer of one entry; raises what unpickling the entry or building its task raises.
+        """Return the scorer of one entry; raises what unpickling the entry or building its task raises.
 
         `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone.
         """
@@ -280,7 +280,7 @@ def _metadata_json(metadata: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The nearest value that strict JSON can hold: keys as text, other objects by their repr."""
+    """Return the nearest value that strict JSON can hold: keys as text, other objects by their repr."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

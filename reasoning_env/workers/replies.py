@@ -39,7 +39,7 @@ class _VerdictReply(_Reply):
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """The problem in a generator's reply; raises GenerationError where it tells of one, and ProtocolFault."""
+    """Return the problem in a generator's reply; raises GenerationError where it tells of one, and ProtocolFault."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     try:
@@ -59,7 +59,7 @@ def check_ready(reply: Frame, spec: ProblemSpec) -> None:
 
 
 def read_verdict(reply: Frame, position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """The verdict on the answer at a position; raises ScoringError for a fault that is told, and ProtocolFault."""
+    """Return the verdict on the answer at a position; raises ScoringError for a fault of ours, and ProtocolFault."""
     _raise_fault(reply, spec)
     try:
         said = _VerdictReply.model_validate(reply.header)

@@ -26,7 +26,7 @@ class Scorer:
     full_stop: bool | None = None
 
     def score(self, answer: str) -> float:
-        """The higher of the scores, in [0, 1], of the answer bare, in a plain reading and inside its tags.
+        """Return the higher of the scores, in [0, 1], of the answer bare, in a plain reading and inside its tags.
 
         A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
         raises the last one's error. Raises MemoryError at once.

@@ -106,7 +106,7 @@ class ScoringQueue:
         self._changed.set()
 
     def must_yield(self, job: ScoringJob) -> bool:
-        """Whether others are to have the worker of a slow answer at once."""
+        """Tell whether others are to have the worker of a slow answer at once."""
         if job.in_slow_lane:
             return bool(self._quick) and self._slow_under_way > self._slow_share()
         return self.waiting > 0

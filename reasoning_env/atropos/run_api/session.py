@@ -233,7 +233,7 @@ class RunApiSession:
             await self._wait_for_trainer()
 
     async def _is_own(self, number: int, known: int) -> bool:
-        """Whether a number has exactly the share of `known`, which is this environment's own."""
+        """Tell whether a number has exactly the share of `known`, which is this environment's own."""
         while True:
             before, share, after = [await self._share(one) for one in (number, known, number)]
             if share is None:  # it was given a moment ago

@@ -166,7 +166,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """The command that shows the problem again; None where the line does not say how it was made."""
+    """Return the command that shows the problem again; None where the line does not say how it was made."""
     if group.seed is None:
         return None
     if group.dataset_size:

@@ -171,13 +171,13 @@ class Figures:
 
 
 def _over_tasks(rows: Sequence[Sequence[float]]) -> list[float]:
-    """The unweighted mean of means, each with its interval, and its own interval; empty where there are none."""
+    """Return the unweighted mean of means, each with its interval, and its own interval; empty where there are none."""
     means = [row[0] for row in rows]
     return [fmean(means), *interval_of_means(means, [row[1:] for row in rows])] if rows else []
 
 
 def _level_bin(level: float | None) -> int:
-    """The tenth of the scale that a level lies in; -1 for the library's defaults."""
+    """Return the tenth of the scale that a level lies in; -1 for the library's defaults."""
     return -1 if level is None else min(LEVEL_BINS - 1, max(0, int(level * LEVEL_BINS)))
 
 

@@ -109,7 +109,7 @@ def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """The text, or its two ends; then with the place of the gap, and how many characters are missing there."""
+    """Return the text, or its two ends; then with the place of the gap, and how many characters are missing there."""
     missing = len(text) - LONGEST_TEXT
     if missing <= 0:
         return text, None

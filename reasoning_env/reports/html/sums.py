@@ -31,7 +31,7 @@ def known_outcome(rollout: DumpedRollout) -> str:
 
 
 def length_of(rollout: DumpedRollout) -> int:
-    """Characters of the completion, thinking included."""
+    """Return the characters of the completion, thinking included."""
     return len(rollout.thinking) + (len(rollout.conversation[-1]["content"]) if rollout.conversation else 0)
 
 

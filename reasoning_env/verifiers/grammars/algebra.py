@@ -57,7 +57,7 @@ PLAIN = 1e12
 
 
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
-    """Whether the derivative of the answer is the integrand, to 60 digits at several points.
+    """Tell whether the derivative of the answer is the integrand, to 60 digits at several points.
 
     Where there are too few points, or constants could hide a difference, sympy's simplification must show it in time.
     """
@@ -75,7 +75,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
 
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
-    """Whether two texts become the same sympy expression; products of sums are not multiplied out."""
+    """Tell whether two texts become the same sympy expression; products of sums are not multiplied out."""
     program, target = read_algebra(answer), read_algebra(polynomial)
     if any(item.kind is Kind.CALL for item in program) or not _names(program) <= _names(target):
         return False
@@ -86,7 +86,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 def read_algebra(text: str) -> Program:
-    """The program of a text, in which functions that are operators have become these. Raises ExpressionError."""
+    """Return the program of a text, in which functions that are operators have become these. Raises ExpressionError."""
     return tuple(
         Item(Kind.OPERATOR, OPERATORS[item.text], 2) if item.arity == 2 and item.text in OPERATORS else item
         for item in parse_expression(text, MAX_ITEMS)
@@ -125,7 +125,7 @@ def _bounded_sympy() -> Iterator[None]:
 
 
 def build(program: Program, *, exact_decimals: bool) -> sympy.Expr:
-    """The sympy expression of a program.
+    """Return the sympy expression of a program.
 
     Raises ExpressionError for names and calls that are not elementary, and for powers that would grow out of bounds.
     """
@@ -178,7 +178,7 @@ def _symbol(name: str) -> sympy.Expr:
 
 @cache
 def _reserved_names() -> frozenset[str]:
-    """Names that sympy's parser does not take for a new variable; C is the constant of integration."""
+    """Return names that sympy's parser does not take for a new variable; C is the constant of integration."""
     return frozenset({*dir(sympy), *keyword.kwlist, *SIZE}) - {"C"}
 
 
@@ -226,7 +226,7 @@ def _agreeing_points(program: Program, target: Program, variable: str) -> int | 
 
 
 def _values_differ(program: Program, target: Program) -> bool:
-    """Whether two programs have different values at a point, as far as floating point reaches."""
+    """Tell whether two programs have different values at a point, as far as floating point reaches."""
     variable = min(_names(target), default="")
     said, right = (_value(one, variable, float(SAMPLE_POINTS[0]), mpmath.fp) for one in (program, target))
     if said is None or right is None:
@@ -243,7 +243,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _has_plain_constants(program: Program) -> bool:
-    """Whether no part of a program without variables is so large or so small that it could hide something."""
+    """Tell whether no part of a program without variables is so large or so small that it could hide something."""
     plain = True
 
     def leaf(item: Item) -> Any:
@@ -267,7 +267,7 @@ def _has_plain_constants(program: Program) -> bool:
 
 
 def _value(program: Program, variable: str, point: Any, context: Any) -> Any:
-    """A program's value in one of mpmath's contexts where it is a finite number, else None."""
+    """Return a program's value in one of mpmath's contexts where it is a finite number, else None."""
     constants = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
     def leaf(item: Item) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 def has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a plan moves boxes only, and wastes no more moves than there are boxes."""
+    """Tell whether a plan moves boxes only, and wastes no more moves than there are boxes."""
     state = {place: list(items) for place, items in initial_state.items()}
     idle_moves_left = sum(item.startswith("box_") for items in state.values() for item in items)
     for step in steps:
@@ -41,5 +41,5 @@ def _move(state: dict[str, list[str]], place: str, box: str, goal: str) -> bool:
 
 
 def _place(text: str) -> str:
-    """The state's name for the square of an agent or a goal."""
+    """Return the state's name for the square of an agent or a goal."""
     return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

@@ -71,7 +71,7 @@ class _Parenthesis:
 
 
 def parse_expression(text: str, max_items: int) -> tuple[Item, ...]:
-    """The program of an expression of up to `max_items` parts. Raises ExpressionError."""
+    """Return the program of an expression of up to `max_items` parts. Raises ExpressionError."""
     output: list[Item] = []
     stack: list[str | _Parenthesis] = []
     depth = 0
@@ -166,14 +166,14 @@ def _unwind(output: list[Item], stack: list[str | _Parenthesis], precedence: int
 
 
 def is_integer(item: Item) -> bool:
-    """Whether an item is a plain run of digits."""
+    """Tell whether an item is a plain run of digits."""
     return item.kind is Kind.NUMBER and item.text.isdigit()
 
 
 def run_program(
     program: Sequence[Item], value_of: Callable[[Item], Any], apply: Callable[[Item, list[Any]], Any]
 ) -> Any:
-    """The value of a program, given those of numbers and names, and what to do with the operands of the other items."""
+    """Return the value of a program, given those of numbers and names, and what the other items do."""
     stack: list[Any] = []
     for item in program:
         if item.arity == 0:
@@ -187,7 +187,7 @@ def run_program(
 
 
 def evaluate_exactly(program: Sequence[Item]) -> Fraction:
-    """The value of a program of numbers and operators.
+    """Return the value of a program of numbers and operators.
 
     Raises ExpressionError for names, calls, division by zero, powers that are not whole, and values of over MAX_BITS
     bits.

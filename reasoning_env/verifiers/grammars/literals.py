@@ -27,7 +27,7 @@ class LiteralError(ValueError):
 
 
 def parse_literal(text: str) -> Any:
-    """The value of a list, tuple, number or string. Raises LiteralError."""
+    """Return the value of a list, tuple, number or string. Raises LiteralError."""
     text = text.strip()
     position = depth = 0
     value_allowed = True

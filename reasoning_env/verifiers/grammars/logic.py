@@ -68,12 +68,12 @@ def variables(formula: Formula) -> frozenset[str]:
 
 
 def are_contradictory(premises: Iterable[str]) -> bool:
-    """Whether no assignment makes all premises true, so that every formula follows from them."""
+    """Tell whether no assignment makes all premises true, so that every formula follows from them."""
     return _Premises(premises, ()).possible == 0
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Whether a formula follows from the premises together, and not from what single ones say of its parts.
+    """Tell whether a formula follows from the premises together, and not from what single ones say of its parts.
 
     Parts that a single premise implies count as true, those that it refutes as false: a formula of which nothing is
     left then, such as premises joined by AND, concludes nothing. Raises ValueError for what is not a formula.
@@ -83,7 +83,7 @@ def concludes(answer: str, premises: Iterable[str]) -> bool:
 
 
 def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
-    """The share of the formulas of two variables and one operator that the premises conclude."""
+    """Return the share of the formulas of two variables and one operator that the premises conclude."""
     pairs = itertools.permutations(names, 2)
     guesses: list[Formula] = [(operator, one, other) for one, other in pairs for operator in PRECEDENCE]
     given = _Premises(premises, guesses)
@@ -106,7 +106,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _left_open(self, formula: Formula) -> int:
-        """The table of a formula in which each part that a single premise decides has become true or false."""
+        """Return the table of a formula in which each part that a single premise decides has become true or false."""
         table = self._decided(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

@@ -27,7 +27,7 @@ class Replacement:
     ours: str
 
     def fits(self, library: Path) -> bool:
-        """Whether the library in a folder has the very source that this was made for."""
+        """Tell whether the library in a folder has the very source that this was made for."""
         source = library / self.module.replace(".", "/")
         digest = sha256()
         for file in sorted(source.glob("*.py")) if source.is_dir() else [source.with_suffix(".py")]:

@@ -53,7 +53,7 @@ class Chain:
 
 
 def text_of(chain: Chain, numbers: Mapping[Chain, int], config: Any) -> str:
-    """Raises ValueError where the value is out of bounds."""
+    """Return an expression as text; raises ValueError where its value is out of bounds."""
     if not config.min_target <= chain.subs(numbers) <= config.max_target:
         raise ValueError
     return str(chain)

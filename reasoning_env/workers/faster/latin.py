@@ -31,7 +31,7 @@ class Square:
         self._needed: set[Cell] = set()
 
     def needs(self, cell: Cell, number: int, grid: Grid) -> bool:
-        """Whether the grid, in which a cell is emptied of a number, has a second solution."""
+        """Tell whether the grid, in which a cell is emptied of a number, has a second solution."""
         if cell not in self._needed:
             masks = [1 << number - 1 if number else self._everything for line in grid for number in line]
             masks[cell[0] * self._size + cell[1]] ^= 1 << number - 1

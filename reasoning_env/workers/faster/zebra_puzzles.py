@@ -34,7 +34,7 @@ class Tests:
         self._others: list[set[int]] = []
 
     def is_unique(self, clues: Iterable[Any]) -> bool:
-        """Whether no other arrangement meets the clues."""
+        """Tell whether no other arrangement meets the clues."""
         by_id = {id(clue): clue for clue in clues}
         for number in by_id.keys() - self._clauses.keys():
             self._clauses[number] = list(self._clauses_of(by_id[number]))
@@ -57,7 +57,7 @@ class Tests:
         yield [-self._at[place] for place in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Of two literals: wherever the first is, the second is at one of the distances that the clue allows."""
+        """Yield clauses by which, wherever the first of two is, the second is at a distance that the clue allows."""
         kind = type(clue).__name__
         if kind == "found_at":
             yield [self._at[clue.value, clue.house]]

@@ -75,7 +75,7 @@ class AuditHook:
         sys.addaudithook(hook)
 
     def allows(self, event: str, args: tuple[Any, ...]) -> bool:
-        """Whether a verifier may raise an audit event."""
+        """Tell whether a verifier may raise an audit event."""
         try:
             check = self._checks[event]
         except KeyError:
@@ -83,7 +83,7 @@ class AuditHook:
         return check is None or check(args)
 
     def may_read(self, path: Any) -> bool:
-        """Whether a path lies below one of the folders, by its text; Landlock checks where links lead."""
+        """Tell whether a path lies below one of the folders, by its text; Landlock checks where links lead."""
         if isinstance(path, int):
             return True  # a file that is open already
         name = os.path.abspath("." if path is None else os.fsdecode(path))
@@ -110,7 +110,7 @@ def _choose_check(event: str) -> Callable[[tuple[Any, ...]], bool] | None:
 
 
 def _callers() -> Iterator[FrameType]:
-    """The frames on the stack, innermost first."""
+    """Return the frames on the stack, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame

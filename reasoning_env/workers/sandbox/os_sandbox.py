@@ -128,7 +128,7 @@ class Sandbox:
         return refused
 
     def describe(self) -> str:
-        """One line for the log."""
+        """Return one line for the log."""
         line = f"verifier workers are sandboxed by {', '.join(layer.name for layer in self.layers) or 'nothing'}"
         if self.missing:
             line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in self.missing.items())
@@ -136,7 +136,7 @@ class Sandbox:
 
 
 def code_paths() -> list[str]:
-    """The folders and files that imports read: the interpreter's, installed packages', shared libraries' and ours."""
+    """Return the paths that imports read: the interpreter's, installed packages', shared libraries' and ours."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -178,7 +178,7 @@ def prepare(read_folders: Sequence[str]) -> Sandbox:
 
 
 def no_sandbox() -> Sandbox:
-    """A sandbox of no layers, for a library whose verifiers need what the layers refuse."""
+    """Return a sandbox of no layers, for a library whose verifiers need what the layers refuse."""
     return Sandbox((), {"any layer": "sandbox_verifiers is off"}, AuditHook(()))
 
 
