@@ -23,7 +23,6 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}" + END + "{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-WEIGHTS = "model.safetensors"
 
 
 def device() -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, WorkerError
+from ..files import replace_file
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, facts
 from ..records import LibraryInfo
@@ -68,9 +69,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     results = {audit.name: result_of(audit) for audit in audits}
     scores = "the library's own scores" if options.plain else "the scores of training"
     report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
-    _save(output, report)
+    text = json.dumps(report, indent=1)
+    replace_file(output, [f"{text}\n".encode()], mode=0o666)
     if options.json:
-        print(json.dumps(report, indent=1))
+        print(text)
     else:
         print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
         print_table(HEADINGS, [_row(audit, results[audit.name]) for audit in audits], numbers=NUMBERS)
@@ -221,9 +223,3 @@ def _numbers(audit: TaskAudit, kind: str) -> dict[str, Any]:
         "best": best
         and {"seed": tally.best_seed, "score": best.score, "answer": (best.answer or "")[:EXAMPLE_CHARACTERS]},
     }
-
-
-def _save(path: Path, report: dict[str, Any]) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(report, indent=1) + "\n")
-    os.replace(part, path)
