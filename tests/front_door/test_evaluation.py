@@ -69,6 +69,7 @@ async def test_scores_are_reported_and_written_with_each_sample(
     assert (results["finished"], results["overall"]["mean_score"], results["step"]) == (True, 0.5, None)
     settings = results["settings"]
     assert (settings["eval_temperature"], settings["eval_top_p"], settings["eval_seed"]) == (0.25, 0.75, 123)
+    assert settings["strict_rewards"] and settings["lenient_answers"]
 
 
 async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_training(

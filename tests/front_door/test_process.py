@@ -81,6 +81,12 @@ async def test_groups_come_in_order_from_a_server_that_answers_in_any(
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
 
 
+async def test_what_decides_scores_decides_the_file(process: Process, path: Path) -> None:
+    for number, setting in enumerate(({}, {"lenient_answers": False}, {"strict_rewards": False})):
+        await process(1, **setting)
+        assert len(list(path.parent.glob("*.jsonl"))) == number + 1
+
+
 async def test_steered_run_that_was_ended_goes_on_with_what_comes_next(
     process: Process, server: InferenceServer, path: Path
 ) -> None:

@@ -14,10 +14,10 @@ WIDTH = 100
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Tasks and difficulty": ("task", "exclude_tasks", "complexity", "curriculum", "seed", "exclude_gameable"),
     "Prompts and sampling": ("system_prompt", "temperature", "top_p", "min_completion", "mask_too_long"),
-    "Scoring": ("max_answer", "strict_rewards", "scoring_deadline"),
+    "Scoring": ("max_answer", "strict_rewards", "lenient_answers", "scoring_deadline"),
     "Evaluation": ("num_eval", "eval_"),
     "Dumps": ("dump_", "rollout_save", "data_dumps"),
-    "Worker processes": ("num_", "prefetch", "generation_", "sandbox", "worker_", "quarantine"),
+    "Worker processes": ("num_", "prefetch", "fast_generators", "generation_", "sandbox", "worker_", "quarantine"),
     "Running": ("",),
 }
 """This environment's settings by how their names begin; the first group that fits has a setting."""

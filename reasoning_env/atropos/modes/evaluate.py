@@ -127,6 +127,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "max_completion_tokens": sampling.max_completion_tokens,
         "system_prompt": run.backend.source.system_prompt(Split.EVAL),
         "strict_rewards": config.strict_rewards,
+        "lenient_answers": config.lenient_answers,
         "max_answer_bytes": config.max_answer_bytes,
         "scoring_deadline_s": config.scoring_deadline_s,
         "min_completion_tokens": config.min_completion_tokens,

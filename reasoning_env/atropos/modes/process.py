@@ -36,7 +36,7 @@ GRACE_POLL_S = 0.5
 DECIDING = (
     *("group_size", "temperature", "top_p", "max_token_length", "min_completion_tokens", "mask_too_long_completions"),
     *("system_prompt", "custom_thinking_prompt", "tokenizer_name", "strict_rewards", "max_answer_bytes"),
-    *("include_messages", "eval_seed", "num_eval_samples_per_task", "num_eval_tasks"),
+    *("lenient_answers", "include_messages", "eval_seed", "num_eval_samples_per_task", "num_eval_tasks"),
     *("eval_tasks", "eval_level", "eval_preset"),
 )
 """Settings that decide what a group holds, beside those that decide the problems."""
