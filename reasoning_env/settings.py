@@ -170,7 +170,7 @@ class ReasoningSettings(BaseModel):
         default=60.0,
         gt=0.0,
         le=3600.0,
-        description="The same for evaluation; generous, so that slow machines get the same set.",
+        description="Seconds an evaluation problem may take; generous, so that slow machines get the same set.",
     )
     scoring_deadline_s: float = Field(
         default=5.0, gt=0.0, le=3600.0, description="Seconds of processor time that the scoring of one answer may take."
@@ -219,7 +219,7 @@ class ReasoningSettings(BaseModel):
         default=10.0,
         ge=0.0,
         le=3600.0,
-        description="Seconds that groups in flight get to be finished and delivered when `serve` ends.",
+        description="Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped.",
     )
     resume_with_changes: bool = Field(
         default=False,
