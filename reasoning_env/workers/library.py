@@ -58,18 +58,18 @@ class _Drawn:
 class Library:
     """The imported library with its caches, one per worker process.
 
-    `strict` corrects verifiers that pay for nonsense, `lenient` also reads answers without what stands around them.
+    `strict` corrects verifiers that pay for nonsense, `lenient` also reads answers without what stands around them;
+    both may be changed.
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
 
-    def __init__(self, checkout: str | None, *, strict: bool = True, lenient: bool = True) -> None:
+    def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
         defer(PLOTTING)
         self._from_checkout = checkout is not None
-        self.strict = strict
-        self.lenient = lenient
+        self.strict = self.lenient = True
         self.module: ModuleType = importlib.import_module("reasoning_gym")
         self.warnings: list[str] = []
         self.tasks = self._discover()
