@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
@@ -288,11 +289,7 @@ class Fuzzer:
 
 
 def _is_from_library(traceback: TracebackType | None) -> bool:
-    while traceback is not None:
-        if str(traceback.tb_frame.f_globals.get("__name__")).startswith("reasoning_gym."):
-            return True
-        traceback = traceback.tb_next
-    return False
+    return any(frame.f_globals.get("__name__", "").startswith("reasoning_gym.") for frame, _ in walk_tb(traceback))
 
 
 def main() -> int:

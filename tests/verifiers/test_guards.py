@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
@@ -60,11 +61,7 @@ def only_what_the_library_raises() -> Iterator[None]:
 
 
 def _is_from_library(traceback: TracebackType | None) -> bool:
-    while traceback is not None:
-        if str(traceback.tb_frame.f_globals.get("__name__")).startswith("reasoning_gym."):
-            return True
-        traceback = traceback.tb_next
-    return False
+    return any(frame.f_globals.get("__name__", "").startswith("reasoning_gym.") for frame, _ in walk_tb(traceback))
 
 
 # ------------------------------------------------------------------ what would burden the library's verifier
