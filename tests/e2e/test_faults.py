@@ -73,7 +73,7 @@ def inference_servers(line: Line) -> Process:
     return environment
 
 
-def surroundings(line: Line) -> Process:
+def clock_trainer_and_workers(line: Line) -> Process:
     """The clock is set back, the trainer takes nothing for a while, and one worker after another is killed."""
     folder, trainer = line.processes.folder, line.start_trainer()
     (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
@@ -159,7 +159,10 @@ def play(scenario: Callable[[Line], Process], folder: Path) -> tuple[Line, Proce
     return line, environment
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (inference_servers, surroundings, run_api, broken_connections)}
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (inference_servers, clock_trainer_and_workers, run_api, broken_connections)
+}
 Played = Mapping[str, Future[tuple[Line, Process]]]
 
 
