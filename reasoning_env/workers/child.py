@@ -23,17 +23,11 @@ from types import ModuleType
 from typing import Any
 
 if not __package__:
-    # Run as a script: the package's modules are found by their folders, which need not be on any path, and without its
-    # __init__ files, which would import what no worker needs. The script's own folder leaves the path, so that nothing
-    # in it can shadow a module that the library wants.
+    # Run as a script: the package is found by its folder, which need not be on any path. The script's own folder leaves
+    # the path, so that nothing in it can shadow a module that the library wants.
     del sys.path[0]
-    _workers_folder = os.path.dirname(os.path.abspath(__file__))
-    for _name, _folder in (
-        ("reasoning_env", os.path.dirname(_workers_folder)),
-        ("reasoning_env.workers", _workers_folder),
-    ):
-        sys.modules[_name] = ModuleType(_name)
-        sys.modules[_name].__path__ = [_folder]
+    _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
+    _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.garbage import calm_garbage_collector
 from reasoning_env.workers.faster import FasterGenerators
