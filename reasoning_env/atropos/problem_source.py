@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 PROMPTS_TOO_LONG_LIMIT = 1000
 """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
-LONG_QUESTION = 4000
+LONG_QUESTION = 1500
 """Characters from which a thread tokenizes a question; below, a thread costs more than it saves."""
 
 
