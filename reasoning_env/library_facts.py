@@ -282,9 +282,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "maze": TaskFacts(twins=2),
     "mini_sudoku": TaskFacts(
         few_questions=True,
-        levels=(
-            FieldLevels(("min_empty", "max_empty"), ((8, 9), (9, 10), (10, 11), (11, 12)), "fewer fill themselves"),
-        ),
+        levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
     ),
     "modulo_grid": TaskFacts(
         options=2,
@@ -425,7 +423,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
     "sudoku": TaskFacts(
-        levels=(FieldLevels(("min_empty", "max_empty"), (20, 30, 40, 50, 55), "60 empty cells take up to 1 s"),)
+        levels=(FieldLevels(("min_empty", "max_empty"), (25, 30, 40, 50, 55), "20 fill themselves, 60 take up to 1 s"),)
     ),
     "survo": TaskFacts(
         levels=(

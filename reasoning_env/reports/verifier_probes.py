@@ -19,7 +19,7 @@ from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
-from ..verifiers.lazy import choice, copies, filled_boards, fragments, layouts
+from ..verifiers.lazy import choice, copies, filled_boards, fragments, layouts, turned_fills
 from .splits import pay_best_split
 
 FREE_BOUND = 0.35
@@ -284,7 +284,7 @@ def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
         question = problem.question
         probes = {**shared, QUESTION: question.strip()}
-        probes |= copies(question) | fragments(question) | filled_boards(question)
+        probes |= copies(question) | fragments(question) | filled_boards(question) | turned_fills(question)
         if oracle is not None:
             probes |= {ORACLE: oracle, PERTURBED: perturb(oracle), TRAILED: f"{oracle} {JUNK}"} | layouts(oracle)
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]

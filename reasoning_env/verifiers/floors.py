@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
 from .guards import Entry
-from .lazy import copies, filled_boards, layouts, quotations
+from .lazy import copies, filled_boards, ladders, layouts, pressed_alone, quotations
 
 FORM_PAY = 0.1
 """The most that verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
@@ -34,8 +35,8 @@ class PartialCredit:
 
     def _answers(self) -> set[str]:
         question, answer = str(self._entry["question"]), self._entry.get("answer")
-        found = copies(question) | filled_boards(question) | everybody(self._entry)
-        return {*found.values(), *quotations(question), *(layouts(str(answer)).values() if answer is not None else ())}
+        found = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
+        return found.union(_guesses(self._entry), layouts(str(answer)).values() if answer is not None else ())
 
     def _earn(self, answer: str) -> float:
         try:
@@ -46,15 +47,22 @@ class PartialCredit:
             return 0.0
 
 
-def everybody(entry: Entry) -> dict[str, str]:
-    """The same said of everybody, or of every other, where a problem asks who is what; nothing for other problems."""
-    metadata = entry.get("metadata", {})
-    terms = metadata.get("knight_knave_terms") if isinstance(metadata, dict) else None
-    if not terms:
-        return {}
-    knight, knave = (str(terms[key]) for key in ("a_knight", "a_knave"))
+def _guesses(entry: Entry) -> list[str]:
+    """Answers that tasks are solved by in part without reasoning, from what the entry has: nothing for most tasks."""
+    metadata = entry.get("metadata")
+    if not isinstance(metadata, dict):
+        return []
+    if "knight_knave_terms" in metadata:
+        return _everybody(metadata)
+    if "start_word" in metadata:
+        return ladders(metadata["start_word"], metadata["end_word"])
+    if "target_value" in metadata and "buttons" in metadata:
+        return pressed_alone(metadata["buttons"], metadata["target_value"])
+    return []
+
+
+def _everybody(metadata: Mapping[str, Any]) -> list[str]:
+    """The same said of everybody, or of every other."""
+    knight, knave = (str(metadata["knight_knave_terms"][key]) for key in ("a_knight", "a_knave"))
     in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
-    return {
-        f"{odd}, {even}": ", ".join(f"{name} is {(odd, even)[n % 2]}" for n, name in enumerate(metadata["names"]))
-        for odd, even in in_turn
-    }
+    return [", ".join(f"{name} is {roles[n % 2]}" for n, name in enumerate(metadata["names"])) for roles in in_turn]

@@ -16,8 +16,10 @@ from .lazy import (
     groupings,
     has_one_blank,
     last_grid,
+    pressed_alone,
     same_content,
     straight_ways,
+    turned_fills,
 )
 from .looks import is_looked_up
 
@@ -123,6 +125,12 @@ def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
     return found
 
 
+def _one_button(entry: Entry) -> str | None:
+    metadata = entry["metadata"]
+    presses = [len(way.split()) for way in pressed_alone(metadata["buttons"], metadata["target_value"])]
+    return "one button alone is the best way" if len(metadata["solution_path"]) in presses else None
+
+
 def _number_again(entry: Entry) -> str | None:
     known = NUMBER.findall(str(entry["question"]))
     return "its answer is one of its numbers" if str(entry["answer"]) in known else None
@@ -148,6 +156,7 @@ FLAWS: Mapping[str, Callable[[Entry], str | None]] = {
     "number_sequence": _number_again,
     "polynomial_equations": _solved_by_zero,
     "propositional_logic": _hollow_premises,
+    "quantum_lock": _one_button,
     "rectangle_count": _counted_marks,
     "rubiks_cube": _solved_cube,
     "shortest_path": _straight_way,
@@ -162,7 +171,7 @@ def _find_copy(task: str, answer: str, question: str) -> str | None:
     """
     found = {} if facts(task).options else copies(question)
     if not has_one_blank(question):
-        found |= filled_boards(question)
+        found |= filled_boards(question) | turned_fills(question)
     for name, text in found.items():
         if same_content(text, answer):
             return f"{name} is the right answer"

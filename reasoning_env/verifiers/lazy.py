@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, groupby, zip_longest
 from operator import itemgetter
+from typing import Any
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 WORD = re.compile(r"[^\W\d_]+")
@@ -27,7 +28,9 @@ MAX_BOARD = 1000
 SEPARATORS = re.compile(r"[\s,;|\[\](){}'\"]+")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
-"""From the cells of a row, those above in the column and those above in the box: what goes into a blank."""
+"""From the cells of a row, of the column and of the box: what goes into a blank."""
+Order = Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
+"""From the rows and columns of blanks, row by row: the order in which they are filled."""
 
 
 def copies(question: str) -> dict[str, str]:
@@ -80,9 +83,21 @@ def fragments(question: str) -> dict[str, str]:
 
 
 def filled_boards(question: str) -> dict[str, str]:
-    """The question's board with something in its blanks, by name; nothing where it has no blanks."""
+    """The question's board with something in its blanks, row by row, by name; nothing where it has no blanks."""
     board, blank = _board(question)
-    return {name: _fill(board.split("\n"), blank, fill) for name, fill in FILLS.items()} if blank else {}
+    return {name: _fill(board.split("\n"), blank, fill, sorted) for name, fill in FILLS.items()} if blank else {}
+
+
+def turned_fills(question: str) -> dict[str, str]:
+    """The question's board with what is legal in its blanks, begun from its other corners."""
+    board, blank = _board(question)
+    if not blank:
+        return {}
+    return {
+        f"{name}, {way}": _fill(board.split("\n"), blank, FILLS[name], order)
+        for way, order in ORDERS.items()
+        for name in LEGAL
+    }
 
 
 def choice(question: str, answer: str) -> str:
@@ -156,20 +171,19 @@ def _board_with_signs(text: str) -> list[str]:
     return [line.rstrip() for line in lines[first : last + 1]]
 
 
-def _fill(board: Sequence[str], blank: str, fill: Fill) -> str:
-    """Fill the blanks of a board row by row; lines of signs, which have no cells, stay as they are."""
+def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
+    """Fill a board's blanks one by one; lines of signs, which have no cells, stay: boards with them have no boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
     cells = [row for row in rows if len(row) == size]
     root = round(size**0.5)
-    boxed = root * root == size == len(cells)
-    for number, row in enumerate(cells):
-        for column, value in enumerate(row):
-            if value == blank:
-                top, left = number - number % root, column - column % root
-                box = [one for other in cells[top : top + root] for one in other[left : left + root]] if boxed else []
-                row[column] = fill(row, [other[column] for other in cells], box)
+    boxed = root * root == size == len(cells) == len(board)
+    blanks = [(number, column) for number, row in enumerate(cells) for column in range(size) if row[column] == blank]
+    for number, column in order(blanks):
+        row, top, left = cells[number], number - number % root, column - column % root
+        box = [one for other in cells[top : top + root] for one in other[left : left + root]] if boxed else []
+        row[column] = fill(row, [other[column] for other in cells], box)
     lines = []
     for line, row in zip(board, rows, strict=True):
         values = iter(row)
@@ -194,6 +208,12 @@ FILLS: Mapping[str, Fill] = {
         _most_frequent([cell for cell in row if cell not in (*BLANKS, "0")]) or "1"
     ),
 }
+LEGAL = ("blanks filled with what is legal", "blanks filled with the last that is legal")
+ORDERS: Mapping[str, Order] = {
+    "from the end": lambda blanks: blanks[::-1],
+    "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
+    "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),
+}
 
 
 def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
@@ -217,6 +237,20 @@ def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list
     for size in (2, 3, 4, 5):
         found[f"by {size}"] = [[*words[start : start + size]] for start in range(0, len(words), size)]
     return found
+
+
+def ladders(start: str, end: str) -> list[str]:
+    """From one word to another letter by letter, from the left and from the right, whatever words come between."""
+    places = range(len(end) + 1)
+    ways = ([end[:n] + start[n:] for n in places], [start[:n] + end[n:] for n in reversed(places)])
+    return [",".join(word for word, _ in groupby(way)) for way in ways]
+
+
+def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
+    """Each button of a lock that alone adds up to the target, in any light, as often as that takes."""
+    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
+    fitting = [button for button in adding if target % button["value"] == 0]
+    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
 
 
 def straight_ways(grid: Sequence[Sequence[str]], start: str, goal: str) -> list[list[tuple[int, int]]]:

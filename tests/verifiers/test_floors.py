@@ -10,7 +10,7 @@ import reasoning_gym
 
 from reasoning_env.verifiers import PartialCredit, find_flaw, verify
 from reasoning_env.verifiers.floors import FORM_PAY
-from reasoning_env.verifiers.lazy import filled_boards, quotations
+from reasoning_env.verifiers.lazy import filled_boards, ladders, pressed_alone, quotations
 
 ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
 
@@ -59,7 +59,7 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
     return scores
 
 
-@pytest.mark.parametrize("task", ["sudoku", "mini_sudoku"])
+@pytest.mark.parametrize("task", ["sudoku", "futoshiki"])
 def test_filled_boards_earn_what_form_pays(task: str) -> None:
     assert max(_scores(task, lambda entry: filled_boards(entry["question"]).values())) == FORM_PAY
 
@@ -74,6 +74,21 @@ def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
 def test_empty_board_of_life_earns_what_form_pays() -> None:
     empty = [[0] * 10] * 10
     assert max(_scores("game_of_life", lambda entry: [str(empty), str(empty).replace("0", "0.0")])) == FORM_PAY
+
+
+def test_letters_exchanged_one_by_one_earn_what_form_pays_unless_all_words_are_known() -> None:
+    scores = _scores(
+        "word_ladder", lambda entry: ladders(entry["metadata"]["start_word"], entry["metadata"]["end_word"])
+    )
+    assert FORM_PAY in scores
+    assert all(score <= FORM_PAY or score == 1.0 for score in scores)
+
+
+def test_one_button_of_a_lock_pressed_over_and_over_earns_what_form_pays() -> None:
+    def presses(entry: Any) -> list[str]:
+        return pressed_alone(entry["metadata"]["buttons"], entry["metadata"]["target_value"])
+
+    assert set(_scores("quantum_lock", presses, difficulty=3)) == {FORM_PAY}
 
 
 def _everybody_alike(entry: Any) -> list[str]:

@@ -96,6 +96,11 @@ def _board(*rows: str) -> Entry:
     return _entry("Play.", "A3", board=[row.split() for row in rows])
 
 
+def _lock(*solution: str) -> Entry:
+    button = {"name": "A", "type": "add", "value": 2, "active_state": "any"}
+    return _entry("Open it.", " ".join(solution), buttons=[button], target_value=8, solution_path=[*solution])
+
+
 SEQUENCE = "2, -4, 2, -4, 2, ?"
 ISLANDS, RECTANGLES = "0 1 0\n1 0 0", "#" * 150
 COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
@@ -119,6 +124,7 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry(SEQUENCE, "-4")],
         [_entry(SEQUENCE, "4"), _entry(SEQUENCE, "8")],
     ),
+    "lock that one button opens": ("quantum_lock", [_lock(*"AAAA"), _lock(*"ABAC")], [_lock(*"ABC")]),
     "two numbers of which either may count": ("aiw", [_friends(3, 3)], [_friends(3, 4), _friends(3, 4, 3, 4)]),
     "words that are grouped two by two or by length": (
         "group_anagrams",

@@ -12,9 +12,12 @@ from reasoning_env.verifiers.lazy import (
     filled_boards,
     fragments,
     has_one_blank,
+    ladders,
     last_grid,
     layouts,
+    pressed_alone,
     same_content,
+    turned_fills,
 )
 
 QUESTION = """Add one to each cell. (Answer "yes" or "no", as in [1, 2].)
@@ -51,6 +54,10 @@ def test_blanks_are_filled_with_what_the_rules_of_most_boards_allow() -> None:
     assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
     assert boards["blanks filled with what is legal"] == "4 1 2 3\n2 3 1 4\n3 2 4 1\n1 4 3 2"
     assert boards["blanks filled with the last that is legal"].splitlines()[1] == "2 3 1 4"
+    turned = turned_fills(SUDOKU)
+    assert turned["blanks filled with what is legal, from the end"].splitlines()[3] == "2 4 3 1"
+    assert turned["blanks filled with what is legal, from the right"].splitlines()[2] == "3 2 4 1"
+    assert turned["blanks filled with the last that is legal, from below"].splitlines()[3] == "2 4 3 1"
 
 
 def test_answer_chooses_what_it_has_in_the_only_blank() -> None:
@@ -66,9 +73,27 @@ def test_signs_between_cells_stay() -> None:
     assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
 
 
+def test_board_with_signs_has_no_boxes() -> None:
+    boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.")
+    assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
+
+
+def test_words_are_changed_letter_by_letter_from_either_side() -> None:
+    assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
+
+
+def test_buttons_that_alone_reach_the_target_are_pressed_until_it_is_reached() -> None:
+    buttons = [
+        {"name": name, "type": kind, "value": value, "active_state": light}
+        for name, kind, value, light in (("A", "add", 2, "any"), ("B", "add", 3, "any"), ("C", "add", 2, "red"))
+    ]
+    assert pressed_alone(buttons, 4) == ["A A"]
+    assert pressed_alone([{**buttons[0], "type": "multiply"}], 4) == []
+
+
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
 def test_questions_without_a_board_to_fill_have_none(question: str) -> None:
-    assert filled_boards(question) == {}
+    assert filled_boards(question) == turned_fills(question) == {}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +117,7 @@ def test_other_content_is_another(one: str, other: str) -> None:
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
 def test_any_question_can_be_read(question: str) -> None:
-    for found in (copies(question), fragments(question), filled_boards(question)):
+    for found in (copies(question), fragments(question), filled_boards(question), turned_fills(question)):
         assert all(found.values())
 
 
