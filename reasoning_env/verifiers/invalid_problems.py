@@ -169,11 +169,12 @@ def _find_copy(task: str, answer: str, question: str) -> str | None:
 
     Where there are options, one of them is right, and may well be copied.
     """
-    found = {} if facts(task).options else copies(question)
+    sources = [] if facts(task).options else [copies]
     if not has_one_blank(question):
-        found |= filled_boards(question) | turned_fills(question)
-    for name, text in found.items():
-        if same_content(text, answer):
-            return f"{name} is the right answer"
+        sources += [filled_boards, turned_fills]
+    for source in sources:  # each takes its time, and most boards that are flawed are so by the first fills
+        for name, text in source(question).items():
+            if same_content(text, answer):
+                return f"{name} is the right answer"
     cells = re.findall(r"\w+", answer)
     return "all cells of its answer are alike" if len(cells) >= MANY_CELLS and len(set(cells)) == 1 else None

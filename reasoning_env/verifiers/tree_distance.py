@@ -1,7 +1,8 @@
 """The edit distance between trees that codeio's verifier asks zss for, without what makes it slow there.
 
 zss keeps the edits themselves for each pair of subtrees, which the verifier never reads, and asks for the distance of
-the same two labels again and again: a list of thirty pairs takes it a third of a second, and this a fifth of that.
+the same two labels again and again: a list of thirty pairs takes it a third of a second, and this a fifth of that, or
+a tenth where another answer to the same problem came before.
 Costs are added and compared in the same order, so that the distance is the same float.
 
 The method is that of K. Zhang and D. Shasha, Simple fast algorithms for the editing distance between trees and related
@@ -11,11 +12,17 @@ problems, SIAM Journal on Computing 18 (1989).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import zss
 from zss.compare import AnnotatedTree
+
+KEPT_COSTS = 8192
+_costs: dict[CodeType, Callable[[str, str], float]] = {}
+"""What relabelling costs, with a memory, by the code that says so: the verifier makes the same function for each answer
+anew, and the answers of a group share most of their labels."""
 
 
 def install() -> None:
@@ -26,10 +33,12 @@ def install() -> None:
 def tree_distance(first: zss.Node, second: zss.Node, *, label_dist: Callable[[str, str], float]) -> float:
     """Return the least cost of removing, inserting and relabelling nodes until the first tree is the second.
 
-    Relabelling costs `label_dist`, removing and inserting what it gives between a label and the empty one.
+    Relabelling costs `label_dist`, removing and inserting what it gives between a label and the empty one. It must give
+    the same for the same labels.
     """
     one, other = (AnnotatedTree(tree, zss.Node.get_children) for tree in (first, second))
-    distances = _Distances(one, other, cache(label_dist))
+    cost = _costs.setdefault(label_dist.__code__, lru_cache(KEPT_COSTS)(label_dist))
+    distances = _Distances(one, other, cost)
     for root in one.keyroots:
         for other_root in other.keyroots:
             distances.fill(root, other_root)

@@ -235,7 +235,8 @@ class WorkerPool:
         used_s = 0.0
         while True:
             try:
-                return await worker.receive(max(min(SLOW_S, deadline_s - used_s), LEAST_WAIT_S))
+                until_slow_s = SLOW_S - used_s if used_s < SLOW_S else SLOW_S
+                return await worker.receive(max(min(until_slow_s, deadline_s - used_s), LEAST_WAIT_S))
             except DeadlineExceeded:
                 waited_s, cpu_s = loop.time() - began, worker.cpu_s()
                 used_s = waited_s if cpu_s is None else cpu_s - (cpu_before_s or 0.0)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from ..records import Problem, Verdict
 
-SLOW_S = 0.15
-"""Processor time from which an answer is slow."""
+SLOW_S = 0.3
+"""Processor time from which an answer is slow; a worker that is killed for it costs its successor about a second."""
 RECENT_S = 60.0
 """For how long a task that was slow counts as slow."""
 SECOND_TRY_SHARE = 0.1
