@@ -33,8 +33,8 @@ def install() -> None:
 def tree_distance(first: zss.Node, second: zss.Node, *, label_dist: Callable[[str, str], float]) -> float:
     """Return the least cost of removing, inserting and relabelling nodes until the first tree is the second.
 
-    Relabelling costs `label_dist`, removing and inserting what it gives between a label and the empty one. It must give
-    the same for the same labels.
+    Relabelling costs `label_dist`, removing and inserting what it gives between a label and the empty one. Functions of
+    the same code must give the same for the same labels.
     """
     one, other = (AnnotatedTree(tree, zss.Node.get_children) for tree in (first, second))
     cost = _costs.setdefault(label_dist.__code__, lru_cache(KEPT_COSTS)(label_dist))
