@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from reasoning_env.concurrency import Turns, cancel_all, do_as_they_come, map_concurrently
+from reasoning_env.concurrency import cancel_all, do_as_they_come, map_concurrently, own_turn, take_turns
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ async def test_items_are_begun_before_the_next_is_there_and_an_error_ends_the_wa
 
 
 async def test_others_come_between_two_steps_that_are_due_together() -> None:
-    turns, due, steps = Turns(), asyncio.Event(), list[str]()
+    due, steps = asyncio.Event(), list[str]()
 
     async def work(name: str) -> str:
         await due.wait()
@@ -93,7 +93,13 @@ async def test_others_come_between_two_steps_that_are_due_together() -> None:
             steps.append("tick")
             await asyncio.sleep(0)
 
-    working = [asyncio.ensure_future(_awaited(turns.take(work(name)))) for name in "abc"]
+    async def alone() -> str:
+        await due.wait()
+        await own_turn()
+        return await work("c")
+
+    working = [asyncio.ensure_future(_awaited(take_turns(work(name)))) for name in "ab"]
+    working.append(asyncio.ensure_future(alone()))
     await asyncio.sleep(0)
     ticking = asyncio.ensure_future(tick())
     due.set()
@@ -105,7 +111,7 @@ async def test_others_come_between_two_steps_that_are_due_together() -> None:
 
 @pytest.mark.parametrize("waits", [True, False], ids=["for its turn", "for something else"])
 async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
-    turns, due, caught = Turns(), asyncio.Event(), list[BaseException]()
+    due, caught = asyncio.Event(), list[BaseException]()
 
     async def work() -> None:
         try:
@@ -114,7 +120,7 @@ async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
             caught.append(error)
             raise ZeroDivisionError from error
 
-    working = asyncio.ensure_future(_awaited(turns.take(work())))
+    working = asyncio.ensure_future(_awaited(take_turns(work())))
     await asyncio.sleep(0)
     if waits:
         due.set()

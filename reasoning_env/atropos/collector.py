@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from ..concurrency import own_turn
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
 from ..metrics import MetricsRecorder
@@ -105,6 +106,7 @@ class GroupCollector:
             max_answer_bytes=self._config.max_answer_bytes,
             max_tokens=self._config.max_token_length,
         )
+        await own_turn()
         group = Group(group.problem, group.messages, rollouts)
         outcome = self._metrics.record_group(group)
         self._source.observe(group)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..concurrency import own_turn
 from ..errors import ConfigError
 from ..evaluations.plan import EvalPlan
 from ..metrics import MetricsRecorder
@@ -61,7 +62,6 @@ class ProblemSource:
         self._chat = chat
         self._metrics = metrics
         self._settled = settled
-        self._prompting = asyncio.Lock()
         self._sampler: UniformSampler | None = None
         self._stream: ProblemStream | None = None
         self._skipped_tasks: set[str] = set()
@@ -95,11 +95,9 @@ class ProblemSource:
         least = self._config.min_completion_tokens
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
             await self._settled()
-            # One at a time, each in its own turn of the event loop: dozens may be asked for at once.
-            async with self._prompting:
-                problem = await self._stream.next()
-                prompt = await self.prompt(problem)
-                await asyncio.sleep(0)
+            problem = await self._stream.next()
+            await own_turn()
+            prompt = await self.prompt(problem)
             if sampling.completion_budget(prompt) >= least:
                 logger.debug("next: %s", problem.spec)
                 return RolloutItem(problem, prompt)

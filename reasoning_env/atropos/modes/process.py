@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...concurrency import cancel_all
+from ...concurrency import cancel_all, own_turn
 from ...errors import ConfigError
 from ...records import Group
 from ...tasks.plan import describe_run
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 TRIES = 3
 WINDOW = 4
 """How many times the groups under way may wait for a slow one before them."""
+LONG_GROUP = 4000
+"""Tokens of a group from which a thread encodes its line; below, a thread costs more than it saves."""
 SAVE_INTERVAL_S = 2.0
 GRACE_POLL_S = 0.5
 DECIDING = (
@@ -171,7 +173,9 @@ class _Processing:
         env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
-        line = await asyncio.to_thread(encode_line, packed, group)
+        await own_turn()
+        short = sum(map(len, packed["tokens"])) < LONG_GROUP
+        line = encode_line(packed, group) if short else await asyncio.to_thread(encode_line, packed, group)
         total = self._run.metrics.total
         self._advance(f"mean score {total.of_rollouts(total.score):.3f}")
         return problem.spec.index, line
