@@ -49,6 +49,8 @@ class TaskFacts:
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
+    slow_to_build: bool = False
+    """Its dataset takes 30 to 300 ms to build."""
     algebraic: bool = False
     """Its guard needs sympy."""
     options: int = 0
@@ -79,7 +81,7 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
     "arc_1d": TaskFacts(),
-    "arc_agi": TaskFacts(),
+    "arc_agi": TaskFacts(slow_to_build=True),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
@@ -115,7 +117,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "codeio": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -151,6 +153,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "emoji_mystery": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
     "family_relationships": TaskFacts(),
     "figlet_font": TaskFacts(
+        slow_to_build=True,
         rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
@@ -198,13 +201,14 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "group_anagrams": TaskFacts(
+        slow_to_build=True,
         levels=(
             FieldLevels(
                 ("min_words_per_group", "max_words_per_group"),
                 ((2, 5), (3, 7), (5, 10)),
                 "the words of a group stand together, so that groups of one size need no reading",
             ),
-        )
+        ),
     ),
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -411,7 +415,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
         )
     ),
-    "spell_backward": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "spell_backward": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "spiral_matrix": TaskFacts(
         few_questions=True,
         levels=(
@@ -445,7 +449,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
-    "word_ladder": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "word_ladder": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
     "word_sequence_reversal": TaskFacts(),
     "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
     "zebra_puzzles": TaskFacts(
@@ -484,6 +488,7 @@ CATEGORIES: Mapping[str, str] = {
 """The tasks of each of the library's categories, for those who read results without the library."""
 
 KNOWN_TASKS = frozenset(FACTS)
+SLOW_TO_BUILD = tuple(task for task, known in FACTS.items() if known.slow_to_build)
 UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
 
 

@@ -137,11 +137,12 @@ class Run:
         config = self.config
         checkout = find_checkout(self._folder)
         pool = WorkerPool(pool_settings(config, checkout))
-        library = await pool.start()
+        library = await pool.start(understaffed=True)
         try:
             plan = await audit_unmeasured(await plan_tasks(config, library, pool), config, pool)
             eval_plan = plan_evaluation(config, library, plan.tasks)
             _log_library(library, checkout, plan)
+            pool.staff(set(plan.tasks) - set(plan.params))
             await self.start_dumps()
             if probe:
                 await check_servers(self._manager.servers, self.inference.mode, self.timeouts().outage_s)

@@ -30,6 +30,7 @@ if not __package__:
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.garbage import calm_garbage_collector
+from reasoning_env.library_facts import SLOW_TO_BUILD
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
@@ -164,9 +165,17 @@ class Forker:
         order, role, number = ORDER.unpack(data)
         if order == Order.SPAWN:
             self._spawn(number, Role(role), descriptors[0])
-        else:
+        elif order == Order.KILL:
             self._kill(number)
+        else:
+            self._build(SLOW_TO_BUILD[number])
         return True
+
+    def _build(self, task: str) -> None:
+        """Build a task for all workers to come; where that fails, they say so when they are asked for a problem."""
+        with contextlib.suppress(Exception):
+            self._library.build(task)
+            calm_garbage_collector()
 
     def _spawn(self, number: int, role: Role, descriptor: int) -> None:
         pid = os.fork()

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import WorkerError
+from ..library_facts import SLOW_TO_BUILD
 from ..records import LibraryInfo, TaskInfo
 from .channel import Channel, DeadlineExceeded, WorkerDied
 from .protocol import ORDER, Frame, FrameLimits, Order, ProtocolFault, Role
@@ -186,6 +188,8 @@ class ForkServer:
         self._events: Channel | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._workers_started = 0
+        self._forked: dict[int, asyncio.Future[None]] = {}
+        """What waits for a worker to be forked, by its number."""
 
     @property
     def alive(self) -> bool:
@@ -222,17 +226,32 @@ class ForkServer:
         )
 
     async def spawn(self, role: Role) -> Worker:
-        """Fork a worker; raises WorkerError when the fork server is gone."""
+        """Return a worker once it is forked; raises WorkerError when the fork server is gone."""
         self._workers_started += 1
         number = self._workers_started
         ours, theirs = socket.socketpair()
-        with theirs:
-            try:
+        worker = Worker(number, role, await Channel.open(ours, FRAME_LIMITS[role]), self)
+        forked = self._forked[number] = asyncio.get_running_loop().create_future()
+        try:
+            with theirs:
                 await self._order(ORDER.pack(Order.SPAWN, role, number), theirs)
-            except OSError as error:
-                ours.close()
+            await forked
+        except BaseException as error:
+            worker.kill()
+            if isinstance(error, OSError):
                 raise WorkerError(f"the process that forks workers is gone: {error}") from error
-        return Worker(number, role, await Channel.open(ours, FRAME_LIMITS[role]), self)
+            raise
+        finally:
+            del self._forked[number]
+        return worker
+
+    def build(self, tasks: Collection[str]) -> None:
+        """Have the datasets of these tasks that are slow to build built before any further worker is forked."""
+        if self._interpreter is not None:
+            for number, task in enumerate(SLOW_TO_BUILD):
+                if task in tasks:
+                    with contextlib.suppress(OSError):  # then each worker builds its own
+                        self._interpreter.orders.send(ORDER.pack(Order.BUILD, 0, number))
 
     async def _order(self, order: bytes, theirs: socket.socket) -> None:
         """Hand the fork server a socket; waits while it is so far behind that its own is full."""
@@ -266,11 +285,17 @@ class ForkServer:
                 event = (await events.receive()).header
                 if event.get("event") == "forked":
                     self.pids[event["worker"]] = event["pid"]
+                    if (forked := self._forked.get(event["worker"])) is not None and not forked.done():
+                        forked.set_result(None)
                 elif event.get("event") == "exited":
                     self.pids.pop(event["worker"], None)
                     logger.debug("worker %s exited with status %s", event["worker"], event["status"])
         except (WorkerDied, ProtocolFault) as error:
             logger.warning("the process that forks workers ended: %s", error)
+        finally:
+            for forked in self._forked.values():
+                if not forked.done():
+                    forked.set_exception(ConnectionError("it ended"))
 
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:

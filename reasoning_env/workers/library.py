@@ -147,6 +147,10 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return found
 
+    def build(self, task: str) -> None:
+        """Build a task's dataset at its defaults, ahead of its problems; raises what the library does."""
+        self._datasets.get(task, {}, {}, None)
+
     def generate(
         self,
         task: str,

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,17 +74,37 @@ class WorkerPool:
         self._failure: WorkerError | None = None
         self.stats = PoolStats()
 
-    async def start(self) -> LibraryInfo:
-        """Start the processes; returns when the library is imported. Raises WorkerError."""
+    async def start(self, *, understaffed: bool = False) -> LibraryInfo:
+        """Start the processes; returns when the library is imported. Raises WorkerError.
+
+        With `understaffed`, one worker of each role, until `staff` is called.
+        """
         try:
             info = await self._start_fork_server()
         except BaseException:
             await self.close()
             raise
-        roles = [Role.GENERATOR] * self._settings.generators + [Role.VERIFIER] * self._settings.verifiers
-        serve = {Role.GENERATOR: self._serve_generation, Role.VERIFIER: self._serve_scoring}
-        self._owners = [asyncio.create_task(self._own_worker(role, serve[role])) for role in roles]
+        self._own_workers(1, 1)
+        if not understaffed:
+            self.staff(())
         return info
+
+    def staff(self, tasks: Collection[str]) -> None:
+        """Start the other workers; they share the datasets of `tasks` that are slow to build, built once before."""
+        self._owners.append(asyncio.create_task(self._build(tasks)))
+        self._own_workers(self._settings.generators - 1, self._settings.verifiers - 1)
+
+    async def _build(self, tasks: Collection[str]) -> None:
+        async with self._fork_server_lock:  # behind those that are being forked, which problems wait for
+            if self._fork_server is not None:
+                self._fork_server.build(tasks)
+
+    def _own_workers(self, generators: int, verifiers: int) -> None:
+        for count, role, serve in (
+            (generators, Role.GENERATOR, self._serve_generation),
+            (verifiers, Role.VERIFIER, self._serve_scoring),
+        ):
+            self._owners += [asyncio.create_task(self._own_worker(role, serve)) for _ in range(count)]
 
     async def close(self) -> None:
         """End every process and fail what is still queued; safe to call twice."""

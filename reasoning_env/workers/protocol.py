@@ -16,7 +16,7 @@ from typing import Any
 
 FRAME = struct.Struct("!II")
 ORDER = struct.Struct("!BBI")
-"""What to do, the role of the worker, its number."""
+"""What to do, the role of the worker, its number; of a task to build, its position in SLOW_TO_BUILD."""
 
 
 class ProtocolFault(Exception):
@@ -33,6 +33,7 @@ class Role(IntEnum):
 class Order(IntEnum):
     SPAWN = 1
     KILL = 2
+    BUILD = 3
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,11 @@ class LentPool:
         self._pool = pool
         self._library = library
 
-    async def start(self) -> LibraryInfo:
+    async def start(self, *, understaffed: bool) -> LibraryInfo:
         return self._library
+
+    def staff(self, tasks: Collection[str]) -> None:
+        pass
 
     async def close(self) -> None:
         pass

@@ -22,7 +22,7 @@ from reasoning_env.library_facts import KNOWN_TASKS, category
 from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers.fork_server import start_ahead
-from reasoning_env.workers.pool import WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.records import make_problem
 from tests.waiting import PATIENCE_S, until, wait_until
 
@@ -250,6 +250,23 @@ def _fork_server_pid(pool: WorkerPool) -> int:
     assert pool._fork_server is not None
     assert pool._fork_server._interpreter is not None
     return pool._fork_server._interpreter.process.pid
+
+
+async def test_later_workers_share_what_was_built_before_they_were_forked(fake_library: Path, tmp_path: Path) -> None:
+    pool = WorkerPool(PoolSettings(generators=2, verifiers=1, checkout=fake_library, sandbox_verifiers=False))
+    try:
+        await pool.start(understaffed=True)
+        first = await make(pool, "arc_agi")
+        hanging = asyncio.create_task(make(pool, "hang", marker=str(tmp_path / "marker")))
+        await until((tmp_path / "marker").exists)
+        pool.staff(["arc_agi", "ok"])
+        second = await make(pool, "arc_agi")
+        assert pool._fork_server is not None and pool._fork_server._interpreter is not None
+        assert int(second.question) == pool._fork_server._interpreter.process.pid
+        assert int(first.question) in pool.worker_pids
+        hanging.cancel()
+    finally:
+        await pool.close()
 
 
 async def _make_sooner_or_later(pool: WorkerPool, seed: int) -> reasoning_env.Problem:
