@@ -1,4 +1,4 @@
-"""Pack a group into the parallel lists that a trainer gets, and these into JSON for run-api and for files."""
+"""Pack a group into the parallel lists that trainers get, and these into JSON for run-api and files."""
 
 from __future__ import annotations
 
