@@ -1,4 +1,4 @@
-"""Run the environment's command line: `python -m environments.reasoning_gym_environment serve`, or `python FOLDER`."""
+"""Run the command line: `python -m environments.reasoning_gym_environment serve`, `python FOLDER`."""
 
 import runpy
 

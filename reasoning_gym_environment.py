@@ -74,7 +74,7 @@ class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
 
 
 class ReasoningGymEnv(BaseEnv):
-    """Serves reasoning-gym problems, scores completions in isolated processes, sends groups that carry a signal."""
+    """Serves reasoning-gym problems, scores completions in isolated processes, sends groups with signal."""
 
     name = ENV_NAME
     env_config_cls = ReasoningGymEnvConfig
@@ -125,7 +125,7 @@ class ReasoningGymEnv(BaseEnv):
         return await run.backend.collector.collect(item, sampling, run.timeouts(), self.score), []
 
     async def score(self, group: core.Group) -> ScoredDataGroup | None:
-        """Score a group's rollouts, count and dump it; None when its scores are equal and such groups are filtered.
+        """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
 
         Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
         then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
@@ -153,7 +153,7 @@ class ReasoningGymEnv(BaseEnv):
         return await run.backend.source.next(run.sampling(Split.TRAIN, self.max_token_len))
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Sample completions for every problem of the fixed set, keep them in a folder of `evals/`, and report scores.
+        """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.
 
         Where not one problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
@@ -251,7 +251,7 @@ class ReasoningGymEnv(BaseEnv):
         self.checkpoint_interval = registration.checkpoint_interval
 
     async def get_server_info(self) -> None:
-        """Take over the trainer's batch size and token limit; raises ConfigError where groups do not fit them."""
+        """Take over the trainer's batch size and token limit; raises ConfigError if groups exceed the batch."""
         info = await self._run.session.info()
         if info["batch_size"] != -1:
             self.config.batch_size = info["batch_size"]
@@ -296,7 +296,7 @@ class ReasoningGymEnv(BaseEnv):
             await asyncio.wait(delivered)
 
     async def get_status(self) -> None:
-        """Ask run-api for the state, as BaseEnv does, but waiting for one that is gone, and registering again."""
+        """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
         session, config = self._run.session, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
@@ -339,7 +339,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def cli(cls) -> None:
-        """Run the command line, BaseEnv's `serve`, `process` and `evaluate` among its commands; ends the process."""
+        """Run the command line, BaseEnv's `serve`, `process` and `evaluate` included; ends the process."""
         raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
 
 

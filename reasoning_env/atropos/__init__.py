@@ -1,4 +1,4 @@
-"""The adapter to Atropos: the only folder that knows its servers, its run-api and its environment class.
+"""The adapter: the only folder that knows Atropos' servers, run-api and environment class.
 
 What is exported here is what the front door is made of.
 """

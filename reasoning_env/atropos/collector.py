@@ -50,7 +50,7 @@ class GroupCollector:
         self.kept: dict[int, Group] = {}
 
     def keep(self, *, tries: int) -> None:
-        """Keep each scored group in `kept`, by its problem's index, until it is taken; try a group `tries` times."""
+        """Keep scored groups in `kept`, by problem index, until they are taken; try a group `tries` times."""
         self._keeping, self._tries = True, tries
 
     def check(self, *, max_failures: int | None) -> None:

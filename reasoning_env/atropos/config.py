@@ -1,4 +1,4 @@
-"""What the environment does about Atropos' own configs: ranges, defaults of servers, loggers, explanations."""
+"""Work with Atropos' own configs: ranges, defaults of servers, log levels, explanations of errors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check_base_settings(values: object) -> None:
 
 
 def check_url(setting: str, url: str | None) -> None:
-    """Raise ConfigError for a text that is no URL of one server; the setting is named as a user writes it."""
+    """Raise ConfigError unless `url` is empty or one server's URL; `setting` is its name for users."""
     if not url:
         return
     problem = None

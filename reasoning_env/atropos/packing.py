@@ -1,4 +1,4 @@
-"""Pack a group into the parallel lists that a trainer gets, and these into JSON for run-api and for files."""
+"""Pack a group into the parallel lists that trainers get, and these into JSON for run-api and files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
 
 
 def encode_members(fields: Mapping[str, Any]) -> bytes:
-    """Return packed lists as the members of a JSON object, without its braces; to be called in a thread.
+    """Return packed lists as the members of a JSON object, without its braces; long ones in a thread.
 
     Sequences are encoded by pydantic's core: json takes ten times as long for log-probabilities. Each by a call of its
     own, because a call holds the interpreter's lock until it is done. Raises TypeError or ValueError for what JSON

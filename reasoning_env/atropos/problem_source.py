@@ -1,4 +1,4 @@
-"""Hand out problems with their prompts, in the order of the stream; prompts that are too long are skipped."""
+"""Hand out problems with their prompts, in stream order; problems with too long prompts are skipped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ProblemSource:
         self._skipped_tasks: set[str] = set()
 
     def start(self, instance: int = 0, state: Mapping[str, Any] | None = None) -> None:
-        """Begin to draw as `instance`, from what `state()` returned in an earlier run; further calls change nothing."""
+        """Begin to draw as `instance`, from an earlier run's `state()` if given; later calls change nothing."""
         if self._stream is not None:
             return
         config, saved = self._config, state or {}

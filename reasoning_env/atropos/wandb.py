@@ -1,4 +1,4 @@
-"""wandb: whether there is an account, the start of a run, the table of rollouts, and Atropos' timings."""
+"""wandb: whether there is an account, the start of a run, the table of rollouts, Atropos' timings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def has_account() -> bool:
 
 
 def go_offline_without_account() -> None:
-    """Have wandb keep metrics in files where there is no account, unless WANDB_MODE is set; the log says so once."""
+    """Have wandb keep metrics in files, and log so once, if there is no account and WANDB_MODE is unset."""
     if "WANDB_MODE" not in os.environ and not has_account():
         os.environ["WANDB_MODE"] = "offline"
         os.environ.setdefault("WANDB_SILENT", "true")

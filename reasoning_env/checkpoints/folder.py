@@ -1,4 +1,4 @@
-"""A folder of checkpoints, and of the groups that wait for delivery, held by one living process at a time.
+"""A folder of checkpoints and of groups that wait for delivery, held by one living process at a time.
 
 An exclusive flock on the file `lock` decides who holds it. The system releases it when the process dies, however it
 dies. It works between machines as far as their file system carries flock to the others.
@@ -80,7 +80,7 @@ class CheckpointFolder:
             logger.error("%s was not written within %.1f s; is the disk hanging?", self.path, timeout_s)
 
     def put_aside(self) -> None:
-        """Move an earlier run's files into a folder of their own, `earlier-1` or the next number. Raises OSError."""
+        """Move an earlier run's files into a new folder, `earlier-1` or the next number. Raises OSError."""
         files = [path for path in self.path.iterdir() if path.is_file() and path.name != LOCK]
         if files:
             aside = next(path for path in (self.path / f"earlier-{n}" for n in itertools.count(1)) if not path.exists())
@@ -122,7 +122,7 @@ def group_file(folder: Path, number: int) -> Path:
 
 
 def take_folder(path: Path) -> CheckpointFolder | None:
-    """Take a folder, which is made where there is none; None when another process or user holds it. Raises OSError."""
+    """Take a folder, made if missing; None when another process or user holds it. Raises OSError."""
     path.mkdir(parents=True, exist_ok=True)
     with suppress(BlockingIOError, PermissionError), (path / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,7 +133,7 @@ def take_folder(path: Path) -> CheckpointFolder | None:
 
 @contextmanager
 def choosing(root: Path) -> Iterator[None]:
-    """Let one process at a time choose a folder in `root`, for it holds those that it looks at. Raises OSError."""
+    """Let one process at a time choose a folder in `root`, since looking at one takes it. Raises OSError."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Keeps the state of a run below the folder that its trainer names, and finds what a later run goes on from.
+"""Keep a run's state below the folder that its trainer names, and find what a later run goes on from.
 
 The folder `{checkpoint_dir}/env_checkpoints/{number}` belongs to one living environment, whatever its name. The number
 is also that of its stream of problems: no two share a stream, and who takes over a folder takes over its stream.
@@ -33,7 +33,7 @@ DECISIVE = ("seed", "tasks")
 
 @dataclass(frozen=True)
 class Resumed:
-    """What a run goes on from: its state, the groups that wait for delivery, and the number of the next one."""
+    """What a run goes on from: state, groups that wait for delivery, and the next group's number."""
 
     state: Mapping[str, Any] = field(repr=False)
     undelivered: Sequence[tuple[int, bytes]] = field(repr=False)
@@ -98,7 +98,7 @@ class StateKeeper:
     def save(
         self, step: int, state: Mapping[str, Any], waiting: Waiting, delivered_up_to: int, *, latest: bool = False
     ) -> None:
-        """Save a state under its step, or only as the latest; a thread writes it, and nobody may change it meanwhile.
+        """Have a thread save a state, which must not change meanwhile, under its step or only as the latest.
 
         `waiting` are the groups that wait for delivery now, all that have a number above `delivered_up_to`.
         """
@@ -144,7 +144,7 @@ class StateKeeper:
 
 
 def _begin(root: Path, number: int, step: int) -> CheckpointFolder:
-    """Take the first free folder from `number` on, past the first step one without checkpoints. Raises OSError."""
+    """Take the first free folder from `number` on, after step 0 one without checkpoints. Raises OSError."""
     for candidate in itertools.count(number):
         folder = take_folder(root / str(candidate))
         if folder is not None:

@@ -61,7 +61,7 @@ def start_library(folder: Path) -> None:
 
 
 def program() -> str:
-    """Return how to call this program again: by its file, its package or its console script, as it was called."""
+    """Return how to call this program again, as it was called: by file, package or console script."""
     if package := sys.modules["__main__"].__package__:
         return f"python -m {package}"
     called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""

@@ -78,7 +78,7 @@ async def make_problem(library: OpenLibrary, task: str, seed: int, options: argp
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return what a program wants to know of a problem; `level` and `params` are those that it really has."""
+    """Return a problem's facts for a program; `level` and `params` are those that it really has."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,

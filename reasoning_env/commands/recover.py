@@ -12,7 +12,7 @@ from ..errors import ConfigError
 
 
 def recover_command(argv: Sequence[str], default_folder: Path) -> int:
-    """Recover one folder or file and print what was done; returns 1 when a file could not be mended, and 0 otherwise.
+    """Recover a folder or file and print what was done; returns 1 if mending a file failed, else 0.
 
     Raises ConfigError for a path that cannot be read, or that is no file of dumps.
     """

@@ -1,4 +1,4 @@
-"""The `rescore` command: judges the answers of dumps, process files and evaluations again, and shows what changed."""
+"""The `rescore` command: score dumps, process files and evaluations again, and show what changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `settings` command: all settings with default, range and meaning, or those that some words are found in.
+"""The `settings` command: settings with default, range and meaning; all, or those with some words.
 
 Atropos' settings are read from a file, because importing its classes takes seconds; a test holds the file to them.
 """

@@ -1,4 +1,4 @@
-"""The `tasks` command: what the library offers, with real samples, and the way to what can be measured of its tasks."""
+"""The `tasks` command: the library's tasks with real samples, and the way to measurements of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sample:
 
 
 def tasks_command(argv: Sequence[str], folder: Path) -> int:
-    """Print the table, whole samples of the named tasks, or what is measured of them; returns the exit status.
+    """Print the table, whole samples of the named tasks, or measurements; returns the exit status.
 
     `folder` is where a checkout of the library may lie. Raises ConfigError for a name that there is not.
     """

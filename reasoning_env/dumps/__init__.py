@@ -1,4 +1,4 @@
-"""JSONL dumps of rollouts: a writer that no kill can cheat of a group, a reader, and recovery of torn files."""
+"""JSONL dumps of rollouts: a writer that syncs each group to disk, a reader, recovery of torn files."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def chat_path(groups: Path, keep: str) -> Path:
 
 
 def write_chat(groups: Path, keep: str) -> int:
-    """Write the chat data of a file of groups beside it, whole or not at all; returns how many lines it has.
+    """Write chat data beside its file of groups, whole or not at all; returns the number of lines.
 
     Each line has `messages` and the facts of its completion, always of the same types, so that a reader that takes the
     columns from the first lines takes the others too: no answer is "", and no level is -1.

@@ -1,4 +1,4 @@
-"""The files of one kind of a run: a commit of lines is on the disk when `append` returns, or none of it is.
+"""A run's files of one kind: when `append` returns, its lines are on the disk; if it raises, none is.
 
 No locks are needed: a file is created with O_EXCL under a name that carries the run's uuid, and a number that is taken
 is passed over, so each file has one writer and none is ever overwritten.
@@ -39,7 +39,7 @@ class DumpFiles:
         return self._kind.groups_per_file - self._lines
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Bring whole lines to the disk; when it raises OSError, none of them counts, and the call may be repeated."""
+        """Bring whole lines to the disk; after an OSError none of them counts, and the call may be repeated."""
         self._sound_file().append(b"".join(lines), sync=True)
         self._lines += len(lines)
         self.written += len(lines)

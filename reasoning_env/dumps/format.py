@@ -65,7 +65,7 @@ def is_torn(line: bytes) -> bool:
 def encode_group(
     group: Group, *, more: Mapping[str, Any] | None = None, more_of_rollouts: Sequence[Mapping[str, Any]] | None = None
 ) -> bytes:
-    """Return the group's line, newline included; `more` are further keys of it, and of each of its rollouts.
+    """Return the group's line, with its newline; `more` adds keys to it, `more_of_rollouts` to rollouts.
 
     Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
     Raises ValueError when `metadata_json` is not JSON.

@@ -115,7 +115,7 @@ def _warn(error: DumpFormatError) -> None:
 
 
 def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
-    """Return the groups of a file, or of every `.jsonl` and `.jsonl.gz` file of a folder in the order of their names.
+    """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
     Blank lines are passed over, and a torn last line is skipped. Raises OSError when the path cannot be read, and
     DumpFormatError at any other malformed line; with `strict=False` such a line is skipped, as is the rest of a damaged
@@ -169,7 +169,7 @@ def _open(path: Path) -> BufferedReader | gzip.GzipFile:
 
 
 def _with_tokens(line: Any) -> Any:
-    """Return the line of a file of `process`, with the number of tokens of each completion, which its masks tell."""
+    """Return a line of `process` with each completion's number of tokens, counted in its masks."""
     masks = line.get("masks") if isinstance(line, dict) else None
     if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):
         for rollout, mask in zip(line["rollouts"], masks, strict=True):

@@ -1,4 +1,4 @@
-"""Cuts the torn last lines off files of dumps, which a killed process or a power failure leaves behind.
+"""Cut torn last lines off files of dumps, which a killed process or a power failure leaves behind.
 
 Needs no locks beside writers that are alive. A line is torn for the moment of its writing only, so a torn file that has
 not changed for a minute has no living writer.
@@ -32,7 +32,7 @@ class TornFile:
 
 
 def recover_folder(folder: Path) -> list[TornFile]:
-    """Cut torn last lines off the dumps of a folder; the files that were torn, in the order of their names.
+    """Cut torn last lines off a folder's dumps; returns the torn files in name order.
 
     Files that changed within MIN_AGE_S are left alone. Raises OSError when the folder cannot be listed.
     """
@@ -41,7 +41,7 @@ def recover_folder(folder: Path) -> list[TornFile]:
 
 
 def recover_file(path: Path, *, min_age_s: float | None = None) -> TornFile | None:
-    """Cut what is torn off the end of one file; None when nothing is. To be called for a file without a writer."""
+    """Cut the torn end off a file that has no writer; returns None when nothing is torn."""
     try:
         read_bytes = whole_bytes = 0
         with path.open("rb") as lines:

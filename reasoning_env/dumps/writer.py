@@ -1,4 +1,4 @@
-"""The dumps' writer: takes groups from the event loop and writes them on one thread of its own, in order.
+"""The dumps' writer: takes groups from the event loop and writes them, in order, on its own thread.
 
 Groups are committed together: the thread takes all that came within COMMIT_DELAY_S, writes the lines of each kind with
 one call, syncs the file, and only then are these groups settled.
@@ -106,7 +106,7 @@ class RolloutDumper:
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Take the group if its scores ask for it. Returns at once: nothing is encoded or written on this thread.
+        """Take the group if its scores ask for it. Returns at once: this thread encodes and writes nothing.
 
         A group that comes after `close`, or while too much is waiting, is dropped and counted.
         """
@@ -150,7 +150,7 @@ class RolloutDumper:
             logger.error("rollouts were not written within %g s; groups do not wait for the disk now", PATIENCE_S)
 
     def stats(self) -> DumpStats:
-        """Return the counts so far, from any thread; a group may for a moment count as written and as waiting."""
+        """Return the counts so far, from any thread; a group may briefly count as written and as waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
@@ -235,7 +235,7 @@ class RolloutDumper:
 
 
 def _encoded(group: Group) -> bytes | None:
-    """Return the group's line, or None, with an error in the log, for a group that cannot be written at all."""
+    """Return the group's line; None, with an error in the log, for a group that cannot be encoded."""
     try:
         return encode_group(group)
     except Exception:  # whatever one group holds, the thread must live on for the others
@@ -244,7 +244,7 @@ def _encoded(group: Group) -> bytes | None:
 
 
 def _without_tokens(group: Group) -> Group:
-    """Return the group without what no dump shows, so that waiting groups do not hold megabytes of numbers."""
+    """Return the group without what no dump shows, or waiting groups would hold megabytes of numbers."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 

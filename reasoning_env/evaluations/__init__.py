@@ -1,1 +1,1 @@
-"""Evaluation: the fixed set of problems, the run over it, the statistics of the results, and the folder they lie in."""
+"""Evaluation: the fixed set of problems, the run over it, its statistics, and the folder of results."""

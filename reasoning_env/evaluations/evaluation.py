@@ -1,4 +1,4 @@
-"""One evaluation from its first problem to its results: what is done is in its folder, whatever ends it."""
+"""One evaluation, from first problem to results: its folder keeps what is done, whatever ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run over an evaluation set: ask for completions of each problem, score them, hand the results on as they come."""
+"""Run over an evaluation set: complete and score each problem, hand results on as they come."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Completer(Protocol):
 
 @dataclass(frozen=True)
 class EvalResult:
-    """One evaluated problem: its scored group, or the reason why it has no rollouts, which is not a score of 0.
+    """One evaluated problem: its scored group, or why it has no rollouts, which is not a score of 0.
 
     `library_scores` are those of the library's own evaluation, None where nobody asked for them. `seconds` is how long
     the completions took, `failed` how many there are none of.
@@ -60,7 +60,7 @@ class EvalResult:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Asks for `repeats` completions of each problem and scores them; with `library_scores`, in the library's way too.
+    """Gets and scores `repeats` completions of each problem; `library_scores` adds the library's scores.
 
     `workers` problems are under way at a time. `note_dropped` is called for every problem that cannot be evaluated.
     """
@@ -77,7 +77,7 @@ class Evaluator:
     note_dropped: Callable[[DropReason, Problem, Exception], None]
 
     async def run(self, problems: AsyncIterable[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
-        """Evaluate each problem as it comes; `on_result` is awaited with each result, in the order of their arrival.
+        """Evaluate each problem as it comes, and await `on_result` with each result in order of arrival.
 
         Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row, RefusedError and
         WorkerError at once, and what `on_result` does.
@@ -124,7 +124,7 @@ class Evaluator:
         return EvalResult(replace(group, rollouts=scored), library_scores, seconds)
 
     async def _score_plainly(self, problem: Problem, texts: Sequence[str], limit: int) -> list[float]:
-        """Return what the library's own evaluation gives: 0 for a missing answer, and where its verifier raises."""
+        """Return the library's own scores: 0 for a missing answer, and where its verifier raises."""
         answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
         verdicts = iter(
             await self.scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True)

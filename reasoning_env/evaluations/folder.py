@@ -1,4 +1,4 @@
-"""The folder of an evaluation, `{model}-{time}`: `samples.jsonl`, written as the results come, and `results.json`.
+"""An evaluation's folder, `{model}-{time}`: `samples.jsonl`, written as results come, `results.json`.
 
 **samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `problem` (a
 hash of question and answer), `failed` (how many completions the server never gave) and `dropped` (why, or null); of a
@@ -96,7 +96,7 @@ class EvalFolder:
         return document
 
     def close(self) -> None:
-        """Let go of the folder, and remove it where no problem is done: it would only be in the way of reports."""
+        """Let go of the folder; remove it if no problem is done, as it would only be in the way of reports."""
         with self._lock:
             if not self.samples:
                 shutil.rmtree(self.path, ignore_errors=True)
@@ -104,7 +104,7 @@ class EvalFolder:
 
 
 def _read_sample(line: bytes) -> tuple[tuple[str, int], DumpedGroup]:
-    """Return the task and number of a problem, and what statistics need of its line, which is not its texts.
+    """Return a problem's task and number, and what statistics need of its line, without its texts.
 
     Raises ValueError for a line that is none.
     """
@@ -163,7 +163,7 @@ def _make(root: Path, about: Mapping[str, Any]) -> EvalFolder:
 
 
 def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the folders that an evaluation was begun in and not ended, the newest first, with their results.json."""
+    """Yield folders of unfinished evaluations with what their results.json says, the newest first."""
     for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
         with suppress(OSError, ValueError):
             found = read_results(path.parent)

@@ -1,4 +1,4 @@
-"""Write an evaluation folder as an Inspect AI log, by Inspect's own API, for `inspect view` and Inspect's data frames.
+"""Write an evaluation folder, by Inspect AI's API, as a log for `inspect view` and its data frames.
 
 Needs the extra `inspect`. A log has one sample for each completion: the problem is the sample, its completions are the
 epochs. Scores are those of the folder; nothing is scored again.

@@ -1,4 +1,4 @@
-"""What an evaluation is made of: tasks, numbers, level, prompt and sampling, as the settings or a preset say."""
+"""What settings or a preset make an evaluation of: tasks, numbers, level, prompt, and remarks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EvalPlan:
     remarks: tuple[str, ...] = ()
 
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, of which nothing is generated yet; `available` are all tasks that a composite may have."""
+        """Return the set, with nothing generated yet; `available` are all tasks that a composite may have."""
         kind = EvaluationSet if self.preset is None else PresetSet
         return kind(
             generator,

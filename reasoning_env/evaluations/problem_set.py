@@ -24,7 +24,7 @@ EVAL_FAILURES = 3
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Return `limit` of the tasks, spread evenly over their order; all of them for -1, or where there are no more."""
+    """Return `limit` tasks, spread evenly over their order; all for -1, or where there are no more."""
     if limit < 0 or limit >= len(tasks):
         return tuple(tasks)
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
@@ -42,7 +42,7 @@ def problem_key(problem: Problem) -> str:
 
 
 def fingerprint(keys: Mapping[tuple[str, int], str]) -> str:
-    """Return what two sets share when they have the same problems; `keys` are those of each task's, by number."""
+    """Return a hash, equal for sets of the same problems; `keys` are their keys, by task and number."""
     return _digest([[task, number, keys[task, number]] for task, number in sorted(keys)])
 
 
@@ -84,7 +84,7 @@ class EvaluationSet:
     async def stream(
         self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
     ) -> AsyncIterator[Problem]:
-        """Yield each problem as soon as it is made: of some tasks, or of all, and without those that are `done`.
+        """Yield each problem as soon as it is made: of all tasks or some, without those that are `done`.
 
         `done` holds tasks with numbers. All tasks' first problems are made first, then their second ones.
         """

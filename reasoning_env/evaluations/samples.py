@@ -18,7 +18,7 @@ def is_right(score: float) -> bool:
 
 
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
-    """Return in a word what became of a completion: how right it is, truncated, or why its answer was not scored."""
+    """Return a word for a completion: how right it is, truncated, or why its answer was not scored."""
     if reason is None or reason == Reason.SCORED.value:
         return RIGHT if is_right(score) else PARTIAL if score > 0 else WRONG
     return TRUNCATED if finish_reason == "length" and reason in UNFINISHED else reason

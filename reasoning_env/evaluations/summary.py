@@ -31,7 +31,7 @@ MEANS = ("mean_score", "accuracy", "library_score")
 def summarise(
     samples: Iterable[DumpedGroup], categories: Mapping[str, str], not_made: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the rows `overall`, `categories` and `tasks`, the latter two by name, as `categories` and `not_made` are.
+    """Return rows `overall` and, by name, `categories` and `tasks`; both mapping arguments are by task.
 
     A task without a single scored completion has a row of counts alone, and no part in any mean. Takes a second for
     hundreds of tasks, so keep it off an event loop.
@@ -90,7 +90,7 @@ def _problem_means(rollouts: Sequence[DumpedRollout]) -> dict[str, float | None]
 
 
 def _means(units: Sequence[Mapping[str, Any]]) -> Row:
-    """Return the mean of each figure over problems or tasks, with its interval; nothing of a figure that none has."""
+    """Return each figure's mean over problems or tasks, with its interval; leaves out figures none has."""
     row: Row = {}
     for name in MEANS:
         values = [unit[name] for unit in units if unit.get(name) is not None]

@@ -1,4 +1,4 @@
-"""The results of an evaluation on a terminal: a row a task, worst first, then categories and the headline."""
+"""An evaluation's results on a terminal: a row a task, worst first, then categories and headline."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _title(results: Mapping[str, Any]) -> str:
 
 
 def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield names and rows: tasks, worst first, categories, the headline and, with a preset, its comparable part."""
+    """Yield names and rows: tasks, worst first, categories, headline and a preset's comparable part."""
     tasks, categories = results["tasks"].items(), results["categories"].items()
     yield from sorted(tasks, key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
     if len(categories) > 1:
@@ -89,7 +89,7 @@ def _room(columns: Mapping[str, Sequence[str]]) -> int:
 
 
 def _why(row: Mapping[str, Any], room: int) -> str:
-    """Return what became of completions that are not right, the most frequent first, as much as there is room for."""
+    """Return as much as fits of what is missing, then of what is not right, the most frequent first."""
     words = [f"{row[name]} {word}" for name, word in COUNTED.items() if row[name]]
     words += [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
     while words and len(", ".join(words)) > room:

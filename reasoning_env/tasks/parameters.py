@@ -1,4 +1,4 @@
-"""What a spec has beside its task and seed: the parameters that a user set, and the level of difficulty.
+"""What a spec has beside task and seed: the parameters that a user set, and the level of difficulty.
 
 Both are pure functions of the stream and of the spec's position and attempt.
 """
@@ -66,7 +66,7 @@ def is_range(value: Any) -> bool:
 
 
 def draw_from(bounds: Mapping[str, Any], share: float) -> int | float:
-    """Return the value at a share in [0, 1] of a range: whole between whole ends, which are both included."""
+    """Return a range's value at a share in [0, 1]: whole between whole ends, which are both included."""
     low, high = bounds["low"], bounds["high"]
     if isinstance(low, int) and isinstance(high, int):
         return min(high, low + math.floor(share * (high - low + 1)))
@@ -74,7 +74,7 @@ def draw_from(bounds: Mapping[str, Any], share: float) -> int | float:
 
 
 def check_params(params: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ConfigError for ranges that make no sense and values that JSON cannot hold, by task and parameter.
+    """Raise ConfigError for invalid ranges and for values that JSON cannot hold; `params` is by task.
 
     A composite has no parameters to set: its members are the selected tasks.
     """
@@ -103,7 +103,7 @@ def check_params(params: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def extremes(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the library must accept: the parameters with their ranges at the ends, in every combination.
+    """Return what the library must accept: the parameters with their ranges' ends in every combination.
 
     With more than MOST_COMBINED ranges, all at their low ends and all at their high ends.
     """

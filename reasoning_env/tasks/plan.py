@@ -1,4 +1,4 @@
-"""What a run draws its problems from: tasks, their parameters and weights, and the sampler that chooses among them."""
+"""What a run draws problems from: tasks with parameters and weights, and a sampler that chooses them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """All names of the library that are not excluded, those selected, and those of them that are trained on.
+    """The library's task names: all not excluded, those selected, and the selected ones to train on.
 
     `adjustable` have levels of difficulty. `params` and `weights` are what the user set, by task.
     """
@@ -43,7 +43,7 @@ class Checker(Protocol):
 
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
-    """Read everything that the settings say of tasks; raises ConfigError for what cannot be meant or done."""
+    """Read all that the settings say of tasks; raises ConfigError for what is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     # In name order, so that the same tasks give the same problems however they were asked for.
     tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
@@ -96,7 +96,7 @@ def make_sampler(
     group_size: int,
     state: Mapping[str, Any] | None = None,
 ) -> UniformSampler:
-    """Return what a stream of problems draws with; `state` is what the sampler of an earlier run returned."""
+    """Return the sampler of a stream of problems; `state` is what an earlier run's sampler returned."""
     mode, saved = settings.complexity_mode, state or {}
     rules = SpecRules(settings.seed, instance, plan.params, settings.complexity_level, mode == "random")
     if mode != "curriculum" and settings.task_sampling == "uniform":

@@ -1,4 +1,4 @@
-"""Draw problem specs: position k of a stream is a pure function of seed, split, instance, k and the quarantine."""
+"""Draw problem specs: position k is a pure function of seed, split, instance, k and the quarantine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UniformSampler:
         self._quarantined: set[str] = set()
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Return the draw of a position; draws that fall on a quarantined task are skipped, which `attempt` shows.
+        """Return a position's draw; draws of quarantined tasks are skipped, which the spec's `attempt` shows.
 
         Raises GenerationError when no task is left.
         """
@@ -52,7 +52,7 @@ class UniformSampler:
         self._quarantined.add(task)
 
     def observe(self, group: Group, under_way: int) -> None:
-        """Learn from a scored group, while `under_way` problems of its task are drawn and not done; here, nothing."""
+        """Learn from a scored group (here nothing); `under_way` problems of its task are drawn and not done."""
 
     def report(self) -> dict[str, TaskReport]:
         """Return what is known of each task; nothing where draws do not depend on what was observed."""
@@ -69,20 +69,20 @@ class UniformSampler:
 
 
 def composite_params(tasks: Sequence[str], available: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the parameters of a composite among the tasks, the only one that cannot be built from its defaults."""
+    """Return the parameters of a composite among the tasks, the only task without usable defaults."""
     if COMPOSITE not in tasks:
         return {}
     return {COMPOSITE: {"datasets": [{"name": name} for name in composite_members(tasks, available)]}}
 
 
 def composite_members(tasks: Sequence[str], available: Sequence[str]) -> list[str]:
-    """Return what a composite is made of: the other tasks or, where it is the only one, all that are available."""
+    """Return a composite's members: the other tasks or, if there are none, all that are available."""
     return [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
 
 
 def evaluation_spec(
     task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
 ) -> ProblemSpec:
-    """Return the spec of one evaluation sample; it depends on its own task alone, not on what else is selected."""
+    """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
     return ProblemSpec(task, eval_seed(run_seed, key, sample), Split.EVAL, sample, attempt, params or {})

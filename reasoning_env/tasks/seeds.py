@@ -29,7 +29,7 @@ HASH_RANGE = 1 << 64
 
 
 def hash_int(*parts: object) -> int:
-    """Return an integer in [0, HASH_RANGE) that depends on the parts' text alone, the same on every machine."""
+    """Return an integer in [0, HASH_RANGE) of the parts' text alone, the same on every machine."""
     text = "\x1f".join(str(part) for part in parts).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
@@ -44,7 +44,7 @@ def train_seed(run_seed: int, instance: int, index: int, attempt: int) -> int:
 
 
 def follow_seed(seed: int, number: int) -> int:
-    """Return the seed to try after `number` others: a seed itself at first, then redraws of its split and instance."""
+    """Return the seed to try after `number` others: `seed` first, then redraws of its split and instance."""
     if number == 0:
         return seed
     return seed >> CODE_BITS << CODE_BITS | POSITIONS + hash_int("follow", seed, number) % (POSITIONS - RESERVED)

@@ -23,7 +23,7 @@ V = TypeVar("V")
 
 
 def select_tasks(available: Sequence[TaskInfo], wanted: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names that `wanted` matches and `excluded` does not, in the order of the patterns, then of the names.
+    """Return the names that `wanted` matches and `excluded` does not, in order of patterns, then names.
 
     An empty `wanted`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
     nothing, with the nearest names, and when nothing is left.
@@ -76,7 +76,7 @@ def _nearest(word: str, words: Sequence[str]) -> list[str]:
 def resolve_patterns(
     available: Sequence[TaskInfo], selected: Collection[str], by_pattern: Mapping[str, V], field: str
 ) -> dict[str, V]:
-    """Return the value for each selected task: of several patterns that match, the last wins, and a name over all.
+    """Return each selected task's value: the last matching pattern wins, and a name over all patterns.
 
     Raises ConfigError for a pattern that matches nothing, or nothing that is selected.
     """

@@ -51,7 +51,7 @@ def is_chat(config: object) -> bool:
 
 
 def read_key(config: Any) -> str:
-    """Return the key of a server, which may be named by its variable; raises ConfigError where that is not set."""
+    """Return a server's key (`$NAME`: from that variable); raises ConfigError if the variable is not set."""
     key = str(config.api_key or "")
     if key.startswith("$"):
         if not os.environ.get(key[1:]):
@@ -64,7 +64,7 @@ def read_key(config: Any) -> str:
 
 @contextlib.contextmanager
 def tokenizer_if_needed(configs: object) -> Iterator[None]:
-    """Keep BaseEnv from loading a tokenizer where all servers are chat servers; its `tokenizer` is then None."""
+    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None."""
     several = configs if isinstance(configs, list) else [configs]
     loader = base.AutoTokenizer
     if all(map(is_chat, several)):

@@ -86,11 +86,11 @@ class InferenceClient:
 
     @property
     def outage_s(self) -> float:
-        """How long requests have been failing, or waiting for a healthy server; 0 when the last one succeeded."""
+        """How long requests have failed, or waited for a healthy server; 0 after a success."""
         return self._outage.lasting_s
 
     async def watch(self) -> None:
-        """Log when no server has been healthy for some seconds, since requests then wait in silence; never returns."""
+        """Log when no server was healthy for UNHEALTHY_S, as requests then wait silently; never returns."""
         healthy_at = time.monotonic()
         while True:
             await asyncio.sleep(HEALTH_POLL_S)
@@ -136,7 +136,7 @@ class InferenceClient:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _complete_once(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
-        """Try once; raises TimeoutError and ServerError where the time limits are reached, and what clients raise."""
+        """Try once; raises TimeoutError at `reply_s`, ServerError at `outage_s`, and what clients raise."""
         healthy_at = time.monotonic()
         work = asyncio.ensure_future(self._collect(prompt, n, sampling))
         try:
@@ -189,7 +189,7 @@ class InferenceClient:
             logger.debug("a request leaves %s, which is not healthy", address(server))
 
     def _choose(self, servers: Sequence[Any], split: str) -> Any:
-        """Return the healthy server with the most free slots, as Atropos does; one that has just failed comes last."""
+        """Return the healthy server with most free slots, as Atropos does; recently failed ones come last."""
         now = time.monotonic()
 
         def rank(server: Any) -> tuple[bool, bool, float]:

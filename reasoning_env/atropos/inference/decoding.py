@@ -1,4 +1,4 @@
-"""Decode completions of byte-level tokenizers by a table of their tokens' bytes, many times faster than the backend."""
+"""Decode byte-level tokens by a table of their bytes, many times faster than the backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BYTES = {chr(byte): byte for byte in PRINTABLE} | {chr(256 + number): byte for n
 
 
 def fast_decode(tokenizer: Any) -> Callable[..., str]:
-    """Return a function that decodes as `tokenizer.decode` does, without what transformers does around its backend."""
+    """Return a function that decodes as `tokenizer.decode` does, without transformers' work around it."""
     if not getattr(tokenizer, "is_fast", False) or tokenizer.clean_up_tokenization_spaces:
         return tokenizer.decode  # type: ignore[no-any-return]
     backend = tokenizer.backend_tokenizer

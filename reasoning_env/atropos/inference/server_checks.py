@@ -81,7 +81,7 @@ async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) 
 
 
 async def _probe(server: Any, mode: Mode) -> str | None:
-    """Return None when the server works, or why it is not there; raises ServerError when it will never work."""
+    """Return None if the server works, or why it is absent; raises ServerError if it will never work."""
     arguments = {"model": server.config.model_name, "prompt": "1 + 1 =", "n": 1, "max_tokens": 1, "temperature": 1.0}
     try:
         if mode is Mode.CHAT:
@@ -139,7 +139,7 @@ def _type_of(server: Any, mode: Mode) -> str:
 
 
 async def context_length(server: Any) -> int | None:
-    """Return how many tokens a server takes for prompt and completion together; None where it does not say."""
+    """Return how many tokens a server takes for prompt plus completion; None where it does not say."""
     config = server.config
     client = getattr(server, "openai", None) or AsyncOpenAI(api_key=config.api_key, base_url=config.base_url)
     try:

@@ -1,1 +1,1 @@
-"""From a command line and a file to the configs of a run, its log without keys, and the words at its end."""
+"""From a command line and a file to a run's configs, its log without keys, and the words at its end."""

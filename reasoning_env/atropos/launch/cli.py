@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
-    """Return the commands of an environment class by name; each takes its arguments and returns the exit status."""
+    """Return an environment class' commands by name; each takes arguments and returns an exit status."""
     return {name: functools.partial(run_environment, env_cls, name) for name in MANAGERS}
 
 

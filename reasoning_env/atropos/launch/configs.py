@@ -59,7 +59,7 @@ class Sections(BaseModel):
 
 @dataclass(frozen=True)
 class Launch:
-    """The configs of a command; `given` are the settings that differ from its defaults, as `section.name`."""
+    """A command's configs; `given` are the settings that differ from its defaults, as `section.name`."""
 
     config: BaseModel
     servers: ServerBaseline | list[APIServerConfig]
@@ -83,7 +83,7 @@ class Launch:
 
 
 def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Launch:
-    """Join what the environment class, the file and the options say; raises ConfigError for what cannot be meant."""
+    """Join what environment class, file and options say; raises ConfigError for invalid settings."""
     defaults, default_servers = env_cls.config_init()
     file = read_config_file(Path(options["config"])) if "config" in options else Sections()
     sections = make_config(Sections, {**dict(file), **{name: options[name] for name in SWITCHES if name in options}})
@@ -137,7 +137,7 @@ def read_options(argv: Sequence[str], known: Collection[str]) -> dict[str, str]:
 
 
 def read_config_file(path: Path) -> Sections:
-    """Return a file's sections, read once, so that it may be a pipe; raises ConfigError for what cannot be one."""
+    """Return a file's sections; reads it once, as it may be a pipe. Raises ConfigError where that fails."""
     try:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -184,7 +184,7 @@ def _section(section: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = "") -> C:
-    """Build a config; raises ConfigError that says in one line which settings, behind `prefix`, are wrong, and why."""
+    """Build a config; raises a one-line ConfigError: which settings, after `prefix`, are wrong, and why."""
     fields = config_cls.model_fields
     unknown = [str(name) for name in values if name not in fields]
     if unknown:
@@ -198,7 +198,7 @@ def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = ""
 
 
 def _read(value: Any, annotation: Any) -> Any:
-    """Read a text as pydantic would not: `None` and `null` where a setting may be none, and whole numbers as `1e6`."""
+    """Read texts as pydantic would not: `None` and `null` for optional settings, `1e6` for integers."""
     if not isinstance(value, str):
         return value
     union = typing.get_origin(annotation) in (typing.Union, types.UnionType)

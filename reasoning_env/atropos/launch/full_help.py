@@ -1,4 +1,4 @@
-"""The long help of `serve`, `process` and `evaluate`: every option, in groups, with its range and default."""
+"""The long help of `serve`, `process` and `evaluate`: all options, in groups, with range and default."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWN = {
 
 
 def full_help(command: str, options: Mapping[str, FieldInfo | None]) -> str:
-    """Return every option of a command; `options` are by name, with the field that describes each of the settings."""
+    """Return a command's help; `options` maps names to the fields of their settings, None for others."""
     groups: dict[str, list[str]] = {"The command": []}
     groups |= {title: [] for title in (*GROUPS, "Atropos", "Inference server")}
     for name, field in options.items():

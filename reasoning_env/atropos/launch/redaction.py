@@ -16,7 +16,7 @@ HIDDEN = "<key>"
 
 
 def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
-    """Return the keys of the servers, the passwords in their URLs, and the keys among the environment's variables."""
+    """Return servers' keys, passwords in their URLs and the keys in KEY_VARIABLES, the longest first."""
     found = [os.environ.get(name) for name in KEY_VARIABLES]
     for server in [servers] if isinstance(servers, ServerBaseline) else servers:
         key = str(getattr(server, "api_key", None) or "")

@@ -35,7 +35,7 @@ class OutputError(ReasoningEnvError):
 
 
 def check_place(path: str | None) -> Path:
-    """Return the path of a file that can be made, with its folder; raises ConfigError for one that cannot."""
+    """Return the path if the file and its folder can be made; raises ConfigError otherwise."""
     if not path:
         raise ConfigError(f"{SETTING}: this needs the name of a file")
     place = Path(path)
@@ -112,7 +112,7 @@ class GroupFile:
             raise self._no_room(error) from error
 
     def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
-        """Keep lines, by the positions of their problems, that cannot be appended yet; earlier ones are forgotten."""
+        """Keep lines that cannot be appended yet, by problem position, and forget those kept before."""
         if lines:
             replace_file(_beside(self.path, "ahead"), lines.values())
         else:

@@ -1,4 +1,4 @@
-"""The loop of `process`: as many groups under way as the server takes, written in the order of their problems.
+"""The loop of `process`: as many groups under way as the server takes, written in problem order.
 
 BaseEnv's own collects one group at a time and forgets it when it fails. Here a group that fails is tried again, and one
 that fails for good is made up for by the next problem, so that as many groups come out as were asked for. At Ctrl-C and
@@ -47,7 +47,7 @@ Line = tuple[int, bytes]
 
 
 async def process(env: Any, run: Run) -> None:
-    """Write groups until the file holds as many as were asked for; raises OutputError when the disk is full."""
+    """Write groups until the file holds the wanted number; raises OutputError if the disk takes no more."""
     run.mode = RunMode.PROCESS
     config = env.config
     # BaseEnv's command sets these two beside the config.
@@ -104,7 +104,7 @@ class _Processing:
         self._saved_at = 0.0
 
     async def run(self) -> None:
-        """Write until the file has all groups. However it ends, lines have no gap, and no group is left under way."""
+        """Write until the file has all groups; whatever ends it, lines have no gap and no group is under way."""
         await self._save()
         try:
             while self._file.lines < self._total:

@@ -20,7 +20,7 @@ HOPELESS_S = 1.0
 
 
 async def close(env: Any, run: Run) -> None:
-    """End an environment: groups in flight, delivery, state, registration, workers, files. Safe to call twice."""
+    """End groups in flight, delivery, state, registration, workers and files. Safe to call twice."""
     deadline = time.monotonic() + env.config.shutdown_grace_s
 
     async def finish() -> None:

@@ -40,7 +40,7 @@ class RunApiFault(Exception):
 
 
 class RunApiClient:
-    """Requests to the run-api at `url`. Has no limit on the time of a reply: a slow run-api has taken the request."""
+    """Requests to the run-api at `url`; replies have no time limit: a slow run-api has taken the request."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")

@@ -84,7 +84,7 @@ class DeliveryQueue:
         return [(entry.number, entry.body) for entry in self._entries]
 
     def restore(self, entries: Sequence[tuple[int, bytes]], next_number: int) -> None:
-        """Take up what waited in an earlier run, before `start`; the next group that is put gets `next_number`."""
+        """Take up, before `start`, what waited in an earlier run; the next group put gets `next_number`."""
         for number, saved in entries:
             body: Future[bytes] = Future()
             body.set_result(saved)

@@ -153,7 +153,7 @@ class RunApiSession:
                 await self._register()
 
     async def clear_to_send(self) -> int:
-        """Return the number to send in the name of, as soon as run-api knows it and a trainer takes such groups."""
+        """Return the number to send as, once run-api knows it and a trainer takes groups of this size."""
         while True:
             await self.status()
             if (await self.info())["batch_size"] < self._entry["group_size"]:
@@ -267,7 +267,7 @@ class RunApiSession:
     async def _ask(
         self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
     ) -> dict[str, Any]:
-        """Return a reply with these keys, however long that takes; raises RunApiFault for a status of `answers`."""
+        """Return a reply with these keys, however late; raises RunApiFault for a status in `answers`."""
         while True:
             try:
                 reply = await self._attempt(self._client.ask(method, path, keys, body), answers)

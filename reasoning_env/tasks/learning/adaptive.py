@@ -1,4 +1,4 @@
-"""Draws that follow what was observed: tasks by static weights or by their chance of a signal, levels by curriculum.
+"""Draws that follow observations: tasks by static weights or signal chance, levels by curriculum.
 
 A group teaches only if its scores are not all equal. `SignalTracker` estimates, for each task, how likely that is in
 the next group, from two sources with exponential forgetting. The pass rate p of its recent rollouts has a beta
@@ -68,7 +68,7 @@ class SignalTracker:
         self._records = {task: _Record(**record) for task, record in (state or {}).items()}
 
     def observe(self, task: str, successes: float, size: int, *, signal: bool) -> None:
-        """Learn from a group; `successes` is in [0, size] and need not be whole, `signal` is of unequal scores."""
+        """Learn from a group; `successes`, in [0, size], need not be whole; `signal` tells if scores differ."""
         old = self._records.get(task, self._new)
         kept = 1.0 - 1.0 / MEMORY_GROUPS
         right = kept * old.right + successes
@@ -134,7 +134,7 @@ class SteeredSampler(UniformSampler):
         return self._spec(task, index, attempt, self._draw_level(task, index, attempt))
 
     def observe(self, group: Group, under_way: int) -> None:
-        """Learn from a scored group: how right it was, whatever length has cost, and whether its scores differ.
+        """Learn from a scored group: how right it was, without length penalty, and whether its scores differ.
 
         Groups may come late and in any order.
         """

@@ -1,4 +1,4 @@
-"""Difficulty that follows the learner: for each task, the level in [0, 1] at which a target share of answers is right.
+"""Each task's level in [0, 1] follows the learner, so that a target share of answers is right.
 
 The model of a task is the two-parameter logistic curve of item response theory (Birnbaum 1968, in Lord and Novick,
 Statistical Theories of Mental Test Scores):
@@ -57,7 +57,7 @@ it sees what the last one did knows no slope, and swings about the target."""
 
 @dataclass(frozen=True)
 class Fit:
-    """What is believed of one task: means of ability and slope and the three numbers of their precision matrix.
+    """What is believed of a task: means of ability and slope, and the three numbers of their precision.
 
     `ability` counts from the target's. `rise` and `fall` are the running sums of surprise, upwards and downwards. The
     defaults are the prior.
