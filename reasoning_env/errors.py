@@ -1,4 +1,4 @@
-"""The package's exceptions: one root, a few children, each message with its remedy. Imports nothing of the package."""
+"""The package's exceptions, each message with its remedy. Imports nothing of the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 class ReasoningEnvError(Exception):
-    """Root of everything that this package raises on purpose; its text is fit to be shown to a user as it is.
+    """Root of what this package raises on purpose; its text can be shown to a user as it is.
 
     `exit_code` is the status of a command that ends with it.
     """
@@ -26,7 +26,7 @@ class ServerError(ReasoningEnvError):
 
 
 class RefusedError(ServerError):
-    """An inference server that refuses requests as they are, and has never taken one: asking again is no use."""
+    """An inference server refuses requests as they are, and has never taken any: asking again is no use."""
 
 
 class GenerationError(ReasoningEnvError):

@@ -1,4 +1,4 @@
-"""Files that no kill and no full disk leaves half written: a line, or a whole file, is there or it is not.
+"""Write files so that neither a kill nor a full disk leaves a line, or a whole file, half written.
 
 Imports nothing of the package.
 """
@@ -59,7 +59,7 @@ class LineFile:
                 yield line
 
     def append(self, data: bytes, *, sync: bool = False) -> None:
-        """Write whole lines, and wait for the disk with `sync`; when it raises OSError, none of them is there.
+        """Write whole lines, all or, when it raises OSError, none of them; with `sync`, wait for the disk.
 
         What cannot be cut off after a failure, the next call cuts off first.
         """

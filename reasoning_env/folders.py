@@ -28,7 +28,7 @@ def find_checkout(folder: Path) -> Path | None:
 
 
 def default_dumps_folder(folder: Path) -> Path:
-    """Return `data_dumps/` in the module's folder or, where the module was installed, in the working directory.
+    """Return `data_dumps/` in the module's folder; for an installed module, in the working directory.
 
     An installer leaves its `.dist-info` beside the module; a clone, an editable installation and a folder that was put
     into another source tree have none.

@@ -18,9 +18,9 @@ COMPOSITE = "composite"
 
 @dataclass(frozen=True)
 class FieldLevels:
-    """Levels of a config's field, or of a range (its lower and upper field), that replace the library's, easiest first.
+    """Levels, easiest first, that replace the library's for a field of a config or for a range.
 
-    A level of a range may be a pair of bounds instead of one number.
+    A range has a lower and an upper field; its level may be a pair of bounds instead of one number.
     """
 
     fields: tuple[str, ...]
@@ -503,6 +503,6 @@ def category(task: str) -> str:
 
 
 def gameable_tasks(*, strict: bool) -> dict[str, str]:
-    """Return the tasks that pay policies without reasoning, with the reasons; `strict` rewards mend most of them."""
+    """Return the tasks that pay policies without reasoning, with reasons; `strict` mends most of them."""
     reasons = {task: known.gives_away or ("" if strict else known.pays_for) for task, known in FACTS.items()}
     return {task: reason for task, reason in reasons.items() if reason}

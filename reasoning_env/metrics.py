@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
 
 def classify(group: Group) -> Outcome:
-    """Tell whether a group carries a signal and, if not, why; a group of one, with nothing to compare, does."""
+    """Tell whether a group carries a signal (a group of one always does) and, if not, why."""
     if len(group.rollouts) == 1 or group.has_signal:
         return Outcome.WITH_SIGNAL
     if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
@@ -95,7 +95,7 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """What was seen of a task; `right` and `unanswered` count rollouts, and `score` adds up what they earned."""
+    """Totals of a task; `right` and `unanswered` count rollouts, `score` is the sum of their scores."""
 
     groups: int = 0
     rollouts: int = 0
@@ -174,7 +174,7 @@ class MetricsRecorder:
         in_flight: int = 0,
         step: int | None = None,
     ) -> str:
-        """Return the totals since the start, and how it goes now, as `key=value` words; some only where they count."""
+        """Return totals and current pace as `key=value` words, some only where there is anything to tell."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
@@ -251,7 +251,7 @@ def service_metrics(
 
 
 def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """Return what a sampler that learns knows of each task, and the mean level where a curriculum sets levels."""
+    """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
     metrics = {
         f"sampler_tasks/{task}/{name}": value
         for task, known in report.items()

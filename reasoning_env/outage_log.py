@@ -14,7 +14,7 @@ NOTABLE_S = 5.0
 
 
 class OutageLog:
-    """Logs one thing that may be out for a while, however many notice it: a server that is gone, a full disk."""
+    """Logs one outage, such as a server that is gone or a full disk, however many callers notice it."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger

@@ -27,7 +27,7 @@ MAX_AVOIDED = 300
 
 
 class Generator(Protocol):
-    """The part of the worker pool that generates; raises GenerationError, and WorkerError without workers."""
+    """The worker pool as a generator; raises GenerationError, and WorkerError without workers."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
@@ -47,7 +47,7 @@ class Sampler(Protocol):
 
 @dataclass(eq=False)
 class _Position:
-    """A place in the stream: what was drawn for it, which a redraw replaces, and the generation under way."""
+    """A place in the stream: its spec, which a redraw replaces, and the generation under way."""
 
     index: int
     spec: ProblemSpec | None
@@ -211,6 +211,6 @@ def _unpacked(packed: Mapping[str, Any]) -> ProblemSpec:
 
 
 def _retrieve(task: asyncio.Task[Problem]) -> None:
-    """Mark a failure as seen: when the workers are gone every position fails, and `next` raises only the first."""
+    """Mark a failure as seen: without workers every position fails, and `next` raises only the first."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Build prompts: the default system message, a problem's conversation, and its text by a chat template."""
+"""Build prompts: default system message, conversation of a problem, its text by a chat template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str]
 
 
 class ChatFormat:
-    """One tokenizer's chat format. Raises ConfigError at construction where the tokenizer has no chat template."""
+    """The chat format of a tokenizer. Construction raises ConfigError without a chat template."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
         if not getattr(tokenizer, "chat_template", None):
@@ -40,7 +40,7 @@ class ChatFormat:
         return Prompt(tuple(messages), text, tuple(tokens))
 
     def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
-        """Return the token ids of a completion that came as text; a finished one ends with the end-of-turn token.
+        """Return the token ids of a completion's text; a finished one ends with the end-of-turn token.
 
         Servers that answer in text leave that token out, but the model produced it and must learn to.
         """

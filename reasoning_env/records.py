@@ -1,4 +1,4 @@
-"""The records that flow from the choice of a task to the group a trainer receives, all but one frozen.
+"""The records that flow from the choice of a task to the trainer's group, all but one frozen.
 
 One record carries a rollout and everything learnt about it; `dataclasses.replace` makes the next version of it. This
 module imports nothing of the package.
@@ -58,7 +58,7 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """A task of the library's registry; `category` is the library's own word for its family (`algebra`, `games`)."""
+    """A task of the registry; `category` is the library's word for its family (`algebra`, `games`)."""
 
     name: str
     category: str
@@ -159,7 +159,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one answer earned: `score` in [0, 1], the reason, the text that was scored and the seconds it took."""
+    """What an answer earned: `score` in [0, 1], the reason, the scored text and the seconds it took."""
 
     score: float
     reason: Reason
@@ -226,7 +226,7 @@ class Group:
 
 @dataclass(frozen=True)
 class LibraryInfo:
-    """The library that the workers imported: its version, the folder it came from, its tasks in name order.
+    """The library that the workers imported: its version, its folder, its tasks in name order.
 
     `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
     difficulty; `system_prompt` is the one that the library's own evaluation uses, empty where it has none.
@@ -243,7 +243,7 @@ class LibraryInfo:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """`ready` problems wait to be handed out; `flawed` ones were drawn again because they must not be served."""
+    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again."""
 
     ready: int
     served: int
@@ -267,7 +267,7 @@ class PoolStats:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """A task's share of the draws, and its estimated pass rate and chance of a signal at recent levels; all in [0, 1].
+    """A task's share of draws; pass rate and signal chance, estimated at recent levels; all in [0, 1].
 
     `level`, in [0, 1] too, is the one that its next problem gets, None where no curriculum sets it.
     """
@@ -293,7 +293,7 @@ class DeliveryStats:
 
 @dataclass(frozen=True)
 class DumpStats:
-    """Groups that were chosen for dumping: on the disk (`passed_groups`, `failed_groups`), in memory, and gone."""
+    """Groups chosen for dumping: on disk (`passed_groups`, `failed_groups`), in memory, and lost."""
 
     passed_groups: int
     failed_groups: int

@@ -1,4 +1,4 @@
-"""What a completion earns: the strict answer rule, scores by the verifier workers, the length penalty.
+"""What a completion earns: the strict answer rule, scores by verifier workers, a length penalty.
 
 Completions are hostile text, so reading one takes time linear in its length.
 """
@@ -59,7 +59,7 @@ def extract_answer(text: str, max_bytes: int) -> Extraction:
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Find the answer as the library's own evaluation does: what the last pair of tags holds, thinking included.
+    """Find the answer as the library's evaluation does: in the last pair of tags, thinking included.
 
     None where there is no pair, or where it holds more than `max_bytes` of UTF-8.
     """
@@ -73,7 +73,7 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
 
 
 def remove_thinking(text: str) -> str:
-    """Drop closed think blocks, everything up to a stray closing tag, and everything after an unclosed opening tag.
+    """Drop think blocks, all up to a stray closing tag, and all after an unclosed opening tag.
 
     Templates that open the block in the prompt produce completions with only the closing tag. A blank stays in place of
     what was between two kept parts, so that no tag comes together around it.
@@ -105,7 +105,7 @@ class AnswerScorer(Protocol):
 async def score_texts(
     verifier: AnswerScorer, problem: Problem, texts: Sequence[str], max_answer_bytes: int
 ) -> list[Verdict]:
-    """Return one verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
+    """Return a verdict per completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
 
     def extract() -> list[Extraction]:
         return [extract_answer(text, max_answer_bytes) for text in texts]

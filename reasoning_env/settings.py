@@ -48,7 +48,7 @@ def _parse_mapping(value: object) -> object:
 
 
 def _with_blanks(value: object) -> object:
-    """Return the value; raises ValueError for `{a:1}`, which YAML reads as the name `a:1` with nothing behind it."""
+    """Return the value; raises ValueError for `{a:1}`, which YAML reads as the name `a:1` with no value."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner is None and ":" in str(name):
@@ -63,7 +63,7 @@ TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping
 
 
 class ReasoningSettings(BaseModel):
-    """Settings of tasks, workers, scoring, dumps and evaluation; mixed into the Atropos config by the front door."""
+    """Settings of tasks, workers, scoring, dumps and evaluation; mixed into the front door's config."""
 
     tasks: NameList = Field(
         default_factory=list,

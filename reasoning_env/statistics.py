@@ -1,4 +1,4 @@
-"""Statistics of scores: bootstrap intervals, the unbiased pass@k, and the sign test. Imports nothing of the package."""
+"""Statistics of scores: intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(values: Sequence[float], *, seed: int = 0, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
-    """Return the 95 % percentile-bootstrap interval of the mean of one or more independent values within `bounds`.
+    """Return the mean's 95 % percentile-bootstrap interval for 1 or more independent values in `bounds`.
 
     Values that are all equal would resample to an interval without width, which is false of a small sample. They get
     the exact bound instead: the share of other values that a sample of this size misses in 2.5 % of all cases, taken
@@ -66,9 +66,9 @@ def interval_of_means(means: Sequence[float], intervals: Sequence[Sequence[float
 
 
 def wilson_interval(mean: float, count: float) -> Interval:
-    """Return the 95 % Wilson interval of the mean of `count` independent values in [0, 1], of which only it is known.
+    """Return the 95 % Wilson interval of the mean of `count` independent values in [0, 1].
 
-    It is exact for values that are 0 or 1, and too wide for others, whose variance is smaller; never without width.
+    It suits values that are 0 or 1, and is too wide for others, whose variance is smaller; never without width.
     """
     centre = (mean + Z**2 / (2 * count)) / (1 + Z**2 / count)
     half = Z / (1 + Z**2 / count) * math.sqrt(max(0.0, mean * (1 - mean)) / count + Z**2 / (4 * count**2))
@@ -76,7 +76,7 @@ def wilson_interval(mean: float, count: float) -> Interval:
 
 
 def clustered_interval(mean: float, squares: float, *, groups: int, count: int) -> Interval:
-    """Return the 95 % interval of a mean over `count` values in [0, 1] that come in groups of similar ones.
+    """Return the 95 % interval of a mean over `count` values in [0, 1] in groups of similar ones.
 
     `squares` is the sum of the squares of the groups' means. It is Wilson's interval for as many independent values as
     the spread of these means tells of, between one a group and all; of few groups, for one a group.
@@ -89,7 +89,7 @@ def clustered_interval(mean: float, squares: float, *, groups: int, count: int) 
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
-    """Return the chance that one of `k` completions is right, where `correct` of `n` were; unbiased (Chen et al. 2021).
+    """Return the unbiased chance that one of `k` is right, as `correct` of `n` were (Chen et al. 2021).
 
     Raises ValueError unless 1 <= k <= n and 0 <= correct <= n.
     """
@@ -99,7 +99,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of the exact sign test: how often a fair coin is at least as far from even."""
+    """Return the exact sign test's two-sided p: how often a fair coin is at least as far from even."""
     tosses = wins + losses
     ways = tail = 1
     for tails in range(min(wins, losses)):

@@ -63,7 +63,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """Return text of a model as it may be shown: control characters escaped, and at most `limit` characters.
+    """Return model text fit to show: at most `limit` of its characters, control characters escaped.
 
     A terminal would obey escape sequences.
     """
@@ -100,11 +100,10 @@ def width() -> int:
 
 @contextlib.contextmanager
 def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Callable[..., None]]:
-    """Show a bar on stderr while that is a terminal, with rate and time left; `done` of the total are there already.
-    A `total` of None is for what has no known length.
+    """Show a bar on stderr, if that is a terminal, with rate and time left, from `done` items on.
 
-    Yields the function that advances it by one, and takes a note to show beside it. What is written to `sys.stderr`
-    meanwhile appears above the bar.
+    A `total` of None is for an unknown length. Yields the function that advances the bar by one and takes a note to
+    show beside it. What is written to `sys.stderr` meanwhile appears above the bar.
     """
     console = Console(stderr=True, force_terminal=sys.stderr.isatty())
     columns = (

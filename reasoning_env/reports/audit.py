@@ -1,4 +1,4 @@
-"""The `audit` command: what every task's rewards pay for right, nearly right and unreasoned answers, at every level.
+"""The `audit` command: what each task pays right, nearly right and unreasoned answers, by level.
 
 It fails when a policy that does not reason earns more than a task's bound, or the oracle less than it should, so that
 a new release of the library can be checked by a machine.

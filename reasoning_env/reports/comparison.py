@@ -1,4 +1,4 @@
-"""Compare evaluations of the same set, problem by problem: differences per task, with intervals and a sign test."""
+"""Compare evaluations of one set by problem: differences per task, intervals and a sign test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DECIDING = ("tasks", "eval_", "num_eval", "version of")
 
 
 class ProblemKey(NamedTuple):
-    """What only the same problem has in two sets; `problem` is the hash of question and answer, where there is one."""
+    """What identifies a problem across sets; `problem` is the hash of question and answer, if known."""
 
     task: str
     position: int | None
@@ -34,7 +34,7 @@ class ProblemKey(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluationScores:
-    """An evaluation folder: the score of each problem, a mean over its completions, and what the set was made from."""
+    """An evaluation folder: problems' mean scores over completions, and what the set was made from."""
 
     path: Path
     fingerprint: str | None
@@ -78,7 +78,7 @@ class Comparison:
 
 
 def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
-    """Read a folder of an evaluation; `accuracy` takes the share of right answers in place of the mean score.
+    """Read an evaluation folder; `accuracy` takes the share of right answers, not the mean score.
 
     Raises ConfigError where there is none. Damaged lines are skipped with a warning.
     """
@@ -103,7 +103,7 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
 
 
 def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
-    """Compare two evaluations; raises ConfigError, which says what differs, where they are not of the same set."""
+    """Compare two evaluations; raises ConfigError, which says what differs, if their sets differ."""
     shared = sorted(first.scores.keys() & second.scores.keys(), key=str)
     known = None not in (first.fingerprint, second.fingerprint)
     if not shared or (known and first.fingerprint != second.fingerprint):

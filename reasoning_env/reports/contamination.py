@@ -1,8 +1,8 @@
-"""How many training problems ask what the evaluation set asks, as drawn and as served: `tasks --contamination`.
+"""Count training problems that ask evaluation questions, drawn and served: `tasks --contamination`.
 
-The seeds of the two never meet, but in tasks with few different questions the questions do. Each task has a stream of
-its own, of the kind that a run serves its problems from, and its questions are compared with the whole evaluation set:
-a question counts whichever task asks it there, since a composite asks what its members do.
+Seeds of training and evaluation never meet, but in tasks with few different questions the questions do. Each task has a
+stream of its own, of the kind that a run serves its problems from, and its questions are compared with the whole
+evaluation set: a question counts whichever task asks it there, since a composite asks what its members do.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SERVED: the same after a run has drawn such questions again"""
 
 @dataclass(frozen=True)
 class Positions:
-    """The keys of the questions that the positions of a task's stream were given first, and that they were served."""
+    """Keys of the questions that a stream's positions were given first, and that they were served."""
 
     first: Sequence[str]
     served: Sequence[str]
@@ -45,8 +45,10 @@ class Positions:
 
 @dataclass(frozen=True)
 class TaskContamination:
-    """Counts of one task: its problems in the evaluation set, the training positions that were drawn, the different
-    questions among them, and the positions whose question is in the evaluation set, as `drawn` and as `served`."""
+    """Counts of a task: its problems in the evaluation set, its training positions, their questions.
+
+    `drawn` and `served` are the positions whose question, as first drawn and as served, is in the evaluation set.
+    """
 
     task: str
     evaluated: int
@@ -109,7 +111,7 @@ async def _measure(settings: PoolSettings, names: Sequence[str], seed: int, item
 async def draw_positions(
     generator: Generator, sampler: Sampler, asks: Callable[[Problem], Awaitable[bool]], *, items: int
 ) -> Positions:
-    """Draw up to `items` positions of a training stream; a problem that `asks` says yes to is drawn again.
+    """Draw up to `items` positions of a training stream, again where `asks` says yes to the problem.
 
     There are fewer of a task that takes long, and of one that a run would quarantine. Raises WorkerError when there are
     no workers any more.
@@ -161,7 +163,7 @@ def count_known(task: str, positions: Positions, evaluated: Sequence[Problem]) -
 
 
 def summary_line(measured: Sequence[TaskContamination]) -> str:
-    """Say in one line how many tasks draw questions of the evaluation set, and which are served some of them."""
+    """Say in a line how many tasks draw evaluation questions, and which are served some of them."""
     drawing = sum(one.drawn > 0 for one in measured)
     serving = [one.task for one in measured if one.served]
     verdict = f"a run serves some of: {', '.join(serving)}" if serving else "a run serves none of them"

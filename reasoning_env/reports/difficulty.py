@@ -174,7 +174,7 @@ def _row(task: TaskLevels) -> tuple[Any, ...]:
 
 
 def describe_changes(task: TaskLevels) -> list[str]:
-    """Return the parameters that differ between the easiest and the hardest level, as `min/max_terms 2..6 -> 4..10`."""
+    """Return what differs between the easiest and the hardest level: `min/max_terms 2..6 -> 4..10`."""
     first, last = task.at(0.0).params, task.at(1.0).params
     if first is None or last is None:
         return []

@@ -1,4 +1,4 @@
-"""What all reports share: the library's tasks behind running workers, and one measurement for each task."""
+"""What all reports share: the library's tasks behind running workers, and a measurement per task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class OpenLibrary:
-    """Pools that run, all alike, the selected tasks, and the parameters of those that cannot be built without."""
+    """Running pools, all alike; the selected tasks; parameters of those that need some to be built."""
 
     pools: tuple[WorkerPool, ...]
     info: LibraryInfo
@@ -51,7 +51,7 @@ async def open_library(settings: PoolSettings, names: Sequence[str], *, pools: i
 
 
 def run_measurement(measure: Callable[[], Awaitable[R]]) -> R:
-    """Run a coroutine to its end; raises Interrupted, once it has closed what it opened, when a signal ended it."""
+    """Run a coroutine to its end; raises Interrupted, after its clean-up, when a signal ended it."""
 
     async def nothing_more() -> None:
         pass

@@ -1,4 +1,4 @@
-"""Judge the answers of dumps, process files and evaluation samples again, and tally what came out different.
+"""Judge answers of dumps, process files and evaluation samples again, and tally what changes.
 
 The problem of each line is made again from its task, seed and parameters. One whose question is not in the stored
 prompt any more is another problem: its answers are left out, and counted.
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass
 class TaskTally:
-    """Sums over the rollouts of one task; `outcomes` counts the changed ones by their outcomes before and after."""
+    """Sums over a task's rollouts; `outcomes` counts changed ones by their outcomes before and after."""
 
     rollouts: int = 0
     before: float = 0.0
@@ -91,7 +91,7 @@ class TaskTally:
 
 @dataclass
 class Rescoring:
-    """What was judged again, by task, and the problems that were left out, by the reason, with the first of each."""
+    """What was judged again, by task, and what was left out, by reason, with each reason's first case."""
 
     problems: int = 0
     tasks: dict[str, TaskTally] = field(default_factory=dict)
@@ -120,7 +120,7 @@ async def rescore(
     deadline_s: float,
     on_done: Callable[[], None] = lambda: None,
 ) -> Rescoring:
-    """Judge all rollouts again; `deadline_s` is for making one problem. Raises WorkerError when no worker is left."""
+    """Judge all rollouts again; `deadline_s` is for making a problem. Raises WorkerError without workers."""
     result = Rescoring()
 
     async def judge(group: DumpedGroup) -> None:

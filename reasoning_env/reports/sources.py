@@ -47,7 +47,7 @@ class Source:
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
-    """Return one run for each folder and file, but only one for dumps of the same folder that are named one by one.
+    """Return one run for each folder and file; dumps of one folder that are named in a row make one.
 
     A folder without files of groups stands for the folders in it. Raises ConfigError for a path that cannot be read,
     and for one where there is nothing to report on.

@@ -1,4 +1,4 @@
-"""The best split: a count of a question's surface that tells right answers apart, with a constant on each side."""
+"""The best split: a surface count that tells right answers apart, with a constant on each side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOUBLED = re.compile(r"(?=(\S)\s?\1)")
 
 
 def counts(question: str) -> list[float]:
-    """Count what can be counted without reading: characters, words, lines, numbers, some marks; and a few numbers."""
+    """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
     text, words, lines = question.casefold(), question.split(), question.strip().splitlines() or [""]
     numbers = [*map(float, NUMBER.findall(question))] or [0.0]
     sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]

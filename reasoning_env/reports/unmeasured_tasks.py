@@ -1,4 +1,4 @@
-"""Audit tasks without facts, of another release of the library or a user's own, before they are trained on."""
+"""Audit tasks without facts, of another library release or a user's own, before training on them."""
 
 from __future__ import annotations
 

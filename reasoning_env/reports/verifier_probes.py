@@ -1,4 +1,4 @@
-"""Probe a verifier with right answers, nearly right ones and those of policies that do not reason, and tally the pay.
+"""Probe verifiers with right, nearly right and unreasoned answers, and tally what these earn.
 
 The probes are a pure function of a task's problems, in order. Every verdict counts, also those of verifiers that
 failed, which score 0; a policy without an answer to a problem earns 0 on it.
@@ -93,7 +93,7 @@ class Workers(Generator, Protocol):
 
 @dataclass
 class Tally:
-    """What one kind of probe earned over a task's problems; `best` is the first of its best verdicts, with its seed."""
+    """What a kind of probe earned over a task's problems; `best` is its first best verdict, with seed."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
@@ -111,7 +111,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """The results of `items` problems of a task at a level, None for its defaults: a tally of each kind of probe.
+    """A task's results on `items` problems at a level (None: its defaults), a tally per kind of probe.
 
     `options` is the number of answers to choose from, 0 where answers are free; `flawed` counts the problems that were
     drawn again, and `failures` says why further problems are missing.
@@ -179,7 +179,7 @@ class TaskAudit:
 
 @dataclass(frozen=True)
 class Setting:
-    """What to audit: a task with the parameters that it needs, at a level, with problems drawn from a seed."""
+    """What to audit: a task with the parameters that it needs, at a level, and its problems' seed."""
 
     task: str
     level: float | None = None
@@ -192,7 +192,7 @@ class Setting:
 
 
 async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
-    """Probe a task with so many problems and, with the kinds that could be faults, in more rounds of others.
+    """Probe a task with `items` problems, then the kinds that could be faults in rounds of others.
 
     The last round alone counts; one more is enough for a task that is known to give its answers away. `failures` says
     what could not be generated or scored. Raises WorkerError when there are no workers any more.
@@ -273,7 +273,7 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, Tally]) -> N
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Return the answers to probe each of one task's problems with, by kind, in the order of the problems."""
+    """Return the answers to probe each of a task's problems with, by kind, in order of the problems."""
     oracles = [reference_answer(problem) for problem in problems]
     known = sorted({oracle for oracle in oracles if oracle is not None})
     shared = {BLANK: " ", TAGGED: f"<answer>{JUNK}</answer>", **CONSTANTS}
@@ -295,7 +295,7 @@ def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
 
 
 def reference_answer(problem: Problem) -> str | None:
-    """Return the oracle's answer or, where many are right, the metadata's example of one; None where neither is."""
+    """Return the oracle's answer or, where many are right, the metadata's example; None without these."""
     if problem.answer is not None:
         return problem.answer
     metadata = json.loads(problem.metadata_json)

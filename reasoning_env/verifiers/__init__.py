@@ -1,4 +1,4 @@
-"""Verifiers that hostile text cannot break or cheat: the library's own, with guards before and corrections after them.
+"""The library's verifiers, with guards before and corrections after them against hostile text.
 
 Runs inside workers only. Nothing here imports reasoning_gym; the library's datasets are handed in.
 """
@@ -41,7 +41,7 @@ def preload(tasks: Collection[str]) -> None:
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """Return the score of one answer, corrected where `strict`. Raises whatever the library's verifier raises."""
+    """Return an answer's score, corrected where `strict`. Raises whatever the library's verifier raises."""
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
     if not strict:

@@ -63,7 +63,7 @@ def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float)
 
 
 def _significant(value: float) -> tuple[str, int]:
-    """Return the digits that carry information, to ten places as the verifier writes them, and the power of ten."""
+    """Return the significant digits, at most ten, as the verifier writes them, and the power of ten."""
     mantissa, exponent = f"{value:.9e}".split("e")
     return mantissa.replace(".", "").rstrip("0"), int(exponent)
 
@@ -74,7 +74,7 @@ def correct_complex(answer: str, entry: Entry, dataset: Dataset, score: float) -
 
 
 def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse nan, which is in order with everything, and other numbers than the question's, rounding aside."""
+    """Refuse nan, which is in order with everything, and numbers not in the question, rounding aside."""
     if score == 0.0:
         return 0.0
     pairs = zip(json.loads(answer.replace("'", '"')), entry["metadata"]["sorted_numbers"], strict=True)
@@ -97,7 +97,7 @@ def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) 
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Tell whether an expression has exactly the target's value and is made of exactly these whole numbers."""
+    """Tell whether an expression has exactly the target's value and exactly these whole numbers."""
     try:
         program = parse_arithmetic(answer)
         values = [item for item in program if item.kind is Kind.NUMBER]
@@ -109,9 +109,9 @@ def _solves(answer: str, numbers: list[int], target: int) -> bool:
 
 
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse what a single premise implies, and premises joined: only an inference from several of them counts.
+    """Refuse joined premises and what a single one implies: an inference must need several of them.
 
-    Where there is none, as in problems that are never served, the library's score stays.
+    Where no such inference exists, as in problems that are never served, the library's score stays.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]
@@ -180,7 +180,7 @@ def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def _seconds(text: str) -> float:
-    """Return a duration in the verifier's own form: days, then hours, minutes and seconds, as far as they are there."""
+    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s` or both."""
     days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
     parts = [float(part) for part in clock[0].split(":")] if clock else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
@@ -207,7 +207,7 @@ def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: fl
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse long JSON: similarity is measured against the longer text, which empty keys make as long as wanted."""
+    """Cap the score of long JSON: similarity is relative to the longer text, which empty keys lengthen."""
     if score == 1.0:
         return score
     try:
@@ -230,7 +230,7 @@ def correct_letter_jumble(answer: str, entry: Entry, dataset: Dataset, score: fl
 
 
 def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse a number that has the right one among its digits, which the library's default verifier pays for in part.
+    """Refuse a number with the right one among its digits; the library's default pays for it in part.
 
     For every task without a correction of its own.
     """

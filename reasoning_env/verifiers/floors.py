@@ -24,7 +24,7 @@ class PartialCredit:
         self._score = score
 
     def rebase(self, score: float) -> float:
-        """Return (score - floor) / (1 - floor) of a partial score, at least what form earns; other scores stay."""
+        """Return (score - floor) / (1 - floor), at least FORM_PAY, of scores in (FORM_PAY, 1); others stay."""
         if not FORM_PAY < score < 1.0:
             return score
         return max(FORM_PAY, (score - self._floor) / (1.0 - self._floor))
@@ -48,7 +48,7 @@ class PartialCredit:
 
 
 def _guesses(entry: Entry) -> list[str]:
-    """Answers that tasks are solved by in part without reasoning, from what the entry has: nothing for most tasks."""
+    """Return answers that solve the entry in part without reasoning; there are none for most tasks."""
     metadata = entry.get("metadata")
     if not isinstance(metadata, dict):
         return []

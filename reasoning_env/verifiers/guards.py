@@ -126,7 +126,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Return the answer, read as a literal and written in the oracle's form; None where it has another shape."""
+    """Return the answer, read as a literal, in the oracle's form; None where it has another shape."""
     try:
         return write(parse_literal(answer))
     except (LiteralError, TypeError, ValueError):
@@ -175,7 +175,7 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Bound the number of variables: the verifier tries every assignment of whatever stands between operators."""
+    """Bound the variables: the verifier tries every assignment of whatever stands between operators."""
     known = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not known.issuperset(re.findall("[A-Z]", answer)):
         return 0.0

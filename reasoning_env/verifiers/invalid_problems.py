@@ -1,4 +1,4 @@
-"""Find problems that must not be served, because an honest answer cannot be told from one that takes no reasoning."""
+"""Find problems not to be served: honest answers to them cannot be told from unreasoned ones."""
 
 from __future__ import annotations
 

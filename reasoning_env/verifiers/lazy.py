@@ -1,4 +1,4 @@
-"""Answers that take no reasoning: copies of parts of a question, counts, boards with their blanks filled.
+"""Answers that take no reasoning: copies of parts of a question, counts, boards with filled blanks.
 
 The audit asks what such answers earn, problems that one of them solves are not served, and partial credit starts where
 the best of them ends. Every function works on the question's text alone, in time linear in its length.
@@ -83,7 +83,7 @@ def fragments(question: str) -> dict[str, str]:
 
 
 def filled_boards(question: str) -> dict[str, str]:
-    """The question's board with something in its blanks, row by row, by name; nothing where it has no blanks."""
+    """Return the question's board with its blanks filled, row by row, by name; empty without blanks."""
     board, blank = _board(question)
     return {name: _fill(board.split("\n"), blank, fill, sorted) for name, fill in FILLS.items()} if blank else {}
 
@@ -101,7 +101,7 @@ def turned_fills(question: str) -> dict[str, str]:
 
 
 def choice(question: str, answer: str) -> str:
-    """What an answer chooses: what it has in the question's only blank, where there is one, and else itself."""
+    """Return what an answer puts into the question's only blank or, without one, the answer casefolded."""
     board, blank = _board(question)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -125,14 +125,14 @@ def _board(question: str) -> tuple[str, str]:
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Answers in the layout of another, with other numbers; nothing for what is mostly words, or named by letters."""
+    """Return other numbers in an answer's layout; empty if it is mostly words, or named by letters."""
     if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
         return {}
     return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
 
 
 def last_grid(text: str) -> list[str]:
-    """The last lines that follow each other with equally many cells, at least two by two; none where there are none."""
+    """Return the last block of lines with equally many cells, at least two by two; empty without one."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -148,7 +148,7 @@ def last_grid(text: str) -> list[str]:
 
 
 def same_content(one: str, other: str) -> bool:
-    """Whether two texts hold the same cells, whatever separates them and however their numbers are written."""
+    """Tell whether two texts hold the same cells, with any separators and in any number format."""
     return _cells(one) == _cells(other)
 
 
@@ -157,7 +157,7 @@ def _cells(text: str) -> list[object]:
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """The lines around the last one that has blanks, as far as they hold no words; between rows may stand signs."""
+    """Return the wordless lines around the last one with blanks; signs may stand between the rows."""
     lines = text.splitlines()
     plain = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANKS[:2])]
@@ -172,7 +172,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
-    """Fill a board's blanks one by one; lines of signs, which have no cells, stay: boards with them have no boxes."""
+    """Fill a board's blanks one by one; lines of signs, which have no cells, stay and rule out boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -217,7 +217,7 @@ ORDERS: Mapping[str, Order] = {
 
 
 def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
-    """Functions from a vertex to its colour that look at its number, or whether edges begin or end with it."""
+    """Return functions from a vertex to a colour by its number, or by whether edges begin or end there."""
     starts, ends = ({edge[side] for edge in edges} for side in (0, 1))
     others = max(1, colours - 1)
     return {
@@ -230,7 +230,7 @@ def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> d
 
 
 def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list[str]]]:
-    """Words grouped as they come: by so many, by given sizes, or where neighbours have a length or first letter."""
+    """Group words as they come: by so many, by given sizes, or by neighbours' length or first letter."""
     by_key = {"by length": groupby(words, len), "by first letter": groupby(words, itemgetter(0))}
     found = {name: [[*group] for _, group in groups] for name, groups in by_key.items()}
     found["by sizes"] = [[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)]
@@ -240,7 +240,7 @@ def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """From one word to another letter by letter, from the left and from the right, whatever words come between."""
+    """Change one word into another letter by letter, from the left and from the right, words or not."""
     places = range(len(end) + 1)
     ways = ([end[:n] + start[n:] for n in places], [start[:n] + end[n:] for n in reversed(places)])
     return [",".join(word for word, _ in groupby(way)) for way in ways]
@@ -254,7 +254,7 @@ def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str
 
 
 def straight_ways(grid: Sequence[Sequence[str]], start: str, goal: str) -> list[list[tuple[int, int]]]:
-    """Ways with one turn and with a turn in every step, from one mark of a grid to the other, whatever is between."""
+    """Return ways between two marks of a grid, with one turn or one each step, whatever is between."""
     place = {cell: (row, column) for row, cells in enumerate(grid) for column, cell in enumerate(cells)}
     (top, left), (bottom, right) = place[start], place[goal]
     down, across = (

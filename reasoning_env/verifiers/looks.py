@@ -1,4 +1,4 @@
-"""What of a question's surface would decide between its options: the problem drawn beside it must have the same.
+"""What of a question's surface would decide between options; the problem beside it must share it.
 
 Options come out even among problems of the same look, where they come out even over all problems otherwise.
 """
@@ -22,17 +22,17 @@ LONG = 20
 
 
 def look(task: str, question: str) -> Hashable:
-    """Return what a twin of this question must have too; the same for all questions where nothing decides."""
+    """Return what a twin of this question must share; None for tasks in which nothing decides."""
     return LOOKS[task](question) if task in LOOKS else None
 
 
 def option(task: str, entry: Entry) -> Hashable:
-    """Return what the right answer chooses: the content of the only blank, or itself, where no other choice decides."""
+    """Return the right answer's choice: as its task defines it, else the only blank's content or itself."""
     return OPTIONS[task](entry) if task in OPTIONS else choice(str(entry["question"]), str(entry["answer"]))
 
 
 def is_looked_up(question: str) -> bool:
-    """Whether a test is one of the experiments; those that are must not be served, nor stand beside others."""
+    """Tell whether a test is one of the experiments, so that it must be neither served nor a twin."""
     test = re.search(r"New test case:\n(.+)", question)
     return test is not None and f"\n{test[1]} \N{RIGHTWARDS ARROW} " in question
 
@@ -67,7 +67,7 @@ def _all_even(question: str) -> Hashable:
 
 
 def _distinct_letters(question: str) -> Hashable:
-    """Of strings that are isomorphic, one has as many letters as the other, and few of the others are short."""
+    """Count letters: isomorphic strings have equally many, and few of the others are short."""
     first, second = question.split()[-2:]
     return len({*first}), len({*second}), min(len(first), LONG)
 

@@ -1,4 +1,4 @@
-"""The edit distance between trees that codeio's verifier asks zss for, without what makes it slow there.
+"""The edit distance between trees that codeio's verifier asks zss for, without zss's slow parts.
 
 zss keeps the edits themselves for each pair of subtrees, which the verifier never reads, and asks for the distance of
 the same two labels again and again: a list of thirty pairs takes it a third of a second, and this a fifth of that, or
@@ -31,7 +31,7 @@ def install() -> None:
 
 
 def tree_distance(first: zss.Node, second: zss.Node, *, label_dist: Callable[[str, str], float]) -> float:
-    """Return the least cost of removing, inserting and relabelling nodes until the first tree is the second.
+    """Return the least cost of removing, inserting and relabelling nodes to turn one tree into the other.
 
     Relabelling costs `label_dist`, removing and inserting what it gives between a label and the empty one. Functions of
     the same code must give the same for the same labels.

@@ -20,7 +20,7 @@ class DeadlineExceeded(Exception):
 
 
 class Channel:
-    """One socket with one reader. What nobody reads waits in the kernel and a small buffer, however much it is."""
+    """One socket, one reader. However much is unread, it waits in the kernel and a small buffer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
         self._reader = reader
@@ -38,7 +38,7 @@ class Channel:
         self._writer.write(encode_frame(header, blob))
 
     async def receive(self, deadline_s: float | None = None) -> Frame:
-        """Return the next frame, within `deadline_s` seconds. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
+        """Return the next frame within `deadline_s`. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
         frame = self._next_frame()
         if frame is not None:
             return frame

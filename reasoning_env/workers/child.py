@@ -1,4 +1,4 @@
-"""The other side of the pool: a fork server that imports the library once and forks workers, and what these run.
+"""The other side of the pool: a fork server, which imports the library once, and its workers.
 
 Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json place>`. The
 place says what to import, and which folder to use. Settings come over the socket: the main process need not know them

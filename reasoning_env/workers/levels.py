@@ -1,4 +1,4 @@
-"""Turn a level of difficulty in [0, 1] into parameters of the library's configs. Runs inside workers only.
+"""Turn a difficulty level in [0, 1] into parameters of the library's configs. Runs in workers only.
 
 A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
 Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
@@ -109,7 +109,7 @@ class DifficultyMap:
         return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
-        """Say what is wrong with a user's parameters at a level or over the library's own; None if nothing is."""
+        """Say what is wrong with a user's parameters, at a level or over the defaults; None if nothing is."""
         if task == COMPOSITE:
             return self._check_composite(params, level)
         config = self.configs[task]
@@ -182,7 +182,7 @@ class DifficultyMap:
 
 
 def _from_defaults(levels: Sequence[Any], defaults: Sequence[Any]) -> tuple[Any, ...]:
-    """Return an attribute's levels, after the easiest default if all of them rise from the hardest one on."""
+    """Return the levels, with the easiest default first if they rise from the hardest default or above."""
     if all(map(_is_number, (*levels, *defaults))) and max(defaults) <= levels[0] < levels[-1]:
         return (min(defaults), *levels) if min(defaults) < levels[0] else tuple(levels)
     return tuple(levels)

@@ -97,7 +97,7 @@ class Library:
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def _discover(self) -> dict[str, str]:
-        """Task names with their categories: the registry's or, where that cannot be read, the known ones that work."""
+        """Return task names and categories: the registry's or, if unreadable, those of known working tasks."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
@@ -117,7 +117,7 @@ class Library:
         return found
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
-        """Say what is wrong with a task's parameters, at a level or over the library's own; None if nothing is.
+        """Say what is wrong with a task's parameters, at a level or over the defaults; None if nothing is.
 
         Parameters that the config accepts must also be enough to make a problem.
         """
@@ -254,7 +254,7 @@ class Library:
 
 
 def _reset_globals(seed: int) -> None:
-    """Make an item independent of earlier ones: some tasks draw from global generators, one sets the precision."""
+    """Make items independent: some tasks draw from global generators, one sets the decimal precision."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

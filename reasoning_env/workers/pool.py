@@ -48,7 +48,7 @@ class _Seat:
 
 @dataclass(frozen=True, order=True)
 class _GenerationJob:
-    """Sorted by when it is to be taken: evaluation problems, which training problems wait for, come first."""
+    """Sorted by urgency: evaluation problems, which training problems wait for, come first."""
 
     order: tuple[bool, int]
     spec: ProblemSpec = field(compare=False)
@@ -270,7 +270,7 @@ class WorkerPool:
                     raise _Preempted from None
 
     async def _await_ready(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built a task; raises ScoringError when it cannot, or takes too long."""
+        """Wait until a verifier worker has built a task; raises ScoringError when it fails or is too slow."""
         limit_s = self._settings.start_timeout_s
         try:
             check_ready(await worker.receive(limit_s), spec)
@@ -359,7 +359,7 @@ class WorkerPool:
         seat.worker = await self._spawn(seat.worker.role)
 
     async def _spawn(self, role: Role) -> Worker:
-        """Start a worker, and first the fork server if it is gone; raises WorkerError when that keeps failing."""
+        """Start a worker, after the fork server if that is gone; raises WorkerError when it keeps failing."""
         async with self._fork_server_lock:
             for start in range(1, FORK_SERVER_STARTS + 1):
                 try:

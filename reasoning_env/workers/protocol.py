@@ -1,4 +1,4 @@
-"""The wire format between the pool and its processes: length-prefixed frames of JSON and opaque bytes.
+"""The wire format between the pool and its processes: frames of JSON and opaque bytes.
 
 A frame is two unsigned 32-bit lengths in network order, then that many bytes of JSON (an object), then that many opaque
 bytes. The pool's side never unpickles what it receives, and refuses a frame that is too large by its lengths alone.

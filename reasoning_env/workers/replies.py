@@ -1,4 +1,4 @@
-"""Turn what workers reply into records. A verifier worker has read model text, and may reply anything."""
+"""Turn workers' replies into records. A verifier worker has read model text and may reply anything."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _VerdictReply(_Reply):
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
-    """Return the problem in a generator's reply; raises GenerationError where it tells of one, and ProtocolFault."""
+    """Return a generator's problem; raises GenerationError for a reported error, and ProtocolFault."""
     if "error" in reply.header:
         raise GenerationError(f"{spec.task}, seed {spec.seed}: {reply.header['error']}")
     try:
@@ -52,14 +52,14 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
 
 
 def check_ready(reply: Frame, spec: ProblemSpec) -> None:
-    """Check that a verifier worker has built its task; raises ScoringError where it could not, and ProtocolFault."""
+    """Check that a verifier worker has built its task; raises ScoringError if not, and ProtocolFault."""
     _raise_fault(reply, spec)
     if reply.header.get("ready") is not True:
         raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(reply.header)[:200]}")
 
 
 def read_verdict(reply: Frame, position: int, answer: str, spec: ProblemSpec) -> Verdict:
-    """Return the verdict on the answer at a position; raises ScoringError for a fault of ours, and ProtocolFault."""
+    """Return the verdict at a position; raises ScoringError for a fault of ours, and ProtocolFault."""
     _raise_fault(reply, spec)
     try:
         said = _VerdictReply.model_validate(reply.header)

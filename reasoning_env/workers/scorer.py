@@ -1,4 +1,4 @@
-"""Score answers to one problem: the forms of an answer, their corrected scores and partial credit, the best of them."""
+"""Score answers to a problem: the best of an answer's forms, corrected and with partial credit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..verifiers import PartialCredit, plain_reading, verify
 
 @dataclass
 class Scorer:
-    """Scores answers to one entry, which is unpickled anew for each verification: verifiers may write into it.
+    """Scores answers to one entry, unpickled for each verification, as verifiers may write into it.
 
     `full_stop` tells whether a full stop at an answer's end is none of its own, None that answers are read as they are.
     """
@@ -26,7 +26,7 @@ class Scorer:
     full_stop: bool | None = None
 
     def score(self, answer: str) -> float:
-        """Return the higher of the scores, in [0, 1], of the answer bare, in a plain reading and inside its tags.
+        """Return the highest score, in [0, 1], of an answer's forms: bare, read plainly, inside its tags.
 
         A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
         raises the last one's error. Raises MemoryError at once.

@@ -1,1 +1,1 @@
-"""The `report` command: one HTML file, without a server or a network, of what dumps and evaluations hold."""
+"""The `report` command: dumps and evaluations as one HTML file, without a server or a network."""

@@ -129,7 +129,7 @@ def _facts(results: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the published models' mean scores and this one's over the same tasks; None where there are none."""
+    """Return mean scores of published models and, on the same tasks, of this one; None without any."""
     models = [
         {"name": name, "score": row["overall"], "tasks": row["tasks"]}
         for name, row in results.get("published", {}).items()

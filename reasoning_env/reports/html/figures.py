@@ -1,4 +1,4 @@
-"""Figures over all rollouts of a run, in memory that grows with tasks and problems of evaluations only."""
+"""Figures over all rollouts of a run; memory grows only with tasks and problems of evaluations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBLEM_DIGITS = 8
 
 
 class Timeline:
-    """Sums over stretches of the stream of problems, whose width doubles whenever there would be too many."""
+    """Sums over stretches of the stream of problems; stretches double in width to stay few."""
 
     def __init__(self) -> None:
         self.width = 1
@@ -171,7 +171,7 @@ class Figures:
 
 
 def _over_tasks(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return the unweighted mean of means, each with its interval, and its own interval; empty where there are none."""
+    """Return the unweighted mean of means and its interval, from theirs; empty where there are none."""
     means = [row[0] for row in rows]
     return [fmean(means), *interval_of_means(means, [row[1:] for row in rows])] if rows else []
 

@@ -1,4 +1,4 @@
-"""The page: a template with its script, its style and its data in it, and a policy that lets nothing else run."""
+"""Fill the page's template with script, style, data and a policy that lets nothing else run."""
 
 from __future__ import annotations
 

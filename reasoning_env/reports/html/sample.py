@@ -1,4 +1,4 @@
-"""A sample of groups for the page: of every task, and of every kind of outcome, within a budget of characters."""
+"""A sample of groups for the page, of each task and kind of outcome, within a character budget."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RolloutSample:
 
 
 def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str, Any]:
-    """Return what the page shows of a rollout; its messages are only there where they are not the group's prompt."""
+    """Return what the page shows of a rollout; messages only where they are not the group's prompt."""
     *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
     text, cut = _shorten(completion["content"])
     thought, thought_cut = _shorten(rollout.thinking)
@@ -109,7 +109,7 @@ def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """Return the text, or its two ends; then with the place of the gap, and how many characters are missing there."""
+    """Return the text and None, or its two ends and [the gap's place, the characters missing there]."""
     missing = len(text) - LONGEST_TEXT
     if missing <= 0:
         return text, None

@@ -1,4 +1,4 @@
-"""Read model text as sympy expressions, built node by node from the grammar, never through sympy's own parser.
+"""Read model text as sympy expressions, built node by node, never through sympy's own parser.
 
 Only the elementary functions below can be called, so nothing that restates a question (an unevaluated or evaluated
 integral, `expand`, `Subs`) can be written. Decimals in integrals are read exactly: a floating-point term large enough
@@ -86,7 +86,7 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 
 def read_algebra(text: str) -> Program:
-    """Return the program of a text, in which functions that are operators have become these. Raises ExpressionError."""
+    """Return a text's program, with operators for functions that are operators. Raises ExpressionError."""
     return tuple(
         Item(Kind.OPERATOR, OPERATORS[item.text], 2) if item.arity == 2 and item.text in OPERATORS else item
         for item in parse_expression(text, MAX_ITEMS)
@@ -103,7 +103,7 @@ class _OverTime(BaseException):
 
 @contextlib.contextmanager
 def _bounded_sympy() -> Iterator[None]:
-    """Give sympy SYMPY_S of processor time; it raises many things for expressions that it cannot cope with."""
+    """Give sympy SYMPY_S of processor time; raises ExpressionError when sympy takes longer or fails."""
 
     def end(*_: object) -> None:
         raise _OverTime
@@ -178,7 +178,7 @@ def _symbol(name: str) -> sympy.Expr:
 
 @cache
 def _reserved_names() -> frozenset[str]:
-    """Return names that sympy's parser does not take for a new variable; C is the constant of integration."""
+    """Return names that sympy does not read as new variables, but for C, the constant of integration."""
     return frozenset({*dir(sympy), *keyword.kwlist, *SIZE}) - {"C"}
 
 
@@ -200,7 +200,7 @@ def _check_power(base: Any, exponent: Any) -> None:
 
 
 def _agreeing_points(program: Program, target: Program, variable: str) -> int | None:
-    """At how many points a program's slope is the target's value; None where it is not, at one that can be compared.
+    """Count points at which the slope equals the target; None if they differ at a comparable point.
 
     Floating point comes first, because it overflows where digits would be calculated for ever. Functions may have
     other branches left of zero, where only real values are compared.
@@ -243,7 +243,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _has_plain_constants(program: Program) -> bool:
-    """Tell whether no part of a program without variables is so large or so small that it could hide something."""
+    """Tell whether no constant part of a program is so large or so small that it could hide something."""
     plain = True
 
     def leaf(item: Item) -> Any:

@@ -23,7 +23,7 @@ def has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, 
 
 
 def _move(state: dict[str, list[str]], place: str, box: str, goal: str) -> bool:
-    """Carry out a move and tell whether it did anything; the verifier refuses squares that are not adjacent."""
+    """Carry out a move and tell whether it did anything; the verifier refuses non-adjacent squares."""
     items = state.get(place, [])
     if box not in items:
         return False

@@ -55,7 +55,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """One step of a program: `text` is the digits, the name or the operator, `arity` the number of operands."""
+    """A step of a program: `text` is its digits, name or operator, `arity` its number of operands."""
 
     kind: Kind
     text: str

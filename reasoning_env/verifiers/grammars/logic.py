@@ -1,4 +1,4 @@
-"""Read propositional formulas in model text: which variables they use, and whether they conclude something.
+"""Read propositional formulas in model text: their variables, and whether they conclude something.
 
 A formula is a variable's name, `(NOT, operand)` without a second NOT inside, or `(operator, operand, operand)`.
 """
@@ -21,7 +21,7 @@ Formula: TypeAlias = "str | tuple[Formula, ...]"
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula as the library does: all that stands between operators is a variable. Raises ValueError."""
+    """Read a formula as the library does: all text between operators is a variable. Raises ValueError."""
     return _parse(re.sub(r"\s+", "", text))
 
 
@@ -73,7 +73,7 @@ def are_contradictory(premises: Iterable[str]) -> bool:
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Tell whether a formula follows from the premises together, and not from what single ones say of its parts.
+    """Tell whether the premises together imply a formula that single ones, part by part, do not.
 
     Parts that a single premise implies count as true, those that it refutes as false: a formula of which nothing is
     left then, such as premises joined by AND, concludes nothing. Raises ValueError for what is not a formula.
@@ -106,7 +106,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _left_open(self, formula: Formula) -> int:
-        """Return the table of a formula in which each part that a single premise decides has become true or false."""
+        """Return a formula's table, with each part that a single premise decides set to true or false."""
         table = self._decided(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table

@@ -51,7 +51,7 @@ REPLACEMENTS = (
 
 
 class FasterGenerators:
-    """The replacements that fit a library; `warnings` tell which of its `tasks` have other sources than the known."""
+    """The replacements that fit a library; `warnings` name the `tasks` whose sources are not as known."""
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library

@@ -1,4 +1,4 @@
-"""countdown and puzzle24: fold a candidate's numbers as integers, and build a sympy expression for the chosen one only.
+"""countdown and puzzle24: fold candidates' numbers as integers; sympy gets only the chosen one.
 
 The library builds a sympy expression for each candidate, 12 and 115 of them an item, and substitutes the numbers into
 it at each division and at the end. The same problems:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def edited(function: Any, places: Mapping[str, str], **names: Any) -> Any:
-    """Compile a function with other text at some places; `names` are what that text uses besides the function's own.
+    """Compile a function with replaced text; `names` holds what that text uses beyond its own names.
 
     What it means rests on the file being the known one. Raises ValueError where a text is not there exactly once.
     """

@@ -1,4 +1,4 @@
-"""futoshiki: fill rows without trying all permutations, look for a second solution first, and leave the solver early.
+"""futoshiki: fill rows without all permutations, try a second solution first, end the solver early.
 
 The same puzzles:
 

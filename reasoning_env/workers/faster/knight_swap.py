@@ -1,4 +1,4 @@
-"""knight_swap: decide by bit masks whether the knights can be swapped, and walk the library's path only where they can.
+"""knight_swap: tell by bit masks whether the knights can swap; only then walk the library's path.
 
 The library searches frozensets of names in some 380 calls an item, most of which find no solution. The same results:
 
@@ -21,7 +21,7 @@ Move = tuple[str, str, str]
 
 
 class Graph:
-    """The positions of one board as numbers: `mover << size | other`, bit masks of the squares of the two colours."""
+    """Positions of a board as numbers: `mover << size | other`, bit masks of the two colours' squares."""
 
     def __init__(self, board: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
         self.size = len(board)
@@ -39,7 +39,7 @@ class Graph:
         return [other << self.size | mover ^ square ^ to for square, to in self._pairs if mover & square and free & to]
 
     def solve(self, start: int) -> list[set[int]] | None:
-        """Return, for each move of the shortest solutions, the positions that it may lead to; None without any."""
+        """Return the positions after each move of the shortest solutions; None where there is no solution."""
         goal = start >> self.size | (start & (1 << self.size) - 1) << self.size
         if any(start in closed and goal not in closed for closed in self._closed):
             return None

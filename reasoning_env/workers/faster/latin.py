@@ -1,4 +1,4 @@
-"""Whether a square of numbers, of which none may stand twice in a row, column or box, has a second solution.
+"""Tell whether a puzzle whose rows, columns and boxes repeat no number has a second solution.
 
 The puzzle has one solution before a clue is taken away, at first the full board. So without that clue it has two
 exactly if one has another number there. With fewer clues no second solution goes away: a clue once needed stays needed.
@@ -17,7 +17,7 @@ def first_empty(grid: Grid) -> Cell | None:
 
 
 class Square:
-    """The rules of one puzzle. Cells are numbered by rows; what may stand in one is a bit mask, 1 for the number 1.
+    """A puzzle's rules. Cells are numbered by rows; bit n - 1 of a cell's mask allows the number n.
 
     `boxes` are further sets of cells with different numbers, `ordered` pairs of cells with a lesser and a greater one.
     """

@@ -1,4 +1,4 @@
-"""number_sequence: give a sequence up at its first term beyond 1000, before numbers of millions of digits are squared.
+"""number_sequence: give up at a term beyond 1000, before numbers of millions of digits are squared.
 
 The same problems: the library rejects every sequence with a term beyond 1000, and one whose computation raises
 OverflowError. Rules draw no random numbers when they are applied, so either rejection leaves the generator in the same

@@ -53,7 +53,7 @@ class Board:
         return [divmod(square, self.width) for square in range(self.size) if squares >> square & 1]
 
     def _is_deadlock(self, boxes: int) -> bool:
-        """Decide as the library does: a box off the goals is in a corner or in a block of four walls and boxes.
+        """Decide as the library does: a box off goals is in a corner or a block of four walls and boxes.
 
         Or a line along the outer walls holds more such boxes than free goals.
         """

@@ -1,4 +1,4 @@
-"""sudoku: look for a second solution where it must differ, and for what can go to a cell without a walk over the board.
+"""sudoku: look for a second solution where it must differ; find candidates without walking the board.
 
 The same puzzles: the first board is filled by trying the numbers of a set in its order, which depends on how the set
 was made. It is made by the same subtraction; the order of what is taken away does not matter.

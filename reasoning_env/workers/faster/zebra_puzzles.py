@@ -1,4 +1,4 @@
-"""zebra_puzzles: test clues with clauses of numbers, and reuse what earlier tests of the puzzle have shown.
+"""zebra_puzzles: test clues with clauses of numbers, and reuse what earlier tests have shown.
 
 The library writes all clues as clauses of strings for each of some 56 tests a puzzle. The same results:
 
@@ -22,7 +22,7 @@ Clauses = list[list[int]]
 
 
 class Tests:
-    """The tests of one puzzle; `solve` is pycosat's. Clues go by their identity, as they are slow to hash."""
+    """The tests of one puzzle; `solve` is pycosat's. Clues go by identity, as they hash slowly."""
 
     def __init__(self, puzzle: Any, solve: Callable[[Clauses], Any]) -> None:
         self._solve = solve
@@ -57,7 +57,7 @@ class Tests:
         yield [-self._at[place] for place in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
-        """Yield clauses by which, wherever the first of two is, the second is at a distance that the clue allows."""
+        """Yield a clue's clauses: wherever its first value is, the second is at an allowed distance."""
         kind = type(clue).__name__
         if kind == "found_at":
             yield [self._at[clue.value, clue.house]]

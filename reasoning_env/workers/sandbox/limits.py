@@ -22,7 +22,7 @@ MAX_DESCRIPTORS = 4096
 
 @dataclass(frozen=True)
 class WorkerLimits:
-    """Address space and the largest file a worker may write, in megabytes, and its scheduling niceness (0 to 19)."""
+    """Limits of a worker: address space and largest file, in megabytes; its niceness, from 0 to 19."""
 
     memory_mb: int
     file_mb: int
@@ -78,7 +78,7 @@ def lower_group_priority(pid: int, niceness: int) -> bool:
 
 
 def _die_with_parent() -> None:
-    """On Linux, let the kernel kill this process when the fork server ends, even a busy one that reads no socket."""
+    """Have Linux kill this process, even a busy one that reads no socket, when the fork server ends."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

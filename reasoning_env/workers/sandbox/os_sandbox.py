@@ -1,4 +1,4 @@
-"""Restrict a verifier worker with the operating system and a Python audit hook. Runs inside workers only.
+"""Restrict a verifier worker by operating system and Python audit hook. Runs inside workers only.
 
 This is the second line of defence. Guards keep model text away from `eval` and its like; a text that slips past them
 cannot write, run, signal or connect to anything, nor read files outside the interpreter and its packages. Each layer
@@ -98,7 +98,7 @@ REFUSED_UNLESS_NULL = {"sendto": 4, "prlimit64": 2}
 
 @dataclass(frozen=True)
 class Layer:
-    """A restriction that cannot be removed once applied, and a trial, which raises OSError where it works."""
+    """A restriction that cannot be removed once applied; `trial` raises OSError where it works."""
 
     name: str
     apply: Callable[[], object]
@@ -107,7 +107,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The layers that work on this machine, in the order in which they are applied, and why the others do not."""
+    """The layers that work here, in the order in which they are applied, and why the others do not."""
 
     layers: tuple[Layer, ...]
     missing: dict[str, str]
@@ -136,7 +136,7 @@ class Sandbox:
 
 
 def code_paths() -> list[str]:
-    """Return the paths that imports read: the interpreter's, installed packages', shared libraries' and ours."""
+    """Return the paths that imports read: Python's, packages', shared libraries' and ours."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
     folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
     folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
