@@ -180,14 +180,14 @@ def test_a_run_goes_on_with_other_settings_named_and_told_so_without_what_anothe
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed and tasks")],
+    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed .*tasks")],
 )
 def test_a_checkpoint_of_its_own_number_but_another_seed_or_other_tasks_is_refused(
     take: Take, leave: Leave, other: dict[str, Any], said: str
 ) -> None:
     path = leave(0, 5) / step_file(5)
     leave(1, 5)
-    with pytest.raises(ConfigError, match=rf"{path} was made with other {said}; resume .* set .* move"):
+    with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
         take(0, step=5, **other)
     assert take(0, step=5).number == 0
 
