@@ -95,7 +95,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault. `begin` and `end` act on the scene; `victim` is the environment that has to recover."""
+    """A kind of fault. `begin` and `end` act on the scene; the environment `victim` has to recover."""
 
     begin: Callable[[Scene, random.Random], None]
     end: Callable[[Scene], None] = lambda scene: None
@@ -198,7 +198,7 @@ def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
 
 
 def recovery_s(scene: Scene, fault: Fault, ended: float) -> float | None:
-    """Wait for the next delivery of the fault's victim; return the seconds to it, or None where none came in time."""
+    """Wait for the victim's next delivery; return the seconds to it, or None where none came in time."""
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         gone = scene.environments[fault.victim][-1].exit_status is not None
         if gone or time.monotonic() - ended > RECOVERY_TIMEOUT_S:

@@ -67,7 +67,7 @@ def logit(share: float) -> float:
 
 
 def logistic(best: float, slope: float, until: float | None = None) -> Curve:
-    """Return a logistic curve that is at the target at level `best`, or moves from there to `until` over the run."""
+    """Return a logistic curve, at the target at level `best`, which may move to `until` over the run."""
     end = best if until is None else until
     return lambda level, time: sigmoid(logit(TARGET) + slope * (best + (end - best) * time - level))
 

@@ -15,7 +15,7 @@ VARIANTS = 64
 
 
 def canned(tokens: int) -> Policy:
-    """For `testing.inference_server`: completions made beforehand, of this length, that end in a number as the answer.
+    """Return a policy of completions made beforehand, of `tokens` tokens, with a number as the answer.
 
     Within a group the answers cluster, as a policy's do: half give the likeliest, half of the rest the next, and so on.
     """
@@ -38,7 +38,7 @@ def canned(tokens: int) -> Policy:
 
 
 class HalfRight:
-    """Token ids of completions, every other of which ends in the answer, the rest in wrong ones of the same form.
+    """Completions as token ids: every other ends in the answer, the rest in wrong ones of its form.
 
     They are `tokens` long, or as long as the answer takes.
     """

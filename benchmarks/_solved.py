@@ -20,7 +20,7 @@ FEW_ITEMS = {"puzzle24": 4, "rush_hour": 3}
 
 @dataclass(frozen=True)
 class Bench:
-    """A task's dataset and some of its items: the entry as bytes, since verifiers may write into it, and an answer."""
+    """A task's dataset and some items: the entry as bytes, as verifiers may write into it, and an answer."""
 
     task: str
     dataset: Any
@@ -57,7 +57,7 @@ def solve(task: str, entry: Mapping[str, Any]) -> str | None:
 
 
 def solve_rush_hour(board: str, size: int = 6, most_boards: int = 20_000) -> str | None:
-    """Return the moves of a shortest solution, found breadth first. The question names the cars anew, without gaps."""
+    """Return a shortest solution's moves, breadth first. The question names the cars anew, without gaps."""
     cars = sorted(set(board) - {"o", "x"})
     names = {car: chr(ord("A") + number) for number, car in enumerate(cars)}
     seen = {board}
@@ -82,7 +82,7 @@ def solve_rush_hour(board: str, size: int = 6, most_boards: int = 20_000) -> str
 
 
 def solve_boxnet(state: Mapping[str, Sequence[str]]) -> str:
-    """Each box goes to its target's square by rows and then by columns, one step at a time, and onto the target."""
+    """Return the answer that moves each box by rows, then columns, in single steps, then onto the target."""
     steps: list[dict[str, str]] = []
     places = {item: tuple(map(float, square.split("_"))) for square, items in state.items() for item in items}
     for box in sorted(item for item in places if item.startswith("box_")):

@@ -1,4 +1,4 @@
-"""What programs use: processor time in seconds, memory in megabytes, open files, and how late an event loop is.
+"""What programs use: CPU seconds, megabytes of memory, open files; how late an event loop is.
 
 What is read from /proc needs Linux, and raises OSError for a process that is gone.
 """
@@ -44,7 +44,7 @@ def _megabytes(path: Path, name: str) -> float:
 
 
 class Heartbeat:
-    """Asks the running event loop for a wake-up every 5 ms and notes by how many milliseconds each came late."""
+    """Asks the running event loop for a wake-up every 5 ms and notes how many milliseconds late each is."""
 
     def __init__(self) -> None:
         self.late_ms: list[float] = []
@@ -65,7 +65,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a program holds at one moment: resident memory of its main process, its open files, its processes."""
+    """What a program holds at a moment: resident memory of its main process, open files, processes."""
 
     memory_mb: float
     open_files: float
@@ -73,7 +73,7 @@ class Usage:
 
 
 class Sampler:
-    """Notes the usage of a process with those below it twice a second, on a thread of its own, while it lives."""
+    """Notes the usage of a process and those below it twice a second, on its own thread, while it lives."""
 
     def __init__(self, pid: int) -> None:
         self.samples: list[Usage] = []
@@ -95,7 +95,7 @@ class Sampler:
 
 
 def growth(before: Sequence[Usage], after: Sequence[Usage]) -> dict[str, dict[str, float]]:
-    """Return, for each thing that is counted, the least of both series of samples and their difference in percent.
+    """Return, for each thing counted, the least of both series and their difference in percent.
 
     The least, because connections come and go with the load; what leaks stays open all the time.
     """

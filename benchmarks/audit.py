@@ -1,4 +1,4 @@
-"""The audit of all tasks at all levels, as one line of JSON: what earns most without reasoning, and what fails."""
+"""Audit all tasks and levels, as a line of JSON: what earns most without reasoning, and what fails."""
 
 from __future__ import annotations
 

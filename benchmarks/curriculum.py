@@ -1,4 +1,4 @@
-"""How soon and how closely difficulty follows simulated learners, beside the usual rule of fixed steps.
+"""How soon and closely difficulty follows simulated learners, beside the usual rule of fixed steps.
 
 `python -m benchmarks.curriculum` serves each learner of `benchmarks._learners` 300 groups, for several group sizes,
 delays (how many later groups are served before one is observed) and seeds, and judges the served levels by the true
@@ -48,7 +48,7 @@ WINDOW = 5
 
 
 class StepRule:
-    """The usual rule, asked as the project's curriculum is; `pauses` makes it wait for a new window after each look."""
+    """The usual rule, asked as our curriculum is; with `pauses` it awaits a new window after each look."""
 
     def __init__(self, *, pauses: bool) -> None:
         self._level = START
@@ -91,7 +91,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """Groups before it settles, the mean error afterwards, and whether it settled at all, each a mean over seeds."""
+    """Means over seeds: groups before it settles, error in the second half, whether it settled at all."""
 
     groups: float
     error: float
@@ -121,7 +121,7 @@ def distance(learner: Learner, level: float, time: float) -> float:
 
 
 def stretches(learner: Learner) -> list[range]:
-    """Return the stretches of a run that are judged: from the start, or a jump, to the next jump or the end."""
+    """Return the stretches of a run that are judged: from the start or a jump, to the next or the end."""
     edges = [0.0, 1.0] if learner.then is None else [0.0, JUMP, 1.0]
     judged_from = learner.reachable_from if learner.reachable else 0.0
     pairs = itertools.pairwise(edges)
@@ -160,7 +160,7 @@ def mean(results: Iterable[Figures]) -> Figures:
 
 
 def starts_within(learner: Learner) -> bool:
-    """Tell whether the learner is near the target at the level that everything starts at, in every stretch."""
+    """Tell whether the learner is near the target at the starting level, in every stretch."""
     times = (stretch.start / GROUPS for stretch in stretches(learner))
     return all(distance(learner, learner.served(START), time) <= NEAR for time in times)
 

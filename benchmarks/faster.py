@@ -1,4 +1,4 @@
-"""Compare the faster generators with the library's own, problem by problem, and measure the processor time of both.
+"""Compare the faster generators with the library's, problem by problem, and their processor time.
 
 `python -m benchmarks.faster` makes each task's problems at the defaults and at five levels, with the library as it is
 and with the replacement, and compares all that a worker would send. Items for which the library takes over `--limit`
@@ -46,7 +46,7 @@ def _stop(*_: object) -> None:
 
 
 def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], list[float]]:
-    """Return what each spec gives (an error's text; None beyond the limit), and the milliseconds that each took."""
+    """Return what each spec gives (an error's text; None beyond the limit) and the milliseconds it took."""
     made: list[Any] = []
     took_ms = []
     for task, seed, level in specs:
@@ -72,7 +72,7 @@ def describe(took_ms: list[float]) -> dict[str, float]:
 
 @dataclass
 class Measured:
-    """What was compared, and the milliseconds that each problem took; the clock of a side with a limit is coarse."""
+    """What was compared, and each problem's milliseconds; the clock of a side with a limit is coarse."""
 
     compared: int = 0
     different: list[Spec] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Compare the guards of the verifiers with the library, and attack them, with inputs that hypothesis makes.
+"""Compare the verifiers' guards with the library, and attack them, with inputs that hypothesis makes.
 
 `python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, which the guard must
 score as the library's own verifier does; then hostile ones (random text, garbled answers, expressions of the grammar,
@@ -77,7 +77,7 @@ ANYTHING = ["", "0", "1", "x", "I do not know", "None", "[]", "{}", "no solution
 
 @st.composite
 def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
-    """Return an entry with an answer to it: right, in an odd form, with a slip, another problem's, or none at all."""
+    """Return an entry with an answer: right, in an odd form, with a slip, another problem's, or none."""
     entry, answer = draw(st.sampled_from(bench.items))
     if draw(st.integers(0, 5)) == 0:
         answer = draw(st.sampled_from([*ANYTHING, *(other for _, other in bench.items)]))
@@ -215,7 +215,7 @@ class Tripwire:
 
 @dataclass
 class Fuzzer:
-    """Runs checks for one seed; `findings` name the task, what was wrong and the smallest input that shows it."""
+    """Runs a seed's checks; `findings` name the task, what was wrong and the smallest input for it."""
 
     number: int
     limit_s: float

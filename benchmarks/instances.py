@@ -1,4 +1,4 @@
-"""Several environments at one run-api: groups a second, shares, what each costs, and what run-api can take.
+"""Several environments at one run-api: groups a second, shares, costs, and what run-api can take.
 
 `python -m benchmarks.instances [--instances 1 2 4] [--seconds 20]` starts that many environments at the same moment
 with the same settings, each a process with its workers, and counts what the trainer gets. Inference is one process with
@@ -175,7 +175,7 @@ def _figures(site: Site, groups: Sequence[Delivery], spent: Mapping[str, float],
 
 
 def measure_run_api(completion_tokens: int) -> dict[str, float]:
-    """Return the milliseconds of processor time that run-api spends on requests with completions of that length."""
+    """Return the CPU milliseconds that run-api spends on requests with completions of that length."""
     with tempfile.TemporaryDirectory() as folder, Processes(Path(folder), isolated=True) as processes:
         run_api = RunApi(processes)
         run_api.start()

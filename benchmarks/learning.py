@@ -1,6 +1,7 @@
-"""What curriculum and adaptive sampling bring a real learner, beside arms that must not learn: `python -m learn` each.
+"""What curriculum and adaptive sampling bring a real learner, beside arms that must not learn.
 
-Every arm has the same budget of steps, the same test set, and for each seed the same warm start, which runs once:
+Every arm is a `python -m learn` with the same steps, the same test set, and for each seed the same warm start, which
+runs once:
 
 - uniform: uniform sampling, with words of 3 to 10 letters, the library's default, and lists and matrices as they are in
   `make learn`; so is the test set of this arm and the next three

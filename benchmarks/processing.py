@@ -1,4 +1,4 @@
-"""Measure `process` beside the loop that BaseEnv has for it, and the event loop in `process` and `evaluate`.
+"""Measure `process` beside BaseEnv's own loop, and the event loop in `process` and `evaluate`.
 
 For the rates a request takes a second, and both loops write the same lines to a file, of problems of cheap tasks. For
 the event loop, over all tasks, it is measured by how many milliseconds wake-ups came late, as the 99th percentile and

@@ -1,7 +1,7 @@
-"""Measure `report`: 100,000 rollouts of a curriculum over 106 tasks, from dumps to the page, and the page in a browser.
+"""Measure `report` on 100,000 rollouts of a curriculum over 106 tasks, and its page in a browser.
 
-Prints one line of JSON: size of the dumps and of the page, seconds, seconds of CPU and the peak of memory, and what a
-headless Chromium takes until the page can be used.
+Prints one line of JSON: size of the dumps and of the page, from the one to the other the seconds, seconds of CPU and
+the peak of memory, and what a headless Chromium takes until the page can be used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _rollout(chance: random.Random, words: int, level: float) -> dict[str, objec
 
 
 def time_page(page: Path) -> dict[str, float]:
-    """Return the seconds from the start of the navigation until the page can be used, and those of its CPU time."""
+    """Return the seconds from the start of the navigation until the page can be used, and those of CPU."""
     from playwright.sync_api import sync_playwright
 
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

@@ -1,4 +1,4 @@
-"""The share of groups that carry a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
+"""Groups with a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
 
 `python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`benchmarks._learners.mixed_bank` states what
 is assumed of them: at default difficulty a third is almost always wrong, a fifth almost always right). The library's
@@ -112,7 +112,7 @@ def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int)
 
 
 def least_share(drawn: Sequence[str], names: Sequence[str], window: int) -> float:
-    """Return the smallest number of draws that a task had in any window, over the number that uniform draws give."""
+    """Return the fewest draws of a task in any window, over the number that uniform draws give."""
     counts = dict.fromkeys(names, 0)
     for name in drawn[:window]:
         counts[name] += 1
@@ -135,7 +135,7 @@ def longest_gap(drawn: Sequence[str], names: Sequence[str]) -> int:
 
 
 def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, dict[str, float]]:
-    """Return the figures of every mode, each the mean over the seeds (least share and longest gap the worst)."""
+    """Return each mode's figures, as means over the seeds (least share and longest gap: the worst)."""
     found: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
     for seed in range(seeds):
         bank = mixed_bank(TASKS, DEFAULT_LEVEL, random.Random(f"bank/{seed}"))

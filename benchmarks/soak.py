@@ -1,4 +1,4 @@
-"""A line under load with a fault every 15 to 20 seconds: what is lost, repeated or torn, and what grows.
+"""A line under load with a fault every 15 to 20 seconds: what is lost, repeated or torn, what grows.
 
 `python -m benchmarks.soak [--minutes 10] [--seed N]` runs Atropos' run-api behind a proxy that records what arrives, a
 scripted policy, a trainer and two environments with dumps and checkpoints on, over loopback. After a warm-up, faults
@@ -182,7 +182,7 @@ def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float)
 
 
 def read_dumps(folders: Sequence[Path], torn: list[str]) -> Iterator[tuple[str, Scored]]:
-    """Yield the groups of all files with the keys under which they arrive; what does not parse is named in `torn`."""
+    """Yield the groups of all files with the keys they arrive under; `torn` gets what does not parse."""
     for path in sorted(path for folder in folders for path in folder.glob("*.jsonl")):
         try:
             for group in read_groups(path):
@@ -207,7 +207,7 @@ def handed_out(process: Process) -> list[dict[str, Any]]:
 
 
 def scored_by(process: Process) -> Iterator[Scored]:
-    """Yield the groups that an environment scored and meant to send, as seeds of their problems and scores."""
+    """Yield the groups that an environment scored and meant to send, as problem seeds and scores."""
     seeds = {problem["index"]: problem["seed"] for problem in handed_out(process)}
     for scored in read_journal(process.folder, "scored"):
         if scored["scores"]:

@@ -1,4 +1,4 @@
-"""Groups per second and event-loop stalls, beside a plain loop that calls the library on the event loop.
+"""Groups a second and event-loop stalls, beside a plain loop with the library on the event loop.
 
 `python -m benchmarks.throughput` runs both for each of five random seeds, in turns, on the same machine under the same
 load, so that the ratios mean something where the figures alone do not. Both use Atropos' own server manager with a
@@ -146,7 +146,7 @@ class PlainLoop:
         self._item()
 
     def _usable_tasks(self) -> list[str]:
-        """Return every task whose dataset can be built, found out as set-up without a list must: by building it."""
+        """Return every task whose dataset builds, found out as set-up without a list must: by building it."""
         names = []
         for name in sorted(importlib.import_module("reasoning_gym.factory").DATASETS):
             with contextlib.suppress(Exception):  # composite has no defaults; what else fails is not usable either
@@ -273,7 +273,7 @@ async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, gr
 
 
 async def measure_isolation() -> float:
-    """Return the milliseconds a rollout that a worker costs over calling the verifier of a cheap task directly."""
+    """Return the milliseconds a rollout that a worker costs over a call of a cheap task's verifier."""
     library = importlib.import_module("reasoning_gym")
     dataset = library.create_dataset(CHEAP_TASK, seed=1, size=1)
     entry = dataset[0]
@@ -299,7 +299,7 @@ async def measure_isolation() -> float:
 
 
 def in_fresh_process(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """Run a coroutine function in an interpreter of its own, so that none finds another's imports and caches."""
+    """Run a coroutine function in a fresh interpreter, so that none finds another's imports and caches."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         return executor.submit(_run, function, *arguments).result()
 

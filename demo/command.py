@@ -1,4 +1,4 @@
-"""The demo command: starts run-api, a scripted policy, the environment and a trainer, and shows what flows.
+"""The demo command: runs run-api, a scripted policy, the environment and a trainer; shows what flows.
 
 Everything but the trainer runs in a process of its own, on free ports of the loopback interface, as it would in a
 real training run. Whatever happens, no process outlives the command.
@@ -42,7 +42,7 @@ class Ended(Exception):
 
 
 def main(argv: Sequence[str], *, environment_file: Path) -> int:
-    """Run the demo with the options in `argv`, on the environment in `environment_file`; return the exit status.
+    """Run the demo with the options `argv` on the environment `environment_file`; return the exit status.
 
     The folder with the logs stays only where something failed, since the error then points to it.
     """

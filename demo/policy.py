@@ -36,7 +36,7 @@ DOUBTS = (
 
 
 class ScriptedPolicy:
-    """A policy whose rollouts are right with probability `skill` (0 to 1), on average over the questions it knows.
+    """A policy that is right with probability `skill` (0 to 1), on average over the questions it knows.
 
     The same seed and requests in the same order give the same rollouts; at temperature 0, so does the same question.
     """
@@ -52,7 +52,7 @@ class ScriptedPolicy:
         return [self.answer(request.question, self._chance) for _ in range(request.n)]
 
     def answer(self, question: str, rng: random.Random) -> str:
-        """Return the text of one rollout; all chance comes from `rng` and, for what is settled, from the seed."""
+        """Return a rollout's text; all chance comes from `rng` and, for what is settled, from the seed."""
         right = solve(question)
         if right is not None and rng.random() < self.chance_right(question):
             return f"{_think(rng)}\n<answer>{right}</answer>"
@@ -65,7 +65,7 @@ class ScriptedPolicy:
         return mistake(right, wrong, rng)
 
     def chance_right(self, question: str) -> float:
-        """Return the probability that a rollout for this known question is right: `skill`, or 0 or 1 where settled."""
+        """Return the chance that a rollout for this known question is right: `skill`; 0 or 1 where settled."""
         draw = random.Random(f"{self._seed}:{question}").random()
         if draw >= SETTLED_SHARE:
             return self._skill

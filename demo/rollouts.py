@@ -1,4 +1,4 @@
-"""Reads what the environment dumps while it runs: how many groups there are, how they did, and one to show."""
+"""Reads what the environment dumps while it runs: how many groups, how they did, and one to show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLY_CHARS = 100
 
 @dataclass(frozen=True)
 class Example:
-    """A group whose scores differ: a few lines of text that show it, and where it stands (lines count from 1)."""
+    """A group whose scores differ: a few lines of text that show it, and its place (lines from 1)."""
 
     text: str
     path: Path

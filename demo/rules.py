@@ -1,4 +1,4 @@
-"""What the scripted policy knows: for each of its tasks, how to read the question and how to work out the answer.
+"""What the scripted policy knows: how to read each of its tasks' questions and work out the answer.
 
 Questions come over HTTP, so every rule does a bounded amount of work on any text; one that cannot deal with its match
 raises ValueError.

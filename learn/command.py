@@ -1,4 +1,4 @@
-"""`python -m learn`: a warm start, then RL with run-api, the environment and the server as processes of their own.
+"""`python -m learn`: a warm start, then RL with run-api, environment and server as own processes.
 
 All files lie in one folder, and the same command goes on from what is there, whatever was killed and however.
 """

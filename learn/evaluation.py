@@ -20,7 +20,7 @@ K = 8
 def accuracies(
     model: Any, tokenizer: Any, problems: Problems, asked: Sequence[Problem], *, repeats: int = 0
 ) -> Mapping[str, float]:
-    """Return each task's share of right answers: greedy ones or, with `repeats`, the chance that one of K is right."""
+    """Return each task's share of right answers: greedy or, with `repeats`, the chance of one in K right."""
     prompts = [prompt_tokens(tokenizer, problem.question) for problem in asked for _ in range(repeats or 1)]
     texts: list[str] = []
     for start in range(0, len(prompts), BATCH):

@@ -1,4 +1,4 @@
-"""What the environment's dumps tell of all groups, also of those without a signal, which no trainer gets."""
+"""What the environment's dumps tell of all groups; those without a signal never reach a trainer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DumpedGroups:
 
 
 def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over the groups, None where there are none, and what a second opinion says of the answers.
+    """Return means over the groups, None where there are none, and a second opinion of the answers.
 
     `right` is the share of all rollouts that it takes for right, `confirmed` the number of those with full marks.
     """

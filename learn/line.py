@@ -41,7 +41,7 @@ SETTINGS = {
 
 
 class Line:
-    """All of them, from `with` to its end, with the logs in `folder`; `settings` are further ones of the environment.
+    """All of them, from `with` to its end, with logs in `folder`; `settings` add to the environment's.
 
     The server begins with the model in `folder`/warm. `check` starts an environment again that ended.
     """

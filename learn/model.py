@@ -1,4 +1,4 @@
-"""A small GPT-2 with a tokenizer of single characters, as folders that transformers reads; or a model of the user's."""
+"""A small GPT-2, its tokenizer of single characters, as folders for transformers; or a user's model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems outside of RL: those of the warm start and the fixed test set, with the verdicts on answers to them.
+"""Problems outside of RL: the warm start's and the fixed test set, with verdicts on answers to them.
 
 No stream meets another. The environment trains on instance 0 of the training seeds, where a restarted one goes on, and
 the warm start on instance 63: the instance is a part of the seed. The test set's seeds have a bit that neither has, and
@@ -24,7 +24,7 @@ DEADLINE_S = 60.0
 
 
 class Problems:
-    """The library's workers, from `with` to its end; its methods block. `params` make tasks other than easy."""
+    """The library's workers, from `with` to its end; methods block. `params` make tasks other than easy."""
 
     def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] = PARAMS) -> None:
         self._seed = seed
@@ -50,7 +50,7 @@ class Problems:
         self._runner.close()
 
     def warm(self, task: str, first: int, number: int) -> list[Problem]:
-        """Return the problems of the warm start's stream from a position on, without those that the test set has."""
+        """Return the warm start's problems from a position on, without those that the test set has."""
         asked = {question_key(problem.question) for problem in self.tests}
 
         async def generate() -> list[Problem]:

@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Sample:
-    """A completion: its tokens, the end-of-text token included where it came to that, and their log-probabilities."""
+    """A completion: its tokens, with the end-of-text token if it got there, and their log-probabilities."""
 
     tokens: list[int]
     logprobs: list[float]
@@ -22,7 +22,7 @@ class Sample:
 def sample(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], limits: Sequence[int], *, temperature: float = 1.0
 ) -> list[Sample]:
-    """Complete all prompts in one batch, each up to its limit of tokens; a temperature of 0 takes the likeliest."""
+    """Complete all prompts in one batch, each up to its limit of tokens; temperature 0 is greedy."""
     end, where = tokenizer.eos_token_id, model.device
     different = {tuple(prompt): None for prompt in prompts}
     width = max(map(len, different))

@@ -1,4 +1,4 @@
-"""The model as an inference server: vLLM's /generate, with the log-probabilities that it sampled with.
+"""The model as an inference server: vLLM's /generate, with the log-probabilities it sampled with.
 
 A process of its own: `python -m learn.server FOLDER --port PORT`. Beside what the rig's server answers, it takes new
 weights (POST /update_weights `{"weights": PATH, "version": N}`) and tells which version answered prompts last (POST
@@ -49,7 +49,7 @@ class ModelServer(rig.InferenceServer):
         return app
 
     async def sample(self, asked: rig.GenerationRequest) -> list[rig.Completion]:
-        """Return completions of a prompt. A top_p other than 1 is refused: log-probabilities would not be true."""
+        """Return completions of a prompt. A top_p other than 1 is refused: log-probabilities would be wrong."""
         if asked.top_p != 1.0:
             raise web.HTTPBadRequest(text="top_p: this server samples with 1 only")
         answer: asyncio.Future[list[rig.Completion]] = asyncio.get_running_loop().create_future()

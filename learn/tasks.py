@@ -1,4 +1,4 @@
-"""The tasks that are learnt: short questions with short answers, and a second opinion on what answers are right."""
+"""The tasks to learn: short questions and answers, and a second opinion on what answers are right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM_PROMPT = "Reply with <answer>the answer</answer>."
 
 @dataclass(frozen=True)
 class Task:
-    """`params` make the task easy, `phrases` are what its questions repeat, and `solve` answers a question."""
+    """`params` make the task easy, `phrases` are what its questions repeat, and `solve` answers one."""
 
     params: Mapping[str, Any]
     phrases: tuple[str, ...]
@@ -87,7 +87,7 @@ PARAMS = {name: dict(task.params) for name, task in TASKS.items()}
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Tell whether an answer is right, without the library and its verifiers: lists by value, words in any case."""
+    """Tell without the library whether an answer is right: lists by value, words in any case."""
     said, right = answer.strip(), TASKS[task].solve(question)
     if task == "number_sorting":
         with contextlib.suppress(ValueError):

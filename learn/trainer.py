@@ -63,7 +63,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rollouts side by side, padded on the right. One row each; the columns of all but `tokens` begin at token 1.
+    """Rollouts as rows, padded on the right; the columns of all but `tokens` begin at token 1.
 
     `active` tells which tokens are trained on, `old` are the log-probabilities that they were sampled with, `rollouts`
     is how many there were before those without an advantage were left out.
@@ -114,7 +114,7 @@ def collate(groups: Sequence[Mapping[str, Any]], device: Any = "cpu") -> Batch |
 
 
 def token_logprobs(model: Any, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the log-probability of each token from the second on, and the entropy of what it was drawn from."""
+    """Return each token's log-probability from the second on, and the entropy of what it was drawn from."""
     # Attention looks back only, so the padding behind a rollout changes nothing in it.
     logprobs = torch.log_softmax(model(tokens[:, :-1]).logits.float(), dim=-1)
     entropy = -(logprobs.exp() * logprobs).sum(-1)
@@ -152,7 +152,7 @@ class Trainer:
         self._resume()
 
     def register(self, environment_folder: Path) -> None:
-        """Tell run-api what batches are wanted, and the environment, through it, where to keep its own checkpoints."""
+        """Tell run-api what batches are wanted and, through it, the environment its folder of checkpoints."""
         registration = {
             "wandb_group": "learn",
             "wandb_project": "learn",
@@ -231,7 +231,7 @@ class Trainer:
         return sorted(self._folder.glob("checkpoint-[0-9]*"))
 
     def _staleness(self, groups: Sequence[Mapping[str, Any]]) -> float | None:
-        """Return how many steps ago, in the mean, the server had the weights that the rollouts were sampled with."""
+        """Return how many steps old, in the mean, the weights were that the rollouts were sampled with."""
         prompts = [group["tokens"][0][: group["masks"][0].count(MASKED)] for group in groups]
         versions = self._ask(self._server, "/versions", {"prompts": prompts})["versions"]
         known = [self.step - version for version in versions if version is not None]

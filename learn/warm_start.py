@@ -1,4 +1,4 @@
-"""Supervised learning until the model knows the format and a good part of the answers, and no further."""
+"""Supervised learning until the model knows the format and a good part of the answers, no further."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[li
 
 
 def spoil(answer: str, chance: random.Random) -> str:
-    """Return an answer whose last two letters or numbers have changed places, or a list of nan in place of numbers."""
+    """Return an answer with its last two letters or numbers swapped, or a list of nan for numbers."""
     if answer.startswith("[") and chance.random() < NAN:
         return re.sub(r"-?\d+\.\d+", "nan", answer)
     parts = re.findall(r"[a-zA-Z]|[\d.-]+|[^\w.-]+", answer)

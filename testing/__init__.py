@@ -1,4 +1,4 @@
-"""The rig: what stands around the environment, on one machine and with no network, for tests, benchmarks and the demo.
+"""The rig around the environment, on one machine and offline, for tests, benchmarks and the demo.
 
 - `InferenceServer` answers vLLM's, SGLang's, OpenAI's and TRL's protocols with a policy, which is a plain function
   from a `GenerationRequest` to texts or `Completion`s. `server.fail(fault)` orders a fault (`respond`, `slow`, `cut`,

@@ -32,7 +32,7 @@ class _Group(BaseModel):
 
 
 def check_batch(batch: Sequence[Mapping[str, Any]], *, batch_size: int, group_size: int, max_token_len: int) -> None:
-    """Raise BatchError unless all groups are sound, teach something, and hold `batch_size` rollouts together.
+    """Raise BatchError unless groups are sound, teach something and hold `batch_size` rollouts in all.
 
     `max_token_len` is the bound that every rollout's prompt and completion together must stay below.
     """

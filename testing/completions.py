@@ -1,4 +1,4 @@
-"""What an inference server is asked for and what it answers, whichever protocol it speaks, in text and in tokens."""
+"""What an inference server is asked for and answers, in any protocol, in text and in tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CACHE_SIZE = 512
 
 
 def lay_out(messages: Iterable[Mapping[str, str]]) -> str:
-    """Return the prompt that the tokenizer's template makes of a conversation whose next turn is the assistant's."""
+    """Return the prompt that the tokenizer's template makes of a conversation, for the assistant's turn."""
     turns = [f"{TURN_START}{message['role']}\n{message['content']}{TURN_END}\n" for message in messages]
     return f"{''.join(turns)}{TURN_START}assistant\n"
 
@@ -96,7 +96,7 @@ class Tokens:
         self.finish = lru_cache(CACHE_SIZE)(self._finish)
 
     def read_prompt(self, prompt: str | list[int]) -> tuple[str, int]:
-        """Return a prompt as text, and its length in tokens. Raises ValueError for token ids that do not exist."""
+        """Return a prompt as text, and its length in tokens. Raises ValueError for no or unknown token ids."""
         if isinstance(prompt, str):
             return prompt, len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         size = self._tokenizer.get_vocab_size()
@@ -105,7 +105,7 @@ class Tokens:
         return self._tokenizer.decode(prompt, skip_special_tokens=False), len(prompt)
 
     def _finish(self, completion: Completion, max_tokens: int) -> Completion:
-        """Return the completion with tokens and log-probabilities, cut off at `max_tokens` where it has no own."""
+        """Return the completion with tokens, up to `max_tokens`, and log-probabilities where it has none."""
         if completion.token_ids is None:
             end = [self.end_of_turn] if completion.finish_reason == "stop" else []
             token_ids = [*self._tokenizer.encode(completion.text, add_special_tokens=False).ids, *end]

@@ -1,4 +1,4 @@
-"""An HTTP server on the loopback interface that keeps its port and breaks in the ways that it is told to."""
+"""An HTTP server on the loopback interface that keeps its port and breaks as it is told to."""
 
 from __future__ import annotations
 

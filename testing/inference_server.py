@@ -1,4 +1,4 @@
-"""An inference server without a model: a policy behind the protocols of vLLM, SGLang, OpenAI and TRL, all on one port.
+"""An inference server without a model: a policy that speaks vLLM, SGLang, OpenAI and TRL on one port.
 
 As a process of its own it is `python -m testing.inference_server --policy MODULE:FACTORY`, and prints one line of JSON
 once it listens, `{"url": ...}`.
@@ -29,7 +29,7 @@ KEPT_REQUESTS = 1000
 
 
 def generations(request: web.Request, body: bytes) -> bool:
-    """Pick requests for completions; health checks and the environment's probe ask for a single token at most."""
+    """Pick requests for completions; health checks and the environment's probe ask for one token at most."""
     if request.method == "GET":
         return False
     asked = json.loads(body)
@@ -38,14 +38,14 @@ def generations(request: web.Request, body: bytes) -> bool:
 
 
 def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENIZER) -> dict[str, str]:
-    """Return what an environment needs to know of a server, as the `openai` section of a settings file has it."""
+    """Return what an environment needs to know of a server: a settings file's `openai` section."""
     # TRL's client takes the model's name for that of the tokenizer.
     model = tokenizer if server_type == "trl" else MODEL_NAME
     return {"server_type": server_type, "base_url": f"{url}/v1", "model_name": model, "api_key": "x"}
 
 
 class InferenceServer(FaultyServer):
-    """Answers requests for completions with those of a policy, after `latency_s`, give or take half of it.
+    """Answers requests for completions with those of a policy, after `latency_s`, plus or minus half.
 
     Both may be replaced while the server runs. `tokenizer` is a folder in the format of transformers, and has to be the
     environment's. `requests` holds the newest requests that the policy was asked. Requests for a single token, which

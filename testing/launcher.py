@@ -27,7 +27,7 @@ from typing import Any
 
 
 def main(modules: list[str]) -> list[str] | None:
-    """Serve a starter to its end; return only in a process that is to become Python with the arguments returned."""
+    """Serve a starter to its end; in a process that is to become Python, return the arguments for that."""
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     for module in modules:
         importlib.import_module(module)
@@ -86,7 +86,7 @@ def _take_place(request: dict[str, Any]) -> None:
 
 
 def _end_with_starter(starter: socket.socket, group: int, grace_s: float) -> None:
-    """Wait for the end of what the starter writes, then end the process group; the main thread's end ends this one."""
+    """Wait for the end of what the starter writes, then end the group; the main thread's end ends this."""
     while starter.recv(1):
         pass
     _signal_group(group, signal.SIGTERM)

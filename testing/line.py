@@ -1,4 +1,4 @@
-"""A whole line on this machine: run-api behind a proxy, inference servers, trainers, and environments as processes.
+"""A line on this machine: run-api behind a proxy, inference servers, trainers, environment processes.
 
 with Line(folder, policy) as line:
     line.start_trainer(batch_size=16)
@@ -47,7 +47,7 @@ def start_environment(
     script: Path = SCRIPT,
     variables: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start `serve` with the settings of an environment and of its inference servers, from a file in the folder."""
+    """Start `serve` with the settings of an environment and its servers, from a file in the folder."""
     path = processes.folder / f"{name}.yaml"
     plain = {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
     path.write_text(json.dumps({"env": plain, "openai": servers[0] if len(servers) == 1 else servers}))  # JSON is YAML

@@ -1,4 +1,4 @@
-"""Processes with a folder for each, none of which outlives the process that started it, however that ends."""
+"""Processes with a folder each, none of which outlives the process that started it, however it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ISOLATED_VARIABLES = ("PATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "PYTHO
 
 
 class ProcessError(Exception):
-    """A process ended by itself or did not do in time what it was waited for; the message ends with its last lines."""
+    """A process ended by itself or was late with what was awaited; the message ends with its last lines."""
 
 
 def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> None:
@@ -139,7 +139,7 @@ class Process:
 
 
 class Processes:
-    """Starts processes, each in a folder of its own under `folder`; as a context manager, it leaves none behind.
+    """Starts processes, each in its own folder under `folder`; as a context manager, leaves none behind.
 
     `variables` come on top of this process's environment. With `isolated`, nothing of the user's reaches the processes,
     whose homes and temporary files then lie in their folders. What still runs at the end gets SIGTERM and, `grace_s`

@@ -1,4 +1,4 @@
-"""The protocols of inference servers: what Atropos' clients send to them, and the replies that they expect."""
+"""The protocols of inference servers: what Atropos' clients send, and the replies that they expect."""
 
 from __future__ import annotations
 

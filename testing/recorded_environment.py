@@ -1,4 +1,4 @@
-"""The environment as it is, run by its command line, which also writes down what it hands out and what it scores.
+"""The environment, run by its command line, which also writes down what it hands out and scores.
 
 `journal.jsonl` in the working directory gets a line for each: `{"event": "handed_out", "task": ..., "seed": ...,
 "index": ..., "attempt": ..., "params": ..., "level": ...}` or `{"event": "scored", "index": ..., "scores": ...}`,

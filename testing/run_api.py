@@ -1,4 +1,4 @@
-"""Atropos' run-api as a process that can die and come back, and a proxy before it that records and breaks."""
+"""Atropos' run-api as a process that can die and come back, behind a proxy that records and breaks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RunApi:
 
 @dataclass(frozen=True)
 class Registration:
-    """What run-api told an environment that it registered, at `at` (monotonic): its `env_id` and wandb name."""
+    """What run-api told an environment at its registration, `at` (monotonic): `env_id` and wandb name."""
 
     at: float
     env_id: int
@@ -81,7 +81,7 @@ class Registration:
 
 
 class RunApiProxy(FaultyServer):
-    """Passes requests on to the run-api at `upstream`, records what that takes, and breaks as it is told to.
+    """Passes requests on to the run-api at `upstream`, records what it takes, and breaks as it is told.
 
     A run-api that is not there makes it cut the client's connection. `delivered`, `registered` and `disconnected` grow
     in the order of run-api's answers, whether or not the client sees them.

@@ -1,4 +1,4 @@
-"""A trainer that trains nothing: it registers at Atropos' run-api, takes batches, and checks them if it is told to."""
+"""A trainer that trains nothing: it registers at run-api, takes batches, and checks them if told to."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ async def test_task_that_fails_now_and_then_is_not_quarantined(make_stream: Make
 
 async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> None:
     stream = make_stream(FakeWorkers(no_luck), quarantine_after=2)
-    with pytest.raises(GenerationError, match="nothing is left to draw"):
+    with pytest.raises(GenerationError):
         await stream.next()
     assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
 

@@ -59,7 +59,8 @@ def _line(process: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("process", [0.0], indirect=True)
 def test_signal_ends_the_work_and_closes(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.send_signal(number)
-    assert [_line(process) for _ in range(3)] == ["closing", "closed", f"stopped by {number.name}"]
+    assert [_line(process), _line(process)] == ["closing", "closed"]
+    assert number.name in _line(process)
     assert process.wait(PATIENCE_S) == 128 + number
 
 

@@ -53,24 +53,24 @@ def test_no_cut_changes_what_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "named"),
     [
-        (b"\0" * 100, "is damaged"),
-        (b"\xff\xfe\xfd", "is damaged"),
-        (b"[" * 100_000, "is damaged"),
-        (b"[1, 2]", "is damaged"),
-        (b'"version"', "is damaged"),
-        (b'{"step": 5, "state": {}}', "is damaged"),
-        (b'{"version": 3, "step": 5, "state": {}}', "is of version 3"),
-        (None, "cannot be read"),
+        (b"\0" * 100, ""),
+        (b"\xff\xfe\xfd", ""),
+        (b"[" * 100_000, ""),
+        (b"[1, 2]", ""),
+        (b'"version"', ""),
+        (b'{"step": 5, "state": {}}', ""),
+        (b'{"version": 3, "step": 5, "state": {}}', r"\b3\b"),
+        (None, ""),
     ],
 )
 def test_file_that_is_no_checkpoint_of_this_version_is_refused(
-    tmp_path: Path, content: bytes | None, said: str
+    tmp_path: Path, content: bytes | None, named: str
 ) -> None:
     path = tmp_path / LATEST
     path.mkdir() if content is None else path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=f"{LATEST} {said}"):
+    with pytest.raises(CheckpointError, match=f"{LATEST} .*{named}"):
         read_checkpoint(path)
 
 
@@ -125,7 +125,7 @@ def test_damaged_checkpoints_are_passed_over_each_with_a_warning(
     found = find_checkpoint(tmp_path, 3, prefer_latest=True)
     assert found is not None and found.step == 1
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 3
-    assert [message.split(" is ")[0] for message in caplog.messages] == [str(path) for path in damaged]
+    assert all(str(path) in message for path, message in zip(damaged, caplog.messages, strict=True))
 
 
 def test_only_files_named_for_a_step_are_looked_at(tmp_path: Path) -> None:

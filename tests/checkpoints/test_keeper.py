@@ -63,8 +63,9 @@ def leave(take: Take) -> Callable[..., Path]:
 Leave = Callable[..., Path]
 
 
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+def warnings(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    """Return what each warning names."""
+    return [record.args for record in caplog.records if record.levelname == "WARNING"]
 
 
 # ---------------------------------------------------------------------------- which folder
@@ -160,12 +161,12 @@ sys.stdin.read()
     ("other", "owed", "named"),
     [
         ({}, ["spec"], []),
-        ({"complexity_mode": "random"}, ["spec"], ["complexity_mode"]),
-        ({"seed": 7, "accept_changes": True}, [], ["seed"]),
+        ({"complexity_mode": "random"}, ["spec"], [("complexity_mode",)]),
+        ({"seed": 7, "accept_changes": True}, [], [("seed",)]),
     ],
 )
 def test_a_run_goes_on_with_other_settings_named_and_told_so_without_what_another_seed_drew(
-    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture, other: dict[str, Any], owed: list[str], named: list[str]
+    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture, other: dict[str, Any], owed: list[str], named: list[Any]
 ) -> None:
     leave(0, 5)
     keeper = take(0, step=7, **other)
@@ -173,20 +174,20 @@ def test_a_run_goes_on_with_other_settings_named_and_told_so_without_what_anothe
     assert resumed is not None
     assert resumed.state["stream"] == {"next_index": 9, "owed": owed}
     assert resumed.state["sampler"] == {"signals": {"a": 1}}
-    assert [message.partition("other ")[2].partition(" ")[0] for message in warnings(caplog)] == named
+    assert warnings(caplog) == named
     assert keeper.load() is None  # it is not kept in memory
 
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed and tasks")],
+    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed .*tasks")],
 )
 def test_a_checkpoint_of_its_own_number_but_another_seed_or_other_tasks_is_refused(
     take: Take, leave: Leave, other: dict[str, Any], said: str
 ) -> None:
     path = leave(0, 5) / step_file(5)
     leave(1, 5)
-    with pytest.raises(ConfigError, match=rf"{path} was made with other {said}; resume .* set .* move"):
+    with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
         take(0, step=5, **other)
     assert take(0, step=5).number == 0
 
@@ -225,8 +226,10 @@ def test_without_a_checkpoint_dir_nothing_is_kept(tmp_path: Path) -> None:
 def test_file_system_without_locks_is_told_once(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
+    without_locks = OSError(errno.ENOLCK, "No locks available")
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=without_locks))
     keeper = take(0)
     keeper.open(str(tmp_path), NAME, 0, step=0)
     assert keeper.folder is None
-    assert len(warnings(caplog)) == 1 and "No locks available" in warnings(caplog)[0]
+    [named] = warnings(caplog)
+    assert without_locks in named

@@ -85,9 +85,9 @@ def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"fingerprint": "g", "settings": {"eval_seed": 5, "model": "y"}}, "eval_seed: 4 and 5; 1 problems"),
-        ({"fingerprint": "g", "settings": {"model": "y"}}, "eval_seed: 4 and None"),
-        ({"fingerprint": "g", "settings": {"eval_seed": 4, "model": "y"}}, "model: 'x' and 'y'"),
+        ({"fingerprint": "g", "settings": {"eval_seed": 5, "model": "y"}}, "eval_seed: 4 .*5; 1 "),
+        ({"fingerprint": "g", "settings": {"model": "y"}}, "eval_seed: 4 .*None"),
+        ({"fingerprint": "g", "settings": {"eval_seed": 4, "model": "y"}}, "model: 'x' .*'y'"),
     ],
 )
 def test_different_sets_are_refused_with_what_differs(write: Write, fields: dict[str, Any], words: str) -> None:
@@ -102,7 +102,7 @@ def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write,
     if differs == "problem":
         line = json.loads((second / "samples.jsonl").read_text())
         (second / "samples.jsonl").write_text(json.dumps({**line, "problem": "of another level"}))
-    with pytest.raises(ConfigError, match="0 problems are in both"):
+    with pytest.raises(ConfigError, match=r"\b0 .*\b1 .*1$"):
         compare_command([str(first), str(second)])
 
 

@@ -39,9 +39,7 @@ def test_words_search_names_and_meanings(show: Show, word: str) -> None:
     assert len(found) < len(_names(show("--json")))
 
 
-@pytest.mark.parametrize(
-    ("words", "told"), [(["scored", "below"], "scored and below"), (["group_sise"], "did you mean group_size")]
-)
+@pytest.mark.parametrize(("words", "told"), [(["scored", "below"], "scored .*below"), (["group_sise"], "group_size")])
 def test_words_that_are_nowhere_are_answered_with_the_nearest_name(words: list[str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         settings_command(words)

@@ -103,12 +103,13 @@ def test_malformed_line_raises_an_error_that_names_it_or_is_skipped_with_a_warni
     path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
     groups = read_groups(path)
     assert next(groups).index == 1
-    with pytest.raises(DumpFormatError, match=r"a\.jsonl, line 2: ") as caught:
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl.*\b2\b") as caught:
         next(groups)
     assert (caught.value.path, caught.value.line) == (path, 2)
     assert indices(read_groups(tmp_path, strict=False)) == [1, 2]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "a.jsonl, line 2" in caplog.text
+    [error] = caplog.records[0].args
+    assert (error.path, error.line) == (path, 2)
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
@@ -116,10 +117,10 @@ def test_damaged_gzip_file_raises_or_ends_early(tmp_path: Path, damage: Any, cap
     whole = b"".join(encode_group(make_group(index=index, text=str(index**99))) for index in range(50))
     (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
-    with pytest.raises(DumpFormatError, match=r"a\.jsonl\.gz, line \d+: "):
+    with pytest.raises(DumpFormatError, match=r"a\.jsonl\.gz"):
         list(read_groups(tmp_path))
     assert indices(read_groups(tmp_path, strict=False))[-1] == 99
-    assert "damaged gzip data" in caplog.text
+    assert [record.args[0].path.name for record in caplog.records] == ["a.jsonl.gz"]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])

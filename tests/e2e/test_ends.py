@@ -163,7 +163,8 @@ def test_what_does_not_finish_in_time_is_put_back(ended: Futures) -> None:
 def test_run_api_is_told_and_the_user_in_one_line(ended: Futures, name: str) -> None:
     end = ended[name].result()
     assert end.line.proxy.disconnected == [0]
-    assert [line.rpartition(": ")[2] for line in error_lines(end.environment)] == ["stopped by SIGTERM"]
+    [told] = error_lines(end.environment)
+    assert "SIGTERM" in told
 
 
 @each_end

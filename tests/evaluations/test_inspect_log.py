@@ -59,12 +59,12 @@ def test_log_is_read_back_by_inspect(folder: Path) -> None:
 
 def test_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="pip install"):
+    with pytest.raises(ConfigError, match="inspect_ai"):
         write_inspect_log(folder)
 
 
 def test_folder_without_an_evaluation_is_refused(folder: Path) -> None:
     pytest.importorskip("inspect_ai.log", reason="needs the extra `inspect`", exc_type=ImportError)
     (folder / "results.json").write_text("[]")
-    with pytest.raises(ConfigError, match="no folder of an evaluation"):
+    with pytest.raises(ConfigError, match=str(folder)):
         write_inspect_log(folder)

@@ -25,7 +25,7 @@ def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
     assert plan(("gcd",), eval_tasks="games/*", num_eval_tasks=1).tasks == ("maze",)
     assert plan(("gcd",), eval_tasks="survo,all").tasks == TASKS
     assert plan(("survo", "gcd")).tasks == ("gcd", "survo")
-    with pytest.raises(ConfigError, match=r"^eval_tasks: there is no task"):
+    with pytest.raises(ConfigError, match=r"^eval_tasks: .*'chainsum'"):
         plan(eval_tasks="chainsum")
 
 
@@ -46,18 +46,18 @@ def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
 @pytest.mark.parametrize("settings", [{"tasks": "gcd,survo"}, {"eval_tasks": "Survo"}])
 def test_preset_refuses_tasks_that_are_named_and_not_its_own(settings: dict[str, Any]) -> None:
     field = next(iter(settings))
-    with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy has no survo"):
+    with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy .*survo"):
         plan(eval_preset="rg-easy", **settings)
 
 
 def test_preset_refuses_more_problems_than_it_has() -> None:
-    with pytest.raises(ConfigError, match="has 50 problems"):
+    with pytest.raises(ConfigError, match=r"^num_eval_samples_per_task: "):
         plan(eval_preset="rg-hard", num_eval_samples_per_task=51)
 
 
 def test_preset_takes_its_own_of_a_pattern_and_refuses_one_without_any() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
-    with pytest.raises(ConfigError, match="none of the selected tasks"):
+    with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")
 
 

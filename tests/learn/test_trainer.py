@@ -123,7 +123,7 @@ def test_checkpoint_of_another_model_is_refused(model: Any, tmp_path: Path) -> N
 
 def test_server_that_is_gone_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", "http://127.0.0.1:9", Recipe())
-    with pytest.raises(LearnError, match="/batch does not answer"):
+    with pytest.raises(LearnError, match="/batch"):
         trainer.next_batch()
 
 

@@ -55,4 +55,4 @@ async def test_warnings_of_the_library_are_logged_once(
     (tmp_path / "reasoning-gym" / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
     async with open_library(settings, ["gcd"], pools=2):
         pass
-    assert len([message for message in caplog.messages if "registry cannot be read" in message]) == 1
+    assert len(set(caplog.messages)) == len(caplog.messages) > 0

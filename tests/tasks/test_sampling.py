@@ -71,7 +71,7 @@ def test_quarantine_of_every_task_raises() -> None:
     sampler = make_sampler(("maze", "sudoku"))
     for task in ("maze", "sudoku"):
         sampler.quarantine(task)
-    with pytest.raises(GenerationError, match="every selected task is quarantined"):
+    with pytest.raises(GenerationError):
         sampler.draw(0, 0)
 
 

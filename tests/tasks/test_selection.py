@@ -55,12 +55,12 @@ def test_name_of_a_task_wins_over_that_of_a_category() -> None:
 @pytest.mark.parametrize(
     ("pattern", "hint"),
     [
-        ("sudoko", r"'sudoko'; did you mean sudoku, mini_sudoku\?"),
-        ("gamez", r"'gamez'; did you mean games"),
-        ("xyz", r"'xyz' \(`tasks` lists all 4 names; the categories are arithmetic, games, other\)"),
-        ("category:gamess", r"'category:gamess'; did you mean category:games\?"),
-        ("game/*", r"'game/\*'; did you mean games/\*"),
-        ("*_sorting", r"'\*_sorting' \("),
+        ("sudoko", "'sudoko'.* sudoku, mini_sudoku"),
+        ("gamez", "'gamez'.* games"),
+        ("xyz", r"'xyz'.*\b4\b.* arithmetic, games, other"),
+        ("category:gamess", r"'category:gamess'.* category:games\b"),
+        ("game/*", r"'game/\*'.* games/\*"),
+        ("*_sorting", r"'\*_sorting'"),
     ],
 )
 def test_pattern_that_matches_nothing_is_refused_with_the_nearest(pattern: str, hint: str) -> None:

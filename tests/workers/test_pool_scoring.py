@@ -188,10 +188,10 @@ async def test_starved_worker_costs_no_answer_its_score(
 async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) -> None:
     made = await make(pool, seed=3)
     for task, entry, reason in (
-        ("unbuildable", made.entry, "^unbuildable, seed 1: the verifier worker cannot score"),
-        ("no_such_task", made.entry, "^no_such_task, seed 1: the verifier worker cannot score"),
-        ("build_crash", made.entry, "died before it had built the task"),
-        ("composite", b"broken", "cannot score"),
+        ("unbuildable", made.entry, "^unbuildable, seed 1: "),
+        ("no_such_task", made.entry, "^no_such_task, seed 1: "),
+        ("build_crash", made.entry, "^build_crash: "),
+        ("composite", b"broken", "^composite, seed 1: "),
     ):
         with pytest.raises(ScoringError, match=reason):
             await pool.score(replace(made, spec=spec(task, datasets=[]), entry=entry), ["3"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -84,7 +85,7 @@ async def test_a_run_api_that_does_not_reply_is_named(
     await until(lambda: said(caplog, "WARNING"))
     asking.cancel()
     await asyncio.wait([asking])
-    assert "does not reply" in said(caplog, "WARNING")[0]
+    assert api.url in said(caplog, "WARNING")[0]
 
 
 async def test_a_reply_ends_the_waiting_for_it(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ async def test_another_server_is_an_error_at_first_and_an_absence_later(api: Ser
 async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
     api.stop()
-    with pytest.raises(ServerError, match="start it with `run-api`"):
+    with pytest.raises(ServerError, match=r"env\.rollout_server_url"):
         await RunApiSession(api.url, ENTRY).wait_until_there(0.05)
 
 
@@ -328,7 +329,7 @@ async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
     waiting = asyncio.create_task(session.clear_to_send())
     await until_asked(api, "/info")
     assert not waiting.done()
-    assert "group of 33" in said(caplog, "WARNING")[0]
+    assert re.search(r"\b33\b", said(caplog, "WARNING")[0])
     await api.reset()
     await api.train(batch_size=33)
     assert await in_time(waiting) == 0
@@ -341,9 +342,7 @@ async def test_a_trainer_that_takes_nothing_is_named_once(
     with caplog.at_level(logging.INFO):
         for batch_waits in (True, True, False, False):
             session.watch_trainer(batch_waits=batch_waits)
-    named, over = said(caplog, "INFO", "WARNING")
-    assert named.startswith("waiting for the trainer")
-    assert over.startswith("the trainer takes batches again")
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 # ---------------------------------------------------------------------------- leaving
