@@ -172,7 +172,7 @@ class Forker:
         return True
 
     def _build(self, task: str) -> None:
-        """Build a task for all workers to come; where that fails, they say so when they are asked for a problem."""
+        """Build a task for all workers to come; where that fails, they say so when they are asked."""
         with contextlib.suppress(Exception):
             self._library.build(task)
             calm_garbage_collector()

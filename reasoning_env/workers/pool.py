@@ -90,7 +90,7 @@ class WorkerPool:
         return info
 
     def staff(self, tasks: Collection[str]) -> None:
-        """Start the other workers; they share the datasets of `tasks` that are slow to build, built once before."""
+        """Start the other workers; they share those datasets of `tasks` that are slow to build."""
         self._owners.append(asyncio.create_task(self._build(tasks)))
         self._own_workers(self._settings.generators - 1, self._settings.verifiers - 1)
 

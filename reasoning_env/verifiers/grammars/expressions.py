@@ -71,7 +71,10 @@ class _Parenthesis:
 
 
 def parse_expression(text: str, max_items: int) -> tuple[Item, ...]:
-    """Return the program of an expression of up to `max_items` parts. Raises ExpressionError."""
+    """Return the program of an expression of up to `max_items` parts. Raises ExpressionError.
+
+    One long loop, because all of its branches read and set the same state (a shunting yard).
+    """
     output: list[Item] = []
     stack: list[str | _Parenthesis] = []
     depth = 0
