@@ -77,14 +77,14 @@ class WorkerPool:
     async def start(self, *, understaffed: bool = False) -> LibraryInfo:
         """Start the processes; returns when the library is imported. Raises WorkerError.
 
-        With `understaffed`, one worker of each role, until `staff` is called.
+        With `understaffed`, at most one worker of each role, until `staff` is called.
         """
         try:
             info = await self._start_fork_server()
         except BaseException:
             await self.close()
             raise
-        self._own_workers(1, 1)
+        self._own_workers(min(1, self._settings.generators), min(1, self._settings.verifiers))
         if not understaffed:
             self.staff(())
         return info
