@@ -230,19 +230,20 @@ class ForkServer:
         self._workers_started += 1
         number = self._workers_started
         ours, theirs = socket.socketpair()
-        worker = Worker(number, role, await Channel.open(ours, FRAME_LIMITS[role]), self)
-        forked = self._forked[number] = asyncio.get_running_loop().create_future()
-        try:
-            with theirs:
+        with theirs:
+            worker = Worker(number, role, await Channel.open(ours, FRAME_LIMITS[role]), self)
+            forked = self._forked[number] = asyncio.get_running_loop().create_future()
+            try:
                 await self._order(ORDER.pack(Order.SPAWN, role, number), theirs)
-            await forked
-        except BaseException as error:
-            worker.kill()
-            if isinstance(error, OSError):
-                raise WorkerError(f"the process that forks workers is gone: {error}") from error
-            raise
-        finally:
-            del self._forked[number]
+                theirs.close()
+                await forked
+            except BaseException as error:
+                worker.kill()
+                if isinstance(error, OSError):
+                    raise WorkerError(f"the process that forks workers is gone: {error}") from error
+                raise
+            finally:
+                del self._forked[number]
         return worker
 
     def build(self, tasks: Collection[str]) -> None:
