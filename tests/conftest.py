@@ -5,7 +5,9 @@ The longest files go first, so that no core waits at the end.
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -40,6 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((place for place, name in enumerate(LONGEST) if item.path.name.startswith(name)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log() -> Iterator[None]:
+    """Put back the level that an environment gives the package's logger."""
+    logger = logging.getLogger("reasoning_env")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
