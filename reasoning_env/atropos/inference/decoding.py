@@ -18,14 +18,14 @@ def fast_decode(tokenizer: Any) -> Callable[..., str]:
     if not getattr(tokenizer, "is_fast", False) or tokenizer.clean_up_tokenization_spaces:
         return tokenizer.decode  # type: ignore[no-any-return]
     backend = tokenizer.backend_tokenizer
-    table = _Table(backend)
+    table = _Table(backend) if isinstance(backend.decoder, decoders.ByteLevel) else None
 
-    def decode(tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
-        if not skip_special_tokens:
-            return str(backend.decode(tokens, skip_special_tokens=False))
+    def decode(tokens: Sequence[int], skip_special_tokens: bool = False) -> str:
+        if table is None or not skip_special_tokens:
+            return str(backend.decode(tokens, skip_special_tokens=skip_special_tokens))
         return b"".join(map(table.__getitem__, tokens)).decode(errors="replace")
 
-    return decode if isinstance(backend.decoder, decoders.ByteLevel) else backend.decode
+    return decode
 
 
 class _Table(dict[int, bytes]):

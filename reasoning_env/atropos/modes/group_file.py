@@ -112,11 +112,14 @@ class GroupFile:
             raise self._no_room(error) from error
 
     def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
-        """Keep lines that cannot be appended yet, by problem position, and forget those kept before."""
-        if lines:
-            replace_file(_beside(self.path, "ahead"), lines.values())
-        else:
-            _beside(self.path, "ahead").unlink(missing_ok=True)
+        """Keep lines that cannot be appended yet, by problem position, in place of those before; raises OutputError."""
+        try:
+            if lines:
+                replace_file(_beside(self.path, "ahead"), lines.values())
+            else:
+                _beside(self.path, "ahead").unlink(missing_ok=True)
+        except OSError as error:
+            raise self._no_room(error) from error
 
     def close(self) -> None:
         """Safe to call twice."""

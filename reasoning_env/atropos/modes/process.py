@@ -124,7 +124,7 @@ class _Processing:
             raise
         finally:
             await cancel_all(self._groups)
-            with suppress(OSError, OutputError):  # the file itself says how far it goes
+            with suppress(OutputError):  # the file itself says how far it goes
                 await self._save()
                 await _in_thread(self._file.keep_ahead, self._finished_ahead())
 
