@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from reasoning_env.atropos.run_api import RunApiClient, RunApiFault, client
+from testing import slow
 
 from .served import ServedRunApi
 
@@ -19,6 +20,11 @@ async def fault_of(url: str) -> RunApiFault:
 async def test_a_reply_is_a_mapping_with_the_keys_that_were_asked_for(api: ServedRunApi) -> None:
     reply = await RunApiClient(f"{api.url}/").ask("GET", "/info", ("batch_size",))
     assert reply == {"batch_size": 32, "max_token_len": 4096}
+
+
+async def test_a_reply_is_waited_for_however_long_it_takes(api: ServedRunApi) -> None:
+    api.fail(slow(1.0))
+    assert await RunApiClient(api.url).ask("GET", "/info", ("batch_size",))
 
 
 @pytest.mark.parametrize(
