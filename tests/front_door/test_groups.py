@@ -11,7 +11,7 @@ from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompting import ChatFormat
-from testing import Completion, InferenceServer, check_batch
+from testing import Completion, InferenceServer
 from testing.completions import logprob_of
 
 from .conftest import WRONG, Collect, MakeEnv, right
@@ -20,40 +20,29 @@ from .conftest import WRONG, Collect, MakeEnv, right
 
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
-async def test_every_kind_of_server_gives_sound_groups_in_one_request_and_tells_truncation(
-    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
+async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells_truncation(
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
-    env = await make_env(kind, group_size=12)
-    group, item = await collect(env, "right", *[WRONG] * 11)
-    check_batch([group], batch_size=12, group_size=12, max_token_len=env.config.max_token_length)
-    assert [request.n for request in server.requests] == [12]
-    assert (group["inference_logprobs"] is not None) == (kind in ("vllm", "sglang"))
-    await env.report()
-    env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
-    server.policy = lambda request: ["<think>" + " a" * 100] * request.n
-    await env.collect_trajectories(item)
-    assert (await env.report())["train/share_truncated"] == 1.0
-
-
-@pytest.mark.parametrize("kind", ["vllm", "openai"])
-async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_and_messages(
-    make_env: MakeEnv, collect: Collect, chat: ChatFormat, kind: str
-) -> None:
-    env = await make_env(kind, group_size=3, include_messages=True, system_prompt="Be brief.")
+    env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")
     truncated = Completion("<think>Well", "length")
-    group, item = await collect(env, "right", WRONG, truncated)
+    group, item = await collect(env, "right", truncated, *[WRONG] * 10)
+    assert [request.n for request in server.requests] == [12]
     prompt = list(item.prompt.tokens)
-    texts = [right(item), WRONG, truncated.text]
+    texts = [right(item), truncated.text, *[WRONG] * 10]
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]
     assert group["masks"] == [[-100] * len(prompt) + completion for completion in completions]
-    assert group["scores"] == [1.0, 0.0, 0.0]
-    assert group["overrides"] == [{}, {}, {"set_advantage_to_zero": True}]
-    assert [[message["role"] for message in messages] for messages in group["messages"]] == [
-        ["system", "user", "assistant"]
-    ] * 3
+    assert group["scores"] == [1.0, *[0.0] * 11]
+    assert group["overrides"] == [{}, {"set_advantage_to_zero": True}, *[{}] * 10]
+    roles = [[message["role"] for message in messages] for messages in group["messages"]]
+    assert roles == [["system", "user", "assistant"]] * 12
     logprobs = [[1.0] * len(prompt) + [logprob_of(token) for token in completion] for completion in completions]
-    assert group["inference_logprobs"] == (logprobs if kind == "vllm" else None)
+    assert group["inference_logprobs"] == (logprobs if kind in ("vllm", "sglang") else None)
+    await env.report()
+    env.max_token_len = len(prompt) + 15  # as run-api tells it
+    server.policy = lambda request: ["<think>" + " a" * 100] * request.n
+    await env.collect_trajectories(item)
+    assert (await env.report())["train/share_truncated"] == 1.0
 
 
 # ---------------------------------------------------------------------------- which groups are sent

@@ -87,48 +87,29 @@ async def test_what_decides_scores_decides_the_file(process: Process, path: Path
         assert len(list(path.parent.glob("*.jsonl"))) == number + 1
 
 
-async def test_steered_run_that_was_ended_goes_on_with_what_comes_next(
-    process: Process, server: InferenceServer, path: Path
+@pytest.mark.parametrize("steered", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
+async def test_run_that_was_ended_goes_on_and_samples_no_group_again_that_was_done_before_its_turn(
+    process: Process, server: InferenceServer, path: Path, steered: dict[str, Any]
 ) -> None:
-    settings = {"complexity_mode": "curriculum", "task_sampling": "adaptive"}
-
-    async def wait(request: GenerationRequest) -> list[str]:
-        if len(server.requests) > 6:
-            await asyncio.sleep(600)
-        return ["<answer>?</answer>"] * request.n
-
-    server.policy = wait
-    running = asyncio.ensure_future(process(**settings))
-    await until(lambda: path.exists() and len(groups(path)) >= 4)
-    running.cancel()
-    await asyncio.wait([running])
-    server.policy = lambda request: ["<answer>?</answer>"] * request.n
-    begun = groups(path)
-    written = await process(**settings)
-    assert written[: len(begun)] == begun
-    assert [group["index"] for group in written] == list(range(TOTAL))
-
-
-async def test_group_that_was_done_before_its_turn_is_not_sampled_again(
-    process: Process, server: InferenceServer, path: Path
-) -> None:
-    async def hold_the_first(request: GenerationRequest) -> list[str]:
-        if len(server.requests) == 1:
+    async def hold_the_fourth(request: GenerationRequest) -> list[str]:
+        if len(server.requests) == 4:
             await asyncio.sleep(600)
         return ["<answer>?</answer>"] * request.n
 
     ahead = path.with_name("groups.jsonl.ahead")
-    server.policy = hold_the_first
-    running = asyncio.ensure_future(process())
-    await until(lambda: len(server.requests) >= 8)
+    server.policy = hold_the_fourth
+    running = asyncio.ensure_future(process(**steered))
+    await until(lambda: len(server.requests) >= 10 and path.stat().st_size)
     running.cancel()
     await asyncio.wait([running])
-    kept = [group["index"] for group in groups(ahead)]
-    assert min(kept) > 0
+    begun, kept = groups(path), groups(ahead)
+    assert begun and kept
     server.requests.clear()
     server.policy = lambda request: ["<answer>?</answer>"] * request.n
-    assert [group["index"] for group in await process()] == list(range(TOTAL))
-    assert len(server.requests) == TOTAL - len(kept)
+    written = await process(**steered)
+    assert written[: len(begun)] == begun
+    assert [group["index"] for group in written] == list(range(TOTAL))
+    assert len(server.requests) == TOTAL - len(begun) - len(kept)
     assert not ahead.exists()
 
 
