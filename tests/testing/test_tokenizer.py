@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testing.completions import TOKENIZER, last_question, lay_out
+from testing.completions import lay_out
 
 TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
 CONVERSATION = [
@@ -44,12 +43,3 @@ def test_the_servers_own_layout_is_the_templates_and_ends_where_the_reply_begins
     assert whole == f"{prompt}{TAGGED}<|im_end|>\n"
     ids = tokenizer.encode(prompt)
     assert tokenizer.encode(whole)[: len(ids)] == ids
-
-
-def test_the_question_is_the_last_user_turn_of_a_prompt() -> None:
-    assert last_question(lay_out([*CONVERSATION[1:], {"role": "user", "content": "And\nthis?"}])) == "And\nthis?"
-    assert last_question("no turns in here") == "no turns in here"
-
-
-def test_the_files_are_small() -> None:
-    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 300_000
