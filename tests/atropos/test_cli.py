@@ -11,7 +11,7 @@ import pytest
 
 from reasoning_env.atropos.config import APIServerConfig
 from reasoning_env.atropos.launch.cli import CHATTY_LOGGERS, commands, explain
-from reasoning_env.atropos.launch.redaction import RedactingFormatter, find_secrets, redact
+from reasoning_env.atropos.launch.redaction import find_secrets, redact
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
@@ -86,13 +86,14 @@ def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.Cap
 
     def work(env: Any) -> None:
         assert env.servers[0].api_key == KEY
-        logging.getLogger("openai").warning("the server says: %s is no key", KEY)
+        logging.getLogger("openai").warning("the server says: %s is no key", KEY, exc_info=ValueError(KEY))
         raise ServerError(f"401: {KEY} is no key")
 
     with pytest.raises(ServerError) as raised:
         _run("serve", f"--openai.api_key={KEY}", work=work)
     captured = capsys.readouterr()
     assert "is no key" in captured.err
+    assert "ValueError" in captured.err
     assert KEY not in f"{captured.out}{captured.err}{raised.value}{sys.argv}"
 
 
@@ -107,14 +108,6 @@ def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypa
     secrets = find_secrets(servers)
     assert set(secrets) == {KEY, "pass-word", "wandb-key", "named-key"}
     assert redact(f"x {KEY}-more me:pass-word@host", ["pass-word", KEY, f"{KEY}-more"][::-1]).count("<key>") == 2
-
-
-def test_traceback_in_a_log_has_no_key() -> None:
-    try:
-        raise ValueError(KEY)
-    except ValueError:
-        record = logging.LogRecord("a", logging.ERROR, "", 1, "failed", (), sys.exc_info())
-    assert KEY not in RedactingFormatter("%(message)s", [KEY]).format(record)
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])

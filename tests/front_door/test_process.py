@@ -20,7 +20,6 @@ from tests.waiting import until
 from .conftest import Env, LentPool, make_env_object
 
 TOTAL = 12
-FACTS = {"item_id", "rollouts", "seed", "index", "split", "params", "level", "expected_answer", "metadata"}
 
 Process = Callable[..., Awaitable[list[dict[str, Any]]]]
 
@@ -76,8 +75,6 @@ async def test_groups_come_in_order_from_a_server_that_answers_in_any(
     written = await process()
     assert [group["index"] for group in written] == list(range(TOTAL))
     assert most == 4
-    assert all(FACTS | {"tokens", "masks", "scores", "messages"} <= group.keys() for group in written)
-    assert all(group["scores"] == [rollout["score"] for rollout in group["rollouts"]] for group in written)
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
 
 
