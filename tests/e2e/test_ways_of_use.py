@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from reasoning_env.dumps import read_groups
 from testing import InferenceServer, Process, Processes
@@ -31,10 +32,9 @@ SHIPPED = (
 SETUPTOOLS_NEEDED = 77
 
 PROBE = """
-import asyncio, importlib, json, logging, sys
+import asyncio, importlib, json, sys
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-logging.basicConfig(level=logging.INFO)
 name, tokenizer, url = sys.argv[1:]
 module = importlib.import_module(name)
 
@@ -130,13 +130,14 @@ class Ways:
 
 
 @pytest.fixture(scope="module")
-def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
-    """All of them under way at the same time."""
+def url() -> Iterator[str]:
     with InferenceServer() as server:
-        yield start_ways(processes, tmp_path_factory, server.url)
+        yield server.url
 
 
-def start_ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
+@pytest.fixture(scope="module")
+def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
+    """All of them under way at the same time."""
     tree = tmp_path_factory.mktemp("tree")
     copied = copy_shipped(tree / "environments" / "reasoning_gym_environment")
     checkout = copied / "reasoning-gym"
@@ -191,15 +192,10 @@ def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
 
 def test_installed_it_declares_what_it_needs(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
-    needed = importlib.metadata.PathDistribution(folder).requires or []
-    needed = [requirement for requirement in needed if "extra ==" not in requirement]
-    wanted = (REPOSITORY / "requirements.txt").read_text().splitlines()
-    wanted = [line.strip() for line in wanted if line.strip() and not line.startswith("#")]
-    assert sorted(map(normal, needed)) == sorted(map(normal, wanted))
-
-
-def normal(requirement: str) -> str:
-    return requirement.replace(" ", "").lower()
+    needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
+    lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
+    wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert {one for one in needed if "extra" not in str(one.marker)} == set(wanted)
 
 
 def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> None:

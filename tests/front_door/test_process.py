@@ -17,7 +17,7 @@ from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
 from testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 
-from .conftest import Env, LentPool, make_env_object
+from .conftest import Env, make_env_object
 
 TOTAL = 12
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def process(
-    workers: LentPool, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Any, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Process]:
     """Processes with a new environment, and returns the groups in its file."""
     monkeypatch.setattr(run_module, "WorkerPool", lambda settings: workers)

@@ -39,11 +39,8 @@ async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
         yield api
 
 
-Make = Callable[..., Awaitable[Env]]
-
-
 @pytest.fixture
-def make(api: ServedRunApi, make_env: MakeEnv) -> Make:
+def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     """Makes environments that are registered at run-api and deliver there; it is there until they have ended."""
 
     async def make_registered(**fields: Any) -> Env:
@@ -71,7 +68,7 @@ async def start_worker(env: Env) -> asyncio.Task[Any]:
 # ---------------------------------------------------------------------------- delivery
 
 
-async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> None:
+async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
 
@@ -96,11 +93,8 @@ def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]
     return serve
 
 
-Resume = Callable[..., Awaitable[Env]]
-
-
 @pytest.fixture
-def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
+def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
     """Makes an environment of a trainer that has a folder for checkpoints, at a step; the one before it is closed."""
     made: list[Env] = []
 
@@ -118,7 +112,7 @@ def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
 Serve = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serve: Serve) -> None:
+async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: MakeEnv, serve: Serve) -> None:
     """As after kill -9: each run has gone on past the checkpoint from which the next one begins."""
     expected = await serve(await resume(0, **STEERED), 30)
     served = []
@@ -132,7 +126,7 @@ async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serv
     assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
 
 
-async def test_counts_and_data_go_on(resume: Resume, serve: Serve) -> None:
+async def test_counts_and_data_go_on(resume: MakeEnv, serve: Serve) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.completion_lengths = [5, 6]
@@ -144,7 +138,7 @@ async def test_counts_and_data_go_on(resume: Resume, serve: Serve) -> None:
 
 
 async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(
-    resume: Resume, make: Make, serve: Serve, api: ServedRunApi, tmp_path: Path
+    resume: MakeEnv, make: MakeEnv, serve: Serve, api: ServedRunApi, tmp_path: Path
 ) -> None:
     environments = [await resume(0), await make(tasks="chain_sum,gcd,lcm")]
     api.forget()
@@ -156,7 +150,7 @@ async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_res
 
 
 async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
-    resume: Resume, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
+    resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)
     await (await start_worker(first))
