@@ -7,12 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reasoning_env.atropos.launch.configs import (
-    build_launch,
-    known_options,
-    read_config_file,
-    read_options,
-)
+from reasoning_env.atropos.launch.configs import build_launch, known_options, read_config_file, read_options
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv
 

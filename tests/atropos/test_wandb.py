@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.wandb import (
-    go_offline_without_account,
-    has_account,
-    rollout_table,
-    table_rows,
-    trim_timings,
-)
+from reasoning_env.atropos.wandb import go_offline_without_account, has_account, rollout_table, table_rows, trim_timings
 
 HOST = "api.wandb.ai"
 

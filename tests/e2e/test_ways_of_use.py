@@ -164,11 +164,7 @@ def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways
 
 
 @pytest.mark.parametrize(
-    "how",
-    [
-        ["-m", "environments.reasoning_gym_environment"],
-        ["environments/reasoning_gym_environment"],
-    ],
+    "how", [["-m", "environments.reasoning_gym_environment"], ["environments/reasoning_gym_environment"]]
 )
 def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Ways, how: list[str]) -> None:
     def run(*command: str) -> str:

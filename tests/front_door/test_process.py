@@ -39,8 +39,7 @@ async def process(
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
         settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
         env = make_env_object(
-            [server.config()],
-            **{"data_path_to_save_groups": str(path), "include_messages": True, **settings},
+            [server.config()], **{"data_path_to_save_groups": str(path), "include_messages": True, **settings}
         )
         made.append(env)
         await env.process_manager()
