@@ -13,7 +13,7 @@ from reasoning_env.atropos.config import APIServerConfig
 from reasoning_env.atropos.launch.cli import CHATTY_LOGGERS, commands, explain
 from reasoning_env.atropos.launch.redaction import find_secrets, redact
 from reasoning_env.errors import ConfigError, ServerError
-from reasoning_gym_environment import ReasoningGymEnvConfig
+from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 
 KEY = "sk-very-secret"
 Work = Callable[[Any], None]
@@ -35,23 +35,16 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _run(*argv: str, work: Work = lambda env: None) -> int:
     """Run a command of an environment class that does `work`."""
 
-    class Env:
-        name = "an_environment"
-        env_config_cls = ReasoningGymEnvConfig
-
+    class Env(ReasoningGymEnv):
         def __init__(self, config: Any, servers: Any, slurm: bool, testing: bool) -> None:
-            self.config, self.servers, self.ended_with = config, servers, "no summary"
-
-        @classmethod
-        def config_init(cls) -> tuple[Any, list[Any]]:
-            return ReasoningGymEnvConfig(), [APIServerConfig(api_key="x")]
+            self.servers = servers
 
         async def env_manager(self) -> None:
             work(self)
 
         process_manager = _run_evaluate = env_manager
 
-        def print_summary(self, keep: str | None) -> None:
+        def print_summary(self, keep: str | None = None) -> None:
             print("summary", keep)
 
     name, *arguments = argv

@@ -48,12 +48,6 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
 # ---------------------------------------------------------------------------- which groups are sent
 
 
-@pytest.mark.parametrize("reply", ["right", WRONG])
-async def test_a_group_with_equal_scores_is_not_sent(make_env: MakeEnv, collect: Collect, reply: str) -> None:
-    env = await make_env(group_size=2)
-    assert (await collect(env, reply, reply))[0] is None
-
-
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
 async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
@@ -85,18 +79,19 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
 # ---------------------------------------------------------------------------- dumps and the end
 
 
-async def test_dumps_hold_each_group_with_the_level_and_params_of_its_problem(
+async def test_groups_with_equal_scores_are_not_sent_and_dumps_hold_all_with_level_and_params_of_their_problems(
     make_env: MakeEnv, collect: Collect, tmp_path: Path
 ) -> None:
     dumping = {"dump_rollouts": True, "dump_failed_rollouts": True, "data_dumps_dir": str(tmp_path)}
     env = await make_env(group_size=2, complexity_mode="random", **dumping)
-    items = [(await collect(env, *replies))[1] for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]
+    collected = [await collect(env, *replies) for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]
     await env.close()
+    assert [group is None for group, _ in collected] == [False, True, True]
     [failed, passed] = sorted(tmp_path.iterdir())
     assert [group.scores for group in read_groups(failed)] == [(0.0, 0.0)]
     assert [group.scores for group in read_groups(passed)] == [(1.0, 0.0), (1.0, 1.0)]
     lines = [json.loads(line) for path in (passed, failed) for line in path.read_text().splitlines()]
     assert [(line["level"], line["params"]) for line in lines] == [
-        (one.problem.level, one.problem.params) for one in items
+        (one.problem.level, one.problem.params) for _, one in collected
     ]
     assert len({line["level"] for line in lines} - {None}) == 3
