@@ -20,16 +20,14 @@ Work = Callable[[Any], None]
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _as_before(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """The commands write into sys.argv, and set levels of other packages' loggers and a handler."""
     monkeypatch.setattr("sys.argv", ["environment.py"])
-    loggers = [logging.getLogger(name) for name in CHATTY_LOGGERS]
-    levels, handlers = [logger.level for logger in loggers], list(logging.root.handlers)
+    monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
+    for name in CHATTY_LOGGERS:
+        caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
     yield
     logging.captureWarnings(False)
-    logging.root.handlers[:] = handlers
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
 
 
 def _run(*argv: str, work: Work = lambda env: None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import Line, Process, generations
-from testing.http_server import Handler
+from testing import GenerationRequest, Line, Process
 from testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -54,30 +54,20 @@ def under_way(environment: Process) -> frozenset[int]:
     )
 
 
-class Gate:
-    """Holds back completions until it is opened; `held` counts those that came to it."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self._open = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def open(self) -> None:
-        """Let everything through; may be called from any thread, once something is held."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._open.set)
-
-    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._loop = asyncio.get_running_loop()
-        self.held += 1
-        await self._open.wait()
-        return await handler(request)
-
-
 def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, finish: bool) -> Ended:
     """End an environment all of whose rollouts are in flight; they finish after the signal, or never."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
-    with make_line(folder) as line:
+    gate, held, scripted = threading.Event(), [], ScriptedPolicy(skill=0.6, seed=1)
+
+    async def policy(request: GenerationRequest) -> list[str]:
+        if not gate.is_set():
+            held.append(request)
+        while not gate.is_set():  # noqa: ASYNC110 - it is opened from another thread
+            await asyncio.sleep(0.01)
+        return scripted(request)
+
+    gate.set()
+    with make_line(folder, policy=policy) as line:
         line.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
         environment = line.start_environment(
             "environment",
@@ -89,9 +79,8 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             data_dumps_dir=dumps,
         )
         wait_for_groups(line, count=10)
-        gate = Gate()
-        line.servers[0].fail(gate, only=generations)
-        wait_until(lambda: gate.held == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
+        gate.clear()
+        wait_until(lambda: len(held) == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
         below, in_flight = descendants(environment.pid), under_way(environment)
         assert len(below) >= 5  # the fork server, two generators, two verifier workers
         for number in signals[:-1]:
@@ -100,7 +89,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             wait_until(lambda logged=logged: len(environment.stderr) > logged, "a word on the first signal")
         environment.send(signals[-1])
         if finish:
-            gate.open()
+            gate.set()
         environment.end()
         dumped = tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path))
         return Ended(line, environment, in_flight, put_back(checkpoints), dumped, survivors(below, PATIENCE_S))

@@ -26,8 +26,8 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")
     truncated = Completion("<think>Well", "length")
     group, item = await collect(env, "right", truncated, *[WRONG] * 10)
-    assert [request.n for request in server.requests] == [12]
     prompt = list(item.prompt.tokens)
+    assert [(request.n, request.prompt_tokens) for request in server.requests] == [(12, len(prompt))]
     texts = [right(item), truncated.text, *[WRONG] * 10]
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]

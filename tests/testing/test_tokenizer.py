@@ -25,11 +25,6 @@ def test_every_text_decodes_to_itself(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_tags_survive_the_removal_of_special_tokens(tokenizer: Any) -> None:
-    ids = [*tokenizer.encode(TAGGED), tokenizer.eos_token_id]
-    assert tokenizer.decode(ids, skip_special_tokens=True) == TAGGED
-
-
 def test_special_tokens_are_distinct_and_there_is_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
