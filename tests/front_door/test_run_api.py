@@ -22,12 +22,7 @@ from tests.waiting import PATIENCE_S, until
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
 STEP = 5
-STEERED = {
-    "tasks": "chain_sum,gcd,lcm",
-    "complexity_mode": "curriculum",
-    "task_sampling": "adaptive",
-    "prefetch_problems": 6,
-}
+STEERED = {"complexity_mode": "curriculum", "task_sampling": "adaptive", "prefetch_problems": 6}
 
 
 @pytest_asyncio.fixture(loop_scope="package")
@@ -44,8 +39,8 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     """Makes environments that are registered at run-api and deliver there; it is there until they have ended."""
 
     async def make_registered(**fields: Any) -> Env:
-        fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.0, **fields}
-        env = await make_env(**fields)
+        fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
+        env = await make_env(**{**fixed, "rollout_server_url": api.url, **fields})
         env._run.mode = RunMode.SERVE
         await env.register_env()
         await env.get_server_info()
@@ -103,7 +98,7 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
             await env.close()
         await api.reset()
         await api.train(checkpoint_dir=str(tmp_path), starting_step=step, save_checkpoint_interval=STEP)
-        made.append(await make(**{"tasks": "chain_sum,gcd,lcm", **fields}))
+        made.append(await make(**fields))
         return made[-1]
 
     return start
@@ -140,10 +135,10 @@ async def test_counts_and_data_go_on(resume: MakeEnv, serve: Serve) -> None:
 async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(
     resume: MakeEnv, make: MakeEnv, serve: Serve, api: ServedRunApi, tmp_path: Path
 ) -> None:
-    environments = [await resume(0), await make(tasks="chain_sum,gcd,lcm")]
+    environments = [await resume(0), await make()]
     api.forget()
     await api.train(checkpoint_dir=str(tmp_path), save_checkpoint_interval=STEP)
-    environments.append(await make(tasks="chain_sum,gcd,lcm"))
+    environments.append(await make())
     assert [env.env_id for env in environments] == [0, 1, 0]
     seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
     assert len(set(seeds)) == 60
