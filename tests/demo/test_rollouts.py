@@ -9,16 +9,10 @@ from demo.rollouts import Rollouts
 
 
 def line(task: str, *scores: float) -> str:
+    asked = [{"role": "system", "content": "Think."}, {"role": "user", "content": "Is it\nthis?"}]
+    replies = [(score, f"{'well, ' * 50}<answer>{score}</answer>") for score in scores]
     rollouts = [
-        {
-            "conversation": [
-                {"role": "system", "content": "Think."},
-                {"role": "user", "content": "Is it\nthis?"},
-                {"role": "assistant", "content": f"{'well, ' * 50}<answer>{score}</answer>"},
-            ],
-            "score": score,
-        }
-        for score in scores
+        {"conversation": [*asked, {"role": "assistant", "content": reply}], "score": score} for score, reply in replies
     ]
     return json.dumps({"item_id": task, "rollouts": rollouts}) + "\n"
 

@@ -12,13 +12,9 @@ QUESTION = "Spell this word backward (example: sun -> nus): chess"
 
 
 def group(*pairs: tuple[float, str], level: float | None = None) -> dict[str, Any]:
+    conversation = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "an answer"}]
     rollouts = [
-        {
-            "conversation": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": answer}],
-            "score": score,
-            "verifier_score": score,
-            "answer": answer,
-        }
+        {"conversation": conversation, "score": score, "verifier_score": score, "answer": answer}
         for score, answer in pairs
     ]
     return {"item_id": "spell_backward", "rollouts": rollouts, "level": level}
