@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
@@ -49,15 +48,10 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     return make_registered
 
 
-async def start_worker(env: Env) -> asyncio.Task[Any]:
-    """Take a problem through BaseEnv's own handling."""
-    item = await env.get_next_item()
-    key = f"item {item.problem.spec.index}"
-    worker = asyncio.create_task(env.handle_env(key))
-    env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
-    env.workers.add(worker)
-    worker.add_done_callback(env.workers.discard)
-    return worker
+async def send_one(env: Env) -> None:
+    """Collect a group and hand it over for delivery."""
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    await env._send_scored_data_to_api(group)
 
 
 # ---------------------------------------------------------------------------- delivery
@@ -148,11 +142,10 @@ async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
     resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)
-    await (await start_worker(first))
+    await send_one(first)
     await first._run.queue.drain(PATIENCE_S)
     api.faults = {"/status-env": 503}
-    await start_worker(first)
-    await until(lambda: first._run.queue.stats.waiting)
+    await send_one(first)
     for module, name in ((run_module, "LEAST_DRAIN_S"), (session, "LEAVE_TIMEOUT_S")):
         monkeypatch.setattr(module, name, 0.01)  # it cannot be told in any time
     await first.close()
