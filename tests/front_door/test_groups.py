@@ -16,8 +16,6 @@ from testing.completions import logprob_of
 
 from .conftest import WRONG, Collect, MakeEnv, right
 
-# ---------------------------------------------------------------------------- what a group holds
-
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
 async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells_truncation(
@@ -45,9 +43,6 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     assert (await env.report())["train/share_truncated"] == 1.0
 
 
-# ---------------------------------------------------------------------------- which groups are sent
-
-
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
 @pytest.mark.filterwarnings("ignore:Trainer requested to ignore max length")
 async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
@@ -61,9 +56,6 @@ async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
     assert json.loads(line)["scores"] == [score]
 
 
-# ---------------------------------------------------------------------------- groups that are dropped
-
-
 async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv, collect: Collect) -> None:
     env = await make_env(max_failed_groups_in_a_row=2, startup_timeout_s=60)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
@@ -74,9 +66,6 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
     env._run.mode = RunMode.PROCESS
     with pytest.raises(ServerError, match=r"\b2\b"):
         await env.get_next_item()
-
-
-# ---------------------------------------------------------------------------- dumps and the end
 
 
 async def test_groups_with_equal_scores_are_not_sent_and_dumps_hold_all_with_level_and_params_of_their_problems(

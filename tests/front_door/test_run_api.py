@@ -54,15 +54,9 @@ async def send_one(env: Env) -> None:
     await env._send_scored_data_to_api(group)
 
 
-# ---------------------------------------------------------------------------- delivery
-
-
 async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
-
-
-# ---------------------------------------------------------------------------- checkpoints
 
 
 @pytest.fixture

@@ -111,9 +111,6 @@ def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
     assert statuses == [None, 200, 500, None]
 
 
-# ---------------------------------------------------------------------------- as a process
-
-
 def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
     words = ["-m", "testing.inference_server", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
