@@ -92,13 +92,9 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             gate.set()
         environment.end()
         dumped = tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path))
-        return Ended(line, environment, in_flight, put_back(checkpoints), dumped, survivors(below, PATIENCE_S))
-
-
-def put_back(checkpoints: Path) -> frozenset[int]:
-    [latest] = checkpoints.glob("*/*/latest.json")
-    state = read_checkpoint(latest).state
-    return frozenset(spec["index"] for spec in state["stream"]["owed"])
+        [latest] = checkpoints.glob("*/*/latest.json")
+        put_back = frozenset(spec["index"] for spec in read_checkpoint(latest).state["stream"]["owed"])
+        return Ended(line, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))
 
 
 SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
