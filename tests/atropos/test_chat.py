@@ -7,12 +7,11 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
 from reasoning_env.atropos.config import complete_servers
-from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat, is_chat, tokenizer_if_needed
+from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat, is_chat
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling
 
@@ -129,12 +128,3 @@ def test_key_of_a_variable_that_is_not_set_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.delenv("MY_KEY", raising=False)
     with pytest.raises(ConfigError, match="MY_KEY"):
         completed(server_type="chat", api_key="$MY_KEY")
-
-
-def test_tokenizer_is_loaded_but_for_chat_servers() -> None:
-    loader = base.AutoTokenizer
-    with tokenizer_if_needed([completed(server_type="openai")]):
-        assert base.AutoTokenizer is loader
-    with tokenizer_if_needed([completed(server_type="chat")]):
-        assert base.AutoTokenizer.from_pretrained("anything") is None
-    assert base.AutoTokenizer is loader

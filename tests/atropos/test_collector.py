@@ -137,18 +137,16 @@ async def test_group_is_tried_again_as_often_as_it_may_while_others_succeed_and_
     assert one.counts == (1, {"scoring_failed": 1})
 
 
-async def test_refusal_of_a_server_is_raised_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    one = World(completion=RefusedError("too long"))
+@pytest.mark.parametrize(
+    "given", [{"completion": RefusedError("too long")}, {"scoring": WorkerError("no workers any more")}]
+)
+async def test_refusal_of_a_server_and_end_of_the_workers_are_raised_from_then_on_and_not_logged(
+    given: dict[str, Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    one, [error] = World(**given), given.values()
+    one.collector.check(max_failures=None)
     for _ in range(3):
         await one.collect()
-    with pytest.raises(RefusedError, match="too long"):
+    with pytest.raises(type(error), match=str(error)):
         one.collector.check(max_failures=None)
     assert caplog.messages == []
-
-
-async def test_end_of_the_workers_is_raised_from_then_on() -> None:
-    one = World(scoring=WorkerError("no workers any more"))
-    one.collector.check(max_failures=None)
-    await one.collect()
-    with pytest.raises(WorkerError, match="no workers any more"):
-        one.collector.check(max_failures=None)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,19 +102,13 @@ def test_server_gets_the_environments_tokenizer_where_it_names_none_and_a_baseli
 # ---------------------------------------------------------------------------- loggers
 
 
-@pytest.fixture
-def levels_kept() -> Iterator[None]:
-    names = ("reasoning_env", "reasoning_env.test", "atroposlib", "atroposlib.envs.base")
-    before = {name: logging.getLogger(name).level for name in names}
-    yield
-    for name, level in before.items():
-        logging.getLogger(name).setLevel(level)
-
-
-@pytest.mark.usefixtures("levels_kept")
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("suppress", [True, False])
-def test_levels_are_set_for_our_loggers_and_for_atropos(debug: bool, suppress: bool) -> None:
+def test_levels_are_set_for_our_loggers_and_for_atropos(
+    caplog: pytest.LogCaptureFixture, debug: bool, suppress: bool
+) -> None:
+    for name in ("reasoning_env.test", "atroposlib", "atroposlib.envs.base"):
+        caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
     own = logging.getLogger("reasoning_env.test")
     set_log_levels(SimpleNamespace(debug_logging=debug, suppress_base_env_logs=suppress), own)
     assert own.level == logging.getLogger("reasoning_env").level == (logging.DEBUG if debug else logging.INFO)

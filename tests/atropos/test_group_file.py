@@ -94,8 +94,10 @@ def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(files: Any) 
     assert indices(first) == [0]
 
 
-def test_second_process_is_refused(files: Any) -> None:
-    files().save({})
+def test_second_process_is_refused_and_settings_can_be_read_by_their_owner_only(files: Any) -> None:
+    file = files()
+    file.save({})
+    assert stat.S_IMODE(file.path.with_name("groups.jsonl.state").stat().st_mode) == 0o600
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
         files()
 
@@ -120,12 +122,6 @@ def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch:
     assert indices(file) == [0, 1]
     file.append(lines(2))
     assert indices(file) == [0, 1, 2]
-
-
-def test_settings_can_be_read_by_their_owner_only(files: Any) -> None:
-    file = files()
-    file.save({})
-    assert stat.S_IMODE(file.path.with_name("groups.jsonl.state").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("path", [None, "", ".", "file/x.jsonl"])

@@ -5,8 +5,7 @@ import inspect
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -23,7 +22,7 @@ from reasoning_env.atropos.inference.client import (
 )
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
-from reasoning_env.records import Prompt, Rollout, Timeouts
+from reasoning_env.records import Prompt, Timeouts
 from tests.records import SAMPLING
 from tests.waiting import until
 
@@ -48,7 +47,8 @@ class Server:
 class Manager:
     """Answers a request with the texts that `answer` returns for the name of the server that it goes to.
 
-    Servers that come first have more room, so that they are chosen first. An answer may be awaitable, or raise.
+    Servers that come first have more room, so that they are chosen first. An answer may be awaitable, or raise; an
+    empty text has no token to train on.
     """
 
     def __init__(self, answer: Callable[[str, dict[str, Any]], Any], *names: str) -> None:
@@ -63,43 +63,28 @@ class Manager:
         self.requests.append(arguments)
         answer = self.answer(name, arguments)
         texts = await answer if inspect.isawaitable(answer) else answer
-        return SimpleNamespace(choices=[SimpleNamespace(text=text, finish_reason="stop") for text in texts])
+        choices = [SimpleNamespace(text=text, finish_reason="stop" if text else "length") for text in texts]
+        return SimpleNamespace(choices=choices)
 
 
-class TokenManager(Manager):
-    """Gives tokens in place of texts, each a completion of a prompt of two tokens, unusable where it is below 0."""
+class Client(InferenceClient):
+    """A client that always asks with the same prompt."""
 
-    @asynccontextmanager
-    async def managed_server(self, tokenizer: Any) -> AsyncIterator[Any]:
-        self.tokenizer = tokenizer
-        nodes: list[Any] = []
+    prompt: Prompt
 
-        async def completion(**arguments: Any) -> SimpleNamespace:
-            reply = await Manager.completion(self, **arguments)
-            for choice in reply.choices:
-                token, choice.text = choice.text, "text"
-                logprobs = [1.0, 1.0, math.nan if token < 0 else -0.5]
-                nodes.append(
-                    SimpleNamespace(tokens=[1, 2, token], masked_tokens=[-100, -100, token], logprobs=logprobs)
-                )
-            return reply
-
-        yield SimpleNamespace(completion=completion, get_state=lambda: {"nodes": nodes})
+    async def ask(self, n: int = 1, timeouts: Timeouts = PATIENT) -> list[str]:
+        return [rollout.text for rollout in await self.complete(self.prompt, n, SAMPLING, timeouts)]
 
 
-@pytest.fixture
-def prompt(chat: ChatFormat) -> Prompt:
-    return chat.prompt(build_messages("", "1 + 1?"))
-
-
-MakeClient = Callable[[Manager], InferenceClient]
+MakeClient = Callable[[Manager], Client]
 
 
 @pytest.fixture
 def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
-    def make(manager: Manager) -> InferenceClient:
-        client = InferenceClient(manager, chat, tokenizer)
-        client.mode = Mode.TOKENS if isinstance(manager, TokenManager) else Mode.TEXT
+    def make(manager: Manager) -> Client:
+        client = Client(manager, chat, tokenizer)
+        client.mode = Mode.TEXT
+        client.prompt = chat.prompt(build_messages("", "1 + 1?"))
         return client
 
     return make
@@ -117,6 +102,12 @@ async def polled(server: Server, times: int = 20) -> None:
     await until(lambda: server.polls >= before + times)
 
 
+class StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+
 async def silence(*_: object) -> list[str]:
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
@@ -131,111 +122,94 @@ def in_turn(*replies: list[Any]) -> Callable[..., list[Any]]:
     return lambda *_: left.pop(0) if len(left) > 1 else left[0]
 
 
-def results(rollouts: list[Rollout]) -> list[str]:
-    return [rollout.text for rollout in rollouts]
-
-
 # ---------------------------------------------------------------------------- requests
 
-KINDS = pytest.mark.parametrize(("kind", "a", "b", "c"), [(Manager, "a", "b", "c"), (TokenManager, 7, 8, 9)])
 
-
-@KINDS
-async def test_one_request_asks_for_the_whole_group(
-    make_client: MakeClient, prompt: Prompt, kind: type[Manager], a: Any, b: Any, c: Any
-) -> None:
-    manager = kind(in_turn([a, b]))
-    assert len(await make_client(manager).complete(prompt, 2, SAMPLING, PATIENT)) == 2
-    budget = SAMPLING.completion_budget(prompt)
+async def test_one_request_asks_for_the_whole_group(make_client: MakeClient) -> None:
+    manager = Manager(in_turn(["a", "b"]))
+    client = make_client(manager)
+    assert await client.ask(2) == ["a", "b"]
+    budget = SAMPLING.completion_budget(client.prompt)
     sampling = {"max_tokens": budget, "temperature": 0.7, "top_p": 0.9, "split": "train"}
-    assert manager.requests == [{"prompt": prompt.text, "n": 2, **sampling}]
+    assert manager.requests == [{"prompt": client.prompt.text, "n": 2, **sampling}]
 
 
-@KINDS
-async def test_missing_completions_are_asked_for_again_and_surplus_ones_are_cut(
-    make_client: MakeClient, prompt: Prompt, kind: type[Manager], a: Any, b: Any, c: Any
-) -> None:
-    manager = kind(in_turn([a], [], [], [b], [c, a, b]))
-    rollouts = await make_client(manager).complete(prompt, 3, SAMPLING, PATIENT)
-    assert len({rollout.tokens for rollout in rollouts}) == len(rollouts) == 3
+async def test_missing_completions_are_asked_for_again_and_surplus_ones_are_cut(make_client: MakeClient) -> None:
+    manager = Manager(in_turn(["a"], [], [], ["b"], ["c", "a", "b"]))
+    assert await make_client(manager).ask(3) == ["a", "b", "c"]
     assert [request["n"] for request in manager.requests] == [3, 2, 2, 2, 1]
 
 
 async def test_unusable_completions_are_replaced_with_one_warning(
-    make_client: MakeClient, prompt: Prompt, caplog: pytest.LogCaptureFixture
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    manager = TokenManager(in_turn([5, -1], [-1], [6]))
-    rollouts = await make_client(manager).complete(prompt, 2, SAMPLING, PATIENT)
-    assert [rollout.tokens[2:] for rollout in rollouts] == [(5,), (6,)]
+    manager = Manager(in_turn(["a", ""], [""], ["b"]))
+    assert await make_client(manager).ask(2) == ["a", "b"]
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]
 
 
-async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["a"], []))
     with pytest.raises(ServerError) as raised:
-        await make_client(manager).complete(prompt, 4, SAMPLING, Timeouts(None, outage_s=0.0))
+        await make_client(manager).ask(4, Timeouts(None, outage_s=0.0))
     assert isinstance(raised.value.__cause__, IncompleteReply)
     assert len(manager.requests) == 1 + FRUITLESS_REQUESTS
 
 
-async def test_managed_server_gets_the_prompts_own_tokens(
-    make_client: MakeClient, prompt: Prompt, tokenizer: Any
-) -> None:
-    manager = TokenManager(in_turn([7]))
-    await make_client(manager).complete(prompt, 1, SAMPLING, PATIENT)
-    plain = {"add_special_tokens": False}
-    assert manager.tokenizer.encode(prompt.text) == list(prompt.tokens)
-    assert manager.tokenizer.encode("other text", **plain) == tokenizer.encode("other text", **plain)
-    assert manager.tokenizer.eos_token_id == tokenizer.eos_token_id
+async def test_managed_server_gets_the_prompts_own_tokens(make_client: MakeClient, tokenizer: Any) -> None:
+    manager: Any = Manager(fail)
+    manager.managed_server = Mock(side_effect=StatusError(400))
+    client = make_client(manager)
+    client.mode, client.prompt = Mode.TOKENS, Prompt((), "the prompt", (1, 2, 3))
+    with pytest.raises(ServerError):
+        await client.ask()
+    given, plain = manager.managed_server.call_args.kwargs["tokenizer"], {"add_special_tokens": False}
+    assert given.encode("the prompt") == [1, 2, 3]
+    assert given.encode("other text", **plain) == tokenizer.encode("other text", **plain)
+    assert given.eos_token_id == tokenizer.eos_token_id
 
 
 # ---------------------------------------------------------------------------- outages and time limits
 
 
 async def test_requests_are_tried_again_through_an_outage_which_is_said_once(
-    make_client: MakeClient, prompt: Prompt, caplog: pytest.LogCaptureFixture
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     manager = Manager(fail)
     client = make_client(manager)
-    waiting = [asyncio.create_task(client.complete(prompt, 1, SAMPLING, PATIENT)) for _ in range(20)]
+    waiting = [asyncio.create_task(client.ask()) for _ in range(20)]
     await until(lambda: len(manager.asked) > 100)
     assert client.outage_s > 0
     manager.answer = in_turn(["2"])
-    assert [results(rollouts) for rollouts in await asyncio.gather(*waiting)] == [["2"]] * 20
+    assert await asyncio.gather(*waiting) == [["2"]] * 20
     assert client.outage_s == 0
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "ConnectionRefusedError" in caplog.messages[0]
 
 
-async def test_outage_over_the_limit_is_an_error(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_outage_over_the_limit_is_an_error(make_client: MakeClient) -> None:
     manager = Manager(fail)
     with pytest.raises(ServerError, match="Connection refused"):
-        await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.05))
+        await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
     assert len(manager.asked) > 1
 
 
-class StatusError(Exception):
-    def __init__(self, status_code: int) -> None:
-        super().__init__(f"status {status_code}")
-        self.status_code = status_code
-
-
 @pytest.fixture
-def beside(make_client: MakeClient, prompt: Prompt) -> Callable[..., Any]:
+def beside(make_client: MakeClient) -> Callable[..., Any]:
     """Asks for a prompt of which each request does as it is told, after another request has succeeded."""
 
     async def ask(outcome: Callable[..., Any], timeouts: Timeouts) -> tuple[Manager, Any]:
         async def answer(_name: str, arguments: dict[str, Any]) -> list[str]:
             if arguments["prompt"] != "poison":
                 return ["2"]
-            await client.complete(prompt, 1, SAMPLING, PATIENT)
+            await client.ask()
             texts = outcome()
             return await texts if inspect.isawaitable(texts) else texts
 
         manager = Manager(answer)
         client = make_client(manager)
-        poisoned = Prompt((), "poison", prompt.tokens)
+        poisoned = Prompt((), "poison", client.prompt.tokens)
         return manager, asyncio.create_task(client.complete(poisoned, 1, SAMPLING, timeouts))
 
     return ask
@@ -251,17 +225,17 @@ async def test_request_that_fails_while_others_succeed_is_given_up(beside: Calla
 async def test_server_that_asks_for_patience_is_asked_until_it_answers(beside: Callable[..., Any]) -> None:
     after_many_tries = Mock(side_effect=[*[StatusError(429)] * 3 * MAX_FAILURES, ["2"]])
     _manager, asking = await beside(after_many_tries, PATIENT)
-    assert results(await asking) == ["2"]
+    assert await asking
 
 
 @pytest.mark.parametrize(("status", "setting"), [(400, "max_token_length"), (401, "api_key"), (404, "model_name")])
 @pytest.mark.parametrize(("timeouts", "kind"), [(PATIENT, RefusedError), (Timeouts(None, math.inf), ServerError)])
 async def test_refusal_is_not_repeated_names_the_setting_and_ends_what_does_not_wait_for_ever(
-    make_client: MakeClient, prompt: Prompt, status: int, setting: str, timeouts: Timeouts, kind: type[ServerError]
+    make_client: MakeClient, status: int, setting: str, timeouts: Timeouts, kind: type[ServerError]
 ) -> None:
     manager = Manager(Mock(side_effect=StatusError(status)))
     with pytest.raises(ServerError, match=f"{status}.*{setting}") as refusal:
-        await make_client(manager).complete(prompt, 1, SAMPLING, timeouts)
+        await make_client(manager).ask(timeouts=timeouts)
     assert refusal.type is kind
     assert len(manager.asked) == 1
 
@@ -272,24 +246,21 @@ async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(besi
         await asking
 
 
-async def test_reply_that_does_not_come_is_asked_for_again_while_none_comes(
-    make_client: MakeClient, prompt: Prompt
-) -> None:
+async def test_reply_that_does_not_come_is_asked_for_again_while_none_comes(make_client: MakeClient) -> None:
     manager = Manager(lambda *_: silence() if len(manager.asked) < 3 else ["2"])
-    rollouts = await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(reply_s=0.05, outage_s=600.0))
-    assert results(rollouts) == ["2"]
+    assert await make_client(manager).ask(timeouts=Timeouts(reply_s=0.05, outage_s=600.0)) == ["2"]
 
 
-async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient) -> None:
     manager = Manager(silence, "one", "other")
     for server in manager.servers:
         server.healthy = False
     with pytest.raises(ServerError):
-        await make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.05))
+        await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
     assert manager.asked == ["one"]
 
 
-async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: MakeClient) -> None:
     released = asyncio.Event()
 
     async def slow(*_: object) -> list[str]:
@@ -297,16 +268,16 @@ async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: Mak
         return ["2"]
 
     manager = Manager(slow)
-    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, Timeouts(None, outage_s=0.02)))
+    asking = asyncio.create_task(make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.02)))
     await polled(manager.servers[0])
     released.set()
-    assert results(await asking) == ["2"]
+    assert await asking == ["2"]
 
 
-async def test_cancelled_caller_cancels_the_request(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_cancelled_caller_cancels_the_request(make_client: MakeClient) -> None:
     reply: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
     manager = Manager(lambda *_: reply)
-    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
+    asking = asyncio.create_task(make_client(manager).ask())
     await until(lambda: manager.asked)
     asking.cancel()
     await asyncio.wait([asking])
@@ -316,30 +287,30 @@ async def test_cancelled_caller_cancels_the_request(make_client: MakeClient, pro
 # ---------------------------------------------------------------------------- several servers
 
 
-async def test_request_leaves_a_server_that_becomes_unhealthy(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_request_leaves_a_server_that_becomes_unhealthy(make_client: MakeClient) -> None:
     manager = Manager(lambda name, _: silence() if name == "ill" else ["2"], "ill", "well")
-    asking = asyncio.create_task(make_client(manager).complete(prompt, 1, SAMPLING, PATIENT))
+    asking = asyncio.create_task(make_client(manager).ask())
     await polled(manager.servers[0])
     assert manager.asked == ["ill"]
     manager.servers[0].healthy = False
-    assert results(await asking) == ["2"]
+    assert await asking == ["2"]
     assert manager.asked == ["ill", "well"]
 
 
-async def test_requests_that_begin_together_are_spread(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_requests_that_begin_together_are_spread(make_client: MakeClient) -> None:
     manager = Manager(in_turn(["2"]), *"abcd")
     for server in manager.servers:
         server.sem.max_val = 8
     client = make_client(manager)
-    await asyncio.gather(*(client.complete(prompt, 1, SAMPLING, PATIENT) for _ in range(32)))
+    await asyncio.gather(*(client.ask() for _ in range(32)))
     assert Counter(manager.asked) == dict.fromkeys("abcd", 8)
 
 
-async def test_after_a_failure_another_server_is_asked(make_client: MakeClient, prompt: Prompt) -> None:
+async def test_after_a_failure_another_server_is_asked(make_client: MakeClient) -> None:
     manager = Manager(lambda name, _: fail() if name == "broken" else ["2"], "broken", "well")
     client = make_client(manager)
     for _ in range(3):
-        await client.complete(prompt, 1, SAMPLING, PATIENT)
+        await client.ask()
     assert manager.asked == ["broken", "well", "well", "well"]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -11,37 +12,16 @@ from reasoning_env.atropos.problem_source import LONG_QUESTION, ProblemSource
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import EvalPlan
 from reasoning_env.metrics import MetricsRecorder
-from reasoning_env.records import Problem, ProblemSpec, Prompt
-from reasoning_env.settings import ReasoningSettings
+from reasoning_env.records import ProblemSpec, Prompt
 from reasoning_env.tasks.plan import TaskPlan
-from tests.records import SAMPLING, make_problem
+from reasoning_gym_environment import ReasoningGymEnvConfig
+from tests.fake_workers import FakeWorkers
+from tests.records import SAMPLING, make_problem, problem_of
 
 TASKS = ("long", "short")
 PLAN = TaskPlan(TASKS, TASKS, TASKS, adjustable=frozenset(), params={}, weights=dict.fromkeys(TASKS, 1.0))
 
 EVAL_PLAN = EvalPlan(TASKS, samples_per_task=5, repeats=1)
-
-
-class Config(ReasoningSettings):
-    """The settings that a source reads, Atropos' own included."""
-
-    group_size: int = 4
-    custom_thinking_prompt: str | None = None
-
-
-class Pool:
-    """Generates problems whose questions begin with their task."""
-
-    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
-        return Problem(spec, f"{spec.task} {spec.seed}", "2", "{}", b"")
-
-
-class Chat:
-    """Renders prompts of one token, or of the whole limit for the task `long`."""
-
-    def prompt(self, messages: Any) -> Prompt:
-        length = SAMPLING.token_limit if messages[-1]["content"].startswith("long") else 1
-        return Prompt(tuple(messages), "", (0,) * length)
 
 
 Make = Callable[..., ProblemSource]
@@ -52,10 +32,15 @@ async def make() -> AsyncIterator[Make]:
     """Builds sources that are not started, and closes them at the end."""
     made: list[ProblemSource] = []
 
+    def render(messages: Any) -> Prompt:
+        """A prompt of one token, or of the whole limit for the task `long`."""
+        length = SAMPLING.token_limit if messages[-1]["content"].startswith("long") else 1
+        return Prompt(tuple(messages), "", (0,) * length)
+
     def make_one(metrics: MetricsRecorder | None = None, settled: Any = None, **settings: Any) -> ProblemSource:
-        pool: Any = Pool()
-        chat: Any = Chat()
-        config = Config(**{"prefetch_problems": 2, **settings})
+        pool: Any = FakeWorkers(lambda spec: problem_of(spec, f"{spec.task} {spec.seed}"))
+        chat: Any = SimpleNamespace(prompt=render)
+        config = ReasoningGymEnvConfig(**{"prefetch_problems": 2, **settings})
         around = {"eval_plan": EVAL_PLAN, "settled": settled or AsyncMock()}
         made.append(ProblemSource(config, PLAN, pool, chat, metrics or MetricsRecorder(), **around))
         return made[-1]

@@ -52,48 +52,33 @@ def test_before_setup_there_is_nothing_to_use_or_report(tokenizer: Any) -> None:
     assert "groups=0" in run.progress_line()
 
 
-def make_saving(tokenizer: Any, folder: Path | None = Path("folder")) -> tuple[Any, Mock]:
-    """Return a run whose state is {"own": 1}, and what keeps it."""
-    run: Any = make_run(tokenizer)
-    keeper = Mock(folder=folder, busy=False)
-    run._backend = SimpleNamespace(keeper=keeper, source=SimpleNamespace(state=dict, stats=None, in_flight=0))
-    run._collect_state = lambda: {"own": 1}
-    return run, keeper.save
-
-
-async def test_nothing_is_saved_without_a_folder(tokenizer: Any) -> None:
-    run, save = make_saving(tokenizer, folder=None)
-    run.save(5)
-    assert not save.called
-
-
-async def test_state_is_saved_regularly_while_it_changes_and_the_disk_keeps_up(
+async def test_state_is_saved_in_a_folder_regularly_while_it_changes_and_the_disk_keeps_up(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(run_module, "SAVE_INTERVAL_S", 0.0)
-    run, save = make_saving(tokenizer)
+    run: Any = make_run(tokenizer)
+    keeper = Mock(busy=False, folder=None)
+    run._backend = SimpleNamespace(keeper=keeper, source=SimpleNamespace(state=dict, stats=None, in_flight=0))
+    run._collect_state = lambda: {"own": 1}
     monkeypatch.setattr(run, "progress_line", str)
-    rounds, step = asyncio.Semaphore(0), 1
-
-    def next_round() -> int:
-        rounds.release()
-        return step
+    run.save(5)
+    assert not keeper.save.called
+    keeper.folder = Path("folder")
+    step = 1
 
     async def steps_saved() -> list[int]:
-        """Return the steps that are saved once there were some more rounds."""
-        while not rounds.locked():
-            await rounds.acquire()
-        for _ in range(5):
-            await rounds.acquire()
-        return [call.args[0] for call in save.call_args_list]
+        """Return the steps that are saved once there were some more rounds, each of which takes one turn."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return [call.args[0] for call in keeper.save.call_args_list]
 
-    saving = asyncio.create_task(run._save_regularly(next_round))
+    saving = asyncio.create_task(run._save_regularly(lambda: step))
     assert await steps_saved() == [1]
-    (_, state, waiting, delivered_up_to), options = save.call_args
+    (_, state, waiting, delivered_up_to), options = keeper.save.call_args
     assert (state["own"], waiting, delivered_up_to, options) == (1, [], 0, {"latest": True})
-    step, run.backend.keeper.busy = 2, True
+    step, keeper.busy = 2, True
     assert await steps_saved() == [1]
-    run.backend.keeper.busy = False
+    keeper.busy = False
     assert await steps_saved() == [1, 2]
     step, collect = 3, run._collect_state
     run._collect_state = lambda: 1 // 0

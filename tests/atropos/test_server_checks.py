@@ -80,11 +80,7 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
         (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
         (HTTPError(401), "http://one/v1", r"openai\.api_key$"),
         (HTTPError(400), "http://one/v1", r"POST .*openai\.model_name.*openai\.server_type"),
-        (
-            AttributeError("'str' object has no attribute 'choices'"),
-            "http://one/v1",
-            r"openai\.base_url",
-        ),
+        (AttributeError("'str' object has no attribute 'choices'"), "http://one/v1", r"openai\.base_url"),
     ],
 )
 async def test_refusal_names_the_setting_that_is_most_likely_wrong(

@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.wandb import (
-    go_offline_without_account,
-    has_account,
-    rollout_table,
-    table_rows,
-    trim_timings,
-)
+from reasoning_env.atropos.wandb import go_offline_without_account, has_account, rollout_table, table_rows, trim_timings
 
 HOST = "api.wandb.ai"
 
@@ -58,23 +52,18 @@ def test_account_is_a_key_in_the_environment_or_a_login_for_the_host(
 
 
 @pytest.mark.usefixtures("netrc_file")
-def test_without_an_account_wandb_goes_offline_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(2):
-        go_offline_without_account()
-    assert os.environ["WANDB_MODE"] == "offline"
-    assert len(caplog.records) == 1
-
-
-@pytest.mark.usefixtures("netrc_file")
-@pytest.mark.parametrize("variables", [{"WANDB_API_KEY": "x"}, {"WANDB_MODE": "online"}])
-def test_account_or_mode_of_the_user_stays(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: dict[str, str]
+@pytest.mark.parametrize(
+    ("variables", "mode", "said"),
+    [({}, "offline", 1), ({"WANDB_API_KEY": "x"}, None, 0), ({"WANDB_MODE": "online"}, "online", 0)],
+)
+def test_wandb_goes_offline_without_an_account_or_a_mode_of_the_user_and_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: Any, mode: str | None, said: int
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    go_offline_without_account()
-    assert os.environ.get("WANDB_MODE") == variables.get("WANDB_MODE")
-    assert caplog.records == []
+    for _ in range(2):
+        go_offline_without_account()
+    assert (os.environ.get("WANDB_MODE"), len(caplog.records)) == (mode, said)
 
 
 @pytest.mark.parametrize(("keep", "rows"), [(0, 0), (1, 1), (2, 2), (9, 3), (-1, 3)])

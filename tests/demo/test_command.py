@@ -51,6 +51,13 @@ def start(tmp_path: Path) -> Iterator[StartDemo]:
         yield start_one
 
 
+def test_it_brings_in_nothing_of_the_environment() -> None:
+    code = "import sys, demo.command; print(*{name.split('.')[0] for name in sys.modules})"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    unwanted = {"reasoning_env", "reasoning_gym", "reasoning_gym_environment", "atroposlib", "transformers"}
+    assert not unwanted & set(ended.stdout.split())
+
+
 def wait_for_processes(demo: Process, more_than: int) -> set[int]:
     """Wait until more than so many run below it, and return them."""
     wait_until(lambda: len(descendants(demo.pid)) > more_than, "the start of the processes")

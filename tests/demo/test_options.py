@@ -24,18 +24,7 @@ def test_the_description_says_what_the_policy_cannot_do() -> None:
     assert "most groups will be dropped" in describe_tasks(read_options(["--tasks", "all"]))
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["--batches", "0"],
-        ["--group-size", "0"],
-        ["--skill", "1.5"],
-        ["--timeout-s", "0"],
-        ["--server-type", "carrier-pigeon"],
-        ["--batches", "many"],
-        ["extra"],
-    ],
-)
+@pytest.mark.parametrize("argv", [["--batches", "0"], ["--group-size", "0"], ["--skill", "1.5"], ["--timeout-s", "0"]])
 def test_a_senseless_option_ends_the_command_with_a_message(
     argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 
 import pytest
 import reasoning_gym
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.policy import MISTAKES, SETTLED_SHARE, ScriptedPolicy, nearly
+from demo.policy import SETTLED_SHARE, ScriptedPolicy, nearly
 from demo.rules import RULES
 from testing import GenerationRequest
 
 QUESTION = "Find the Greatest Common Divisor (GCD) of these numbers: 760, 368. Give only the GCD as your final answer."
-RIGHT = "<answer>8</answer>"
 KNOWN_QUESTIONS = [f"How many 1 bits are there in the binary representation of the number {n}?" for n in range(2000)]
 
 
@@ -54,19 +52,6 @@ def test_the_share_of_right_rollouts_is_the_skill(skill: float) -> None:
     assert sum(chances) / len(chances) == pytest.approx(skill, abs=0.04)
     settled = sum(chance in (0.0, 1.0) for chance in chances) / len(chances)
     assert settled == pytest.approx(SETTLED_SHARE, abs=0.04)
-
-
-def test_every_mistake_happens() -> None:
-    policy, rng = ScriptedPolicy(skill=0.0, seed=1), random.Random(1)
-    texts = [policy.answer(QUESTION, rng) for _ in range(400)]
-    kinds = Counter(
-        (text.count("<answer>"), text.count("</answer>"), text.count("</think>"), "believe" in text, len(text) > 5000)
-        for text in texts
-    )
-    empty = sum("<answer></answer>" in text for text in texts)
-    # a wrong answer and an empty one look alike in these counts
-    assert len(kinds) + (empty > 0) == len(MISTAKES)
-    assert RIGHT not in " ".join(text for text in texts if answer_of(text) is not None)
 
 
 @given(st.text(alphabet="ab1x0-[], ×", min_size=1), st.integers())

@@ -9,16 +9,10 @@ from demo.rollouts import Rollouts
 
 
 def line(task: str, *scores: float) -> str:
+    asked = [{"role": "system", "content": "Think."}, {"role": "user", "content": "Is it\nthis?"}]
+    replies = [(score, f"{'well, ' * 50}<answer>{score}</answer>") for score in scores]
     rollouts = [
-        {
-            "conversation": [
-                {"role": "system", "content": "Think."},
-                {"role": "user", "content": "Is it\nthis?"},
-                {"role": "assistant", "content": f"{'well, ' * 50}<answer>{score}</answer>"},
-            ],
-            "score": score,
-        }
-        for score in scores
+        {"conversation": [*asked, {"role": "assistant", "content": reply}], "score": score} for score, reply in replies
     ]
     return json.dumps({"item_id": task, "rollouts": rollouts}) + "\n"
 
@@ -34,8 +28,10 @@ def test_groups_are_counted_by_how_they_did(tmp_path: Path) -> None:
     assert rollouts.files == {tmp_path / "a.jsonl": 2, tmp_path / "b.jsonl": 2}
 
 
-def test_a_line_counts_once_and_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_line_counts_once_and_when_it_is_whole_and_not_in_a_file_of_an_earlier_run(tmp_path: Path) -> None:
+    (tmp_path / "earlier.jsonl").write_text(line("gcd", 0.0, 1.0))
     rollouts = Rollouts(tmp_path)
+    (tmp_path / "notes.txt").write_text("not a dump\n")
     counts = []
     text = line("gcd", 0.0, 1.0) + line("gcd", 1.0, 1.0)
     for length in (0, len(text) // 3, len(text) // 2, len(text) - 1, len(text)):
@@ -43,14 +39,6 @@ def test_a_line_counts_once_and_when_it_is_whole(tmp_path: Path) -> None:
         rollouts.read_news()
         counts.append(rollouts.groups)
     assert counts == [0, 0, 1, 1, 2]
-
-
-def test_files_of_earlier_runs_do_not_count(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(line("gcd", 0.0, 1.0))
-    rollouts = Rollouts(tmp_path)
-    (tmp_path / "notes.txt").write_text("not a dump\n")
-    rollouts.read_news()
-    assert rollouts.groups == 0
 
 
 def test_the_example_has_the_best_and_the_worst_rollout(tmp_path: Path) -> None:

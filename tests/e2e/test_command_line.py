@@ -37,26 +37,15 @@ def test_help_fits_a_screen_and_names_options_that_there_are(cli: Cli, command: 
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["serve", "--env.group_sise", "4"], 2, ["--env.group_sise", "group_size"]),
-        (["process", "--env.group_size", "0"], 2, ["group_size", "0"]),
-        (["evaluate", "--config", "settings.yaml"], 2, ["base_ulr", "base_url"]),
         (["serve", "--env.tokenizer_name", "no-such/tokenizer"], 2, ["no-such/tokenizer", "env.tokenizer_name"]),
-        (["process", *SERVER, "--env.tasks", "chain_sun"], 2, ["'chain_sun'", "chain_sum"]),
         (["process", *SERVER, "--env.data_path_to_save_groups", "."], 2, ["env.data_path_to_save_groups"]),
-        (
-            ["serve", *SERVER, "--env.dump_rollouts=1", "--env.data_dumps_dir", "settings.yaml/a"],
-            2,
-            ["settings.yaml/a"],
-        ),
-        (["process", *SERVER], 1, [f"{NOWHERE}/v1", "openai.base_url"]),
         (["evaluate", *SERVER], 1, [f"{NOWHERE}/v1", "openai.base_url"]),
         (["serve", *SERVER, "--env.rollout_server_url", NOWHERE], 1, [NOWHERE, "env.rollout_server_url"]),
     ],
 )
 def test_what_cannot_work_ends_with_a_line_that_names_it(
-    cli: Cli, tmp_path: Path, argv: list[str], status: int, words: list[str]
+    cli: Cli, argv: list[str], status: int, words: list[str]
 ) -> None:
-    (tmp_path / "settings.yaml").write_text("openai:\n  base_ulr: http://localhost:1/v1\n")
     result = cli(*argv)
     assert result.status == status
     assert [word for word in words if word not in result.complaint] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -11,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
+from demo.policy import ScriptedPolicy
 from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import Line, Process, generations
-from testing.http_server import Handler
+from testing import GenerationRequest, Line, Process
 from testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
@@ -54,30 +54,20 @@ def under_way(environment: Process) -> frozenset[int]:
     )
 
 
-class Gate:
-    """Holds back completions until it is opened; `held` counts those that came to it."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self._open = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def open(self) -> None:
-        """Let everything through; may be called from any thread, once something is held."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._open.set)
-
-    async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._loop = asyncio.get_running_loop()
-        self.held += 1
-        await self._open.wait()
-        return await handler(request)
-
-
 def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, finish: bool) -> Ended:
     """End an environment all of whose rollouts are in flight; they finish after the signal, or never."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
-    with make_line(folder) as line:
+    gate, held, scripted = threading.Event(), [], ScriptedPolicy(skill=0.6, seed=1)
+
+    async def policy(request: GenerationRequest) -> list[str]:
+        if not gate.is_set():
+            held.append(request)
+        while not gate.is_set():  # noqa: ASYNC110 - it is opened from another thread
+            await asyncio.sleep(0.01)
+        return scripted(request)
+
+    gate.set()
+    with make_line(folder, policy=policy) as line:
         line.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
         environment = line.start_environment(
             "environment",
@@ -89,9 +79,8 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             data_dumps_dir=dumps,
         )
         wait_for_groups(line, count=10)
-        gate = Gate()
-        line.servers[0].fail(gate, only=generations)
-        wait_until(lambda: gate.held == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
+        gate.clear()
+        wait_until(lambda: len(held) == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
         below, in_flight = descendants(environment.pid), under_way(environment)
         assert len(below) >= 5  # the fork server, two generators, two verifier workers
         for number in signals[:-1]:
@@ -100,16 +89,12 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             wait_until(lambda logged=logged: len(environment.stderr) > logged, "a word on the first signal")
         environment.send(signals[-1])
         if finish:
-            gate.open()
+            gate.set()
         environment.end()
         dumped = tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path))
-        return Ended(line, environment, in_flight, put_back(checkpoints), dumped, survivors(below, PATIENCE_S))
-
-
-def put_back(checkpoints: Path) -> frozenset[int]:
-    [latest] = checkpoints.glob("*/*/latest.json")
-    state = read_checkpoint(latest).state
-    return frozenset(spec["index"] for spec in state["stream"]["owed"])
+        [latest] = checkpoints.glob("*/*/latest.json")
+        put_back = frozenset(spec["index"] for spec in read_checkpoint(latest).state["stream"]["owed"])
+        return Ended(line, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))
 
 
 SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
@@ -117,7 +102,8 @@ SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
     "SIGTERM, too slow": partial(end, signals=(signal.SIGTERM,), grace_s=GRACE_S, finish=False),
     "twice SIGINT": partial(end, signals=(signal.SIGINT, signal.SIGINT), grace_s=LONG_GRACE_S, finish=False),
 }
-ORDERLY = ["SIGTERM, time to finish", "SIGTERM, too slow"]
+ORDERLY = {"SIGTERM, time to finish": True, "SIGTERM, too slow": False}
+"""Whether the rollouts in flight finish."""
 
 
 @pytest.fixture(scope="module")
@@ -128,22 +114,19 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Fut
 
 
 Futures = Mapping[str, Future[Ended]]
-each_end = pytest.mark.parametrize("name", SCENARIOS)
 each_orderly_end = pytest.mark.parametrize("name", ORDERLY)
 
 
-@each_end
-def test_the_exit_status_tells_the_signal_and_nothing_is_left(ended: Futures, name: str) -> None:
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_exit_status_tells_the_signal_all_that_was_scored_is_dumped_and_nothing_is_left(
+    ended: Futures, name: str
+) -> None:
     end = ended[name].result()
     assert end.environment.exit_status == (143 if "SIGTERM" in name else 130)
     assert (end.left_processes, left_behind(end.environment)) == (set(), [])
     assert "Traceback" not in end.environment.stderr
-
-
-def test_rollouts_in_flight_are_finished(ended: Futures) -> None:
-    end = ended["SIGTERM, time to finish"].result()
-    assert end.in_flight <= {group.index for group in scored(end.environment)}
-    assert not end.in_flight & end.put_back
+    # At a threshold of 0 one of the two streams takes it, whatever its scores are.
+    assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
 
 
 @each_orderly_end
@@ -151,12 +134,6 @@ def test_every_group_worth_sending_is_delivered(ended: Futures, name: str) -> No
     end = ended[name].result()
     kept = [group.kept for group in scored(end.environment) if group.kept is not None]
     assert [delivery.scores for delivery in end.line.proxy.delivered] == kept
-
-
-def test_what_does_not_finish_in_time_is_put_back(ended: Futures) -> None:
-    end = ended["SIGTERM, too slow"].result()
-    assert end.in_flight <= end.put_back
-    assert not end.in_flight & {group.index for group in scored(end.environment)}
 
 
 @each_orderly_end
@@ -167,8 +144,9 @@ def test_run_api_is_told_and_the_user_in_one_line(ended: Futures, name: str) -> 
     assert "SIGTERM" in told
 
 
-@each_end
-def test_every_group_that_was_scored_is_dumped_whole(ended: Futures, name: str) -> None:
+@pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
+def test_rollouts_in_flight_are_finished_or_put_back(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
-    # At a threshold of 0 one of the two streams takes it, whatever its scores are.
-    assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
+    done = {group.index for group in scored(end.environment)}
+    assert end.in_flight <= (done if finished else end.put_back)
+    assert not end.in_flight & (end.put_back if finished else done)

@@ -15,10 +15,9 @@ import pytest
 from aiohttp import web
 
 from demo.policy import ScriptedPolicy
-from testing import FaultyServer, Line, Process, cut, cut_reply, generations, refuse, respond
+from testing import FaultyServer, Line, Process, cut, generations, refuse, respond
 from testing.http_server import Fault, Picks, every_request
 from testing.process_table import descendants
-from testing.run_api import sends
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
@@ -138,18 +137,6 @@ def run_api(line: Line) -> Process:
     return environment
 
 
-def broken_connections(line: Line) -> Process:
-    """Connections break after run-api has taken what was sent, and it answers with errors."""
-    line.start_trainer()
-    environment = line.start_environment("environment")
-    go_on(line)
-    for fault in (cut_reply, respond(500)):
-        for only in (sends, every_request):
-            meet(line.proxy, fault, only)
-            go_on(line)
-    return environment
-
-
 def play(scenario: Callable[[Line], Process], folder: Path) -> tuple[Line, Process]:
     """Play a scenario to its end, and stop its environment, which served alone."""
     with make_line(folder) as line:
@@ -159,10 +146,7 @@ def play(scenario: Callable[[Line], Process], folder: Path) -> tuple[Line, Proce
     return line, environment
 
 
-SCENARIOS = {
-    scenario.__name__: scenario
-    for scenario in (inference_servers, clock_trainer_and_workers, run_api, broken_connections)
-}
+SCENARIOS = {scenario.__name__: scenario for scenario in (inference_servers, clock_trainer_and_workers, run_api)}
 Played = Mapping[str, Future[tuple[Line, Process]]]
 
 
@@ -183,5 +167,4 @@ def test_all_problems_are_scored_once_and_all_groups_arrive_in_order(played: Pla
     for delivery in line.proxy.delivered:
         arrived.setdefault(delivery.key, delivery.scores)
     assert [group.kept for group in groups if group.kept is not None] == list(arrived.values())
-    # What was sent over a connection that broke is sent again.
-    assert len(line.proxy.delivered) == len(arrived) or name == "broken_connections"
+    assert len(line.proxy.delivered) == len(arrived)

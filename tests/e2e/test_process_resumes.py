@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from testing import InferenceServer, Process, Processes, respond
 from testing.line import CHEAP_TASKS
@@ -41,6 +40,16 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_run_that_is_ended_in_any_way_goes_on_and_writes_each_group_once(processes: Processes, tmp_path: Path) -> None:
     path = tmp_path / "groups.jsonl"
     with InferenceServer(steady_policy(0.5), latency_s=0.2) as server:
+        server.fail(respond(503))
+        waiting = start(processes, "waiting", server.url, path, TOTAL)
+        wait_until(lambda: "waiting for an inference server" in waiting.stderr, "a probe of the server")
+        below = descendants(waiting.pid)
+        assert below
+        assert waiting.end(signal.SIGTERM) == 143
+        [told] = error_lines(waiting)
+        assert "SIGTERM" in told
+        assert not survivors(below, PATIENCE_S)
+        server.recover()
         killed = start(processes, "killed", server.url, path, TOTAL)
         wait_until(lambda: len(lines(path)) >= 5, "five groups")
         killed.send(signal.SIGKILL)
@@ -62,24 +71,3 @@ def test_run_that_is_ended_in_any_way_goes_on_and_writes_each_group_once(process
     assert begun < TOTAL
     assert [group["index"] for group in written] == list(range(TOTAL))
     assert path.read_bytes().count(b"\n") == TOTAL
-
-
-def test_while_it_waits_for_a_server_that_is_not_there_yet_sigterm_ends_it(
-    processes: Processes, tmp_path: Path
-) -> None:
-    probes: list[bytes] = []
-
-    def is_probe(request: web.Request, body: bytes) -> bool:
-        probes.extend([body] * (request.method == "POST"))
-        return True
-
-    with InferenceServer() as server:
-        server.fail(respond(503), only=is_probe)
-        waiting = start(processes, "waiting", server.url, tmp_path / "groups.jsonl", TOTAL)
-        wait_until(lambda: len(probes) > 1, "a second probe of the server")
-        below = descendants(waiting.pid)
-        assert below
-        assert waiting.end(signal.SIGTERM) == 143
-    [told] = error_lines(waiting)
-    assert "SIGTERM" in told
-    assert not survivors(below, PATIENCE_S)

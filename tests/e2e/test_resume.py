@@ -6,12 +6,10 @@ What was delivered is in the dumps, and nothing that was scored once is there tw
 from __future__ import annotations
 
 import random
-import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -51,7 +49,6 @@ STEPS_A_CYCLE = 4
 MOST_S = 1.0
 REFERENCE = 150
 """More problems than all cycles hand out together."""
-DUMP_NAME = re.compile(r"reasoning_gym_environment_(?:FAILED_)?rollouts_([0-9a-f-]{36})_\d{4}\.jsonl")
 
 
 @dataclass(frozen=True)
@@ -99,14 +96,15 @@ def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A run that was stopped again and again, what run-api took of it, and the folder of its dumps."""
+    """A run that was stopped again and again, what run-api took of it, its dumps, and what one without a stop does."""
 
-    pieces: tuple[Piece, ...]
+    pieces: list[Piece]
     delivered: Sequence[Delivery]
     dumps: Path
+    reference: tuple[Problem, ...]
 
 
-def stop_and_resume(folder: Path) -> Stopped:
+def stop_and_resume(folder: Path) -> tuple[list[Piece], Sequence[Delivery], Path]:
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir()
     with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
@@ -118,34 +116,20 @@ def stop_and_resume(folder: Path) -> Stopped:
             pieces.append(run_piece(line, trainer, folder, number))
             if between == EMPTIED:
                 line.run_api.reset_data()
-    return Stopped(tuple(pieces), line.proxy.delivered, folder / "dumps")
+    return pieces, line.proxy.delivered, folder / "dumps"
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[Any]]]:
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
     works = {work.__name__: partial(work, tmp_path_factory.mktemp("line")) for work in (stop_and_resume, run_through)}
     with all_at_once(works) as futures:
-        yield futures
+        return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 
 
-@pytest.fixture
-def stopped(seen: Mapping[str, Future[Any]]) -> Stopped:
-    run: Stopped = seen["stop_and_resume"].result()
-    return run
-
-
-@pytest.fixture
-def reference(seen: Mapping[str, Future[Any]]) -> tuple[Problem, ...]:
-    never_stopped: tuple[Problem, ...] = seen["run_through"].result()
-    return never_stopped
-
-
-def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stopped(
-    stopped: Stopped, reference: tuple[Problem, ...]
-) -> None:
+def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stopped(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
-        assert list(piece.handed_out) == [reference[position] for position in piece.positions]
+        assert list(piece.handed_out) == [stopped.reference[position] for position in piece.positions]
 
 
 def test_no_position_is_left_out(stopped: Stopped) -> None:
@@ -166,10 +150,10 @@ def test_a_run_is_resumed_where_it_was_told_to_end_and_after_its_beginning_where
             assert not set(after.positions) & before.scored
 
 
-def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped, reference: tuple[Problem, ...]) -> None:
+def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped) -> None:
     # Otherwise nothing above would show much.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
-    assert len({problem["level"] for problem in reference[: stopped.pieces[-1].positions[-1]]}) > 2
+    assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
 def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
@@ -179,9 +163,3 @@ def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopp
     assert {one.key for one in stopped.delivered} <= dumped
     served = Counter(position for piece in stopped.pieces for position in piece.positions)
     assert Counter(group.index for group in groups) <= served
-
-
-def test_each_run_has_dumps_of_its_own(stopped: Stopped) -> None:
-    names = [path.name for path in stopped.dumps.iterdir()]
-    known = [match[1] for name in names if (match := DUMP_NAME.fullmatch(name))]
-    assert (len(known), len(set(known))) == (len(names), len(CYCLES)), names

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import pytest_asyncio
@@ -13,7 +14,6 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from tenacity import wait_none
 
 from reasoning_env.atropos import run as run_module
-from reasoning_env.records import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, Completion, InferenceServer
@@ -74,31 +74,14 @@ def make_env_object(servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing:
     return Env(make_config(**fields), list(servers), testing=testing)
 
 
-class LentPool:
-    """Real workers that are started already, and that outlive the environment they are lent to."""
-
-    def __init__(self, pool: WorkerPool, library: LibraryInfo) -> None:
-        self._pool = pool
-        self._library = library
-
-    async def start(self, *, understaffed: bool) -> LibraryInfo:
-        return self._library
-
-    def staff(self, tasks: Collection[str]) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pool, name)
-
-
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def workers() -> AsyncIterator[LentPool]:
-    pool = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    yield LentPool(pool, await pool.start())
-    await pool.close()
+async def workers() -> AsyncIterator[Any]:
+    """A pool of workers that are started already, and that outlive the environment they are lent to."""
+    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
+    library, close = await pool.start(), pool.close
+    pool.start, pool.staff, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
+    yield pool
+    await close()
 
 
 @pytest_asyncio.fixture(loop_scope="package")
@@ -111,9 +94,7 @@ MakeEnv = Callable[..., Awaitable[Env]]
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def make_env(
-    workers: LentPool, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[MakeEnv]:
+async def make_env(workers: Any, server: InferenceServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeEnv]:
     """Makes environments that are ready for use, clients of the server, and closes them at the end."""
     made = []
 

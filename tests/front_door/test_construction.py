@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -20,7 +19,7 @@ from testing import TOKENIZER, InferenceServer
 from testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
-from .conftest import Env, MakeEnv, make_config, make_env_object
+from .conftest import MakeEnv, make_config, make_env_object
 
 FIELDS = ReasoningGymEnvConfig.model_fields
 FREE_NUMBERS = ("min_items_sent_before_logging",)
@@ -42,13 +41,9 @@ def test_no_number_is_taken_unchecked(field: str, value: float) -> None:
         ReasoningGymEnvConfig(**{field: value})
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("group_sise", 4), ("group_size", "many"), ("group_size", 2.5), ("eval_handling", "SOMETIMES")],
-)
-def test_unknown_setting_and_value_of_the_wrong_type_are_refused_by_name(field: str, value: object) -> None:
-    with pytest.raises(ValidationError, match=field):
-        ReasoningGymEnvConfig(**{field: value})
+def test_unknown_setting_is_refused_by_name() -> None:
+    with pytest.raises(ValidationError, match="group_sise"):
+        ReasoningGymEnvConfig(group_sise=4)
 
 
 def test_config_survives_a_dump() -> None:
@@ -70,19 +65,11 @@ def test_default_is_an_openai_server_on_this_machine_and_every_setting_at_its_de
 # ---------------------------------------------------------------------------- construction
 
 
-def edit_config(folder: Path, **changed: object) -> None:
-    path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        pytest.param(lambda folder: edit_config(folder, chat_template=None), id="base model"),
+        pytest.param(lambda folder: (folder / "tokenizer_config.json").write_text("{}"), id="base model"),
         pytest.param(lambda folder: (folder / "tokenizer.json").write_text("{"), id="cut off"),
-        pytest.param(lambda folder: (folder / "tokenizer.json").write_text("[]"), id="not a tokenizer"),
-        pytest.param(lambda folder: (folder / "tokenizer_config.json").write_text("{"), id="config cut off"),
-        pytest.param(lambda folder: (folder / "tokenizer.json").unlink(), id="file missing"),
         pytest.param(shutil.rmtree, id="not there"),
     ],
 )
@@ -127,25 +114,3 @@ async def test_in_atropos_test_mode_it_starts_without_any_server(make_env: MakeE
     server.url = "http://127.0.0.1:9"
     env = await make_env(testing=True, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
-
-
-async def test_default_config_works_as_it_is(
-    server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, _ = Env.config_init()
-    config.worker_niceness = 0  # so that a busy machine does not starve them
-    # A folder of the default tokenizer's name, instead of the hub.
-    shutil.copytree(TOKENIZER, tmp_path / config.tokenizer_name)
-    monkeypatch.chdir(tmp_path)
-    env = Env(config, [server.config("openai")])
-    server.policy = lambda request: ["I do not know."] * request.n
-    try:
-        await env.setup()
-        item = await env.get_next_item()
-        await env.collect_trajectories(item)
-        env.config.use_wandb = False  # which a run would have started by now
-        metrics = await env.report()
-    finally:
-        await env.close()
-    assert item.problem.question in item.prompt.text
-    assert metrics["train_reasons/no_answer"] == 1.0

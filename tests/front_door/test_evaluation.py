@@ -124,41 +124,31 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
     assert sorted(json.loads(line)["index"] for line in lines) == [0, 1, 2, 3]
 
 
-async def test_chat_server_is_evaluated_without_a_tokenizer(
+async def test_chat_server_is_evaluated_without_a_tokenizer_and_by_a_preset_in_the_library_s_way_with_both_scores(
     make_env: MakeEnv, server: InferenceServer, tmp_path: Path
 ) -> None:
     whole = {"tokenizer_name": "there/is-none", "eval_repeats": 2, "ensure_scores_are_not_same": False}
-    env = await make_env("chat", tasks="spell_backward", **whole)
+    preset = {"eval_preset": "rg-easy", "eval_tasks": "spell_backward", "num_eval_samples_per_task": 2}
+    env = await make_env("chat", tasks="spell_backward", **whole, **preset)
+    server.policy = lambda request: ["<answer>?</answer>" + spells_only(request)[0]]
+    (first, _) = await evaluated(env, tmp_path)
+    assert {(one.protocol, one.n, one.max_tokens) for one in server.requests} == {("chat", 1, 32_768)}
+    conversation = first["rollouts"][0]["conversation"]
+    assert (first["seed"], conversation[0]["content"]) == (45, env._run.backend.library.system_prompt)
+    scores = [(rollout["score"], rollout["library_score"], rollout["tokens"] > 1) for rollout in first["rollouts"]]
+    assert scores == [(0.0, 1.0, True)] * 2
+    metrics = env.reported[-1]
+    assert (metrics["eval/mean_score"], metrics["eval/library_score"]) == (0.0, 1.0)
     server.policy = spells_only
-    (first, *_) = await evaluated(env, tmp_path)
-    assert {(request.protocol, request.n) for request in server.requests} == {("chat", 1)}
-    assert [(rollout["score"], rollout["tokens"] > 1) for rollout in first["rollouts"]] == [(1.0, True)] * 2
     group, _ = await env.collect_trajectories(await env.get_next_item())
     assert (group["tokens"], group["scores"]) == ([[]] * GROUP_SIZE, [1.0] * GROUP_SIZE)
     assert (await env.report())["train/mean_completion_tokens"] > 1
 
 
-async def test_preset_asks_in_the_library_s_way_and_gives_both_scores(
-    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+async def test_inspect_log_is_written_where_inspect_is_installed_and_its_faults_cost_no_result(
+    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = await make_env(
-        "chat", eval_preset="rg-easy", eval_tasks="spell_backward", num_eval_samples_per_task=2, eval_repeats=1
-    )
-    server.policy = lambda request: ["<answer>?</answer>" + spells_only(request)[0]]
-    (first, _) = await evaluated(env, tmp_path)
-    conversation = first["rollouts"][0]["conversation"]
-    assert conversation[0]["content"] == env._run.backend.library.system_prompt
-    assert (first["seed"], {request.max_tokens for request in server.requests}) == (45, {32_768})
-    assert (first["rollouts"][0]["score"], first["rollouts"][0]["library_score"]) == (0.0, 1.0)
-    metrics = env.reported[-1]
-    assert (metrics["eval/mean_score"], metrics["eval/library_score"]) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("fault", [None, RuntimeError("another version")])
-async def test_inspect_log_is_written_where_inspect_is_installed_and_costs_no_result(
-    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
-) -> None:
-    write = Mock(side_effect=fault)
+    write = Mock(side_effect=RuntimeError("another version"))
     monkeypatch.setattr(evaluation_run, "find_spec", lambda name: name)
     monkeypatch.setattr(evaluation_run, "write_inspect_log", write)
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1)

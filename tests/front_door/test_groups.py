@@ -11,58 +11,36 @@ from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompting import ChatFormat
-from testing import Completion, InferenceServer, check_batch
+from testing import Completion, InferenceServer
 from testing.completions import logprob_of
 
 from .conftest import WRONG, Collect, MakeEnv, right
 
-# ---------------------------------------------------------------------------- what a group holds
-
 
 @pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
-async def test_every_kind_of_server_gives_sound_groups_in_one_request_and_tells_truncation(
-    make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str
+async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells_truncation(
+    make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
-    env = await make_env(kind, group_size=12)
-    group, item = await collect(env, "right", *[WRONG] * 11)
-    check_batch([group], batch_size=12, group_size=12, max_token_len=env.config.max_token_length)
-    assert [request.n for request in server.requests] == [12]
-    assert (group["inference_logprobs"] is not None) == (kind in ("vllm", "sglang"))
-    await env.report()
-    env.max_token_len = len(item.prompt.tokens) + 15  # as run-api tells it
-    server.policy = lambda request: ["<think>" + " a" * 100] * request.n
-    await env.collect_trajectories(item)
-    assert (await env.report())["train/share_truncated"] == 1.0
-
-
-@pytest.mark.parametrize("kind", ["vllm", "openai"])
-async def test_a_group_holds_prompt_and_completions_with_masks_logprobs_scores_and_messages(
-    make_env: MakeEnv, collect: Collect, chat: ChatFormat, kind: str
-) -> None:
-    env = await make_env(kind, group_size=3, include_messages=True, system_prompt="Be brief.")
+    env = await make_env(kind, group_size=12, include_messages=True, system_prompt="Be brief.")
     truncated = Completion("<think>Well", "length")
-    group, item = await collect(env, "right", WRONG, truncated)
+    group, item = await collect(env, "right", truncated, *[WRONG] * 10)
     prompt = list(item.prompt.tokens)
-    texts = [right(item), WRONG, truncated.text]
+    assert [(request.n, request.prompt_tokens) for request in server.requests] == [(12, len(prompt))]
+    texts = [right(item), truncated.text, *[WRONG] * 10]
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]
     assert group["masks"] == [[-100] * len(prompt) + completion for completion in completions]
-    assert group["scores"] == [1.0, 0.0, 0.0]
-    assert group["overrides"] == [{}, {}, {"set_advantage_to_zero": True}]
-    assert [[message["role"] for message in messages] for messages in group["messages"]] == [
-        ["system", "user", "assistant"]
-    ] * 3
+    assert group["scores"] == [1.0, *[0.0] * 11]
+    assert group["overrides"] == [{}, {"set_advantage_to_zero": True}, *[{}] * 10]
+    roles = [[message["role"] for message in messages] for messages in group["messages"]]
+    assert roles == [["system", "user", "assistant"]] * 12
     logprobs = [[1.0] * len(prompt) + [logprob_of(token) for token in completion] for completion in completions]
-    assert group["inference_logprobs"] == (logprobs if kind == "vllm" else None)
-
-
-# ---------------------------------------------------------------------------- which groups are sent
-
-
-@pytest.mark.parametrize("reply", ["right", WRONG])
-async def test_a_group_with_equal_scores_is_not_sent(make_env: MakeEnv, collect: Collect, reply: str) -> None:
-    env = await make_env(group_size=2)
-    assert (await collect(env, reply, reply))[0] is None
+    assert group["inference_logprobs"] == (logprobs if kind in ("vllm", "sglang") else None)
+    await env.report()
+    env.max_token_len = len(prompt) + 15  # as run-api tells it
+    server.policy = lambda request: ["<think>" + " a" * 100] * request.n
+    await env.collect_trajectories(item)
+    assert (await env.report())["train/share_truncated"] == 1.0
 
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])
@@ -78,9 +56,6 @@ async def test_a_group_of_one_gets_through_the_filters_into_the_file_of_groups(
     assert json.loads(line)["scores"] == [score]
 
 
-# ---------------------------------------------------------------------------- groups that are dropped
-
-
 async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv, collect: Collect) -> None:
     env = await make_env(max_failed_groups_in_a_row=2, startup_timeout_s=60)
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
@@ -93,21 +68,19 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
         await env.get_next_item()
 
 
-# ---------------------------------------------------------------------------- dumps and the end
-
-
-async def test_dumps_hold_each_group_with_the_level_and_params_of_its_problem(
+async def test_groups_with_equal_scores_are_not_sent_and_dumps_hold_all_with_level_and_params_of_their_problems(
     make_env: MakeEnv, collect: Collect, tmp_path: Path
 ) -> None:
     dumping = {"dump_rollouts": True, "dump_failed_rollouts": True, "data_dumps_dir": str(tmp_path)}
     env = await make_env(group_size=2, complexity_mode="random", **dumping)
-    items = [(await collect(env, *replies))[1] for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]
+    collected = [await collect(env, *replies) for replies in (("right", WRONG), ("right", "right"), (WRONG, WRONG))]
     await env.close()
+    assert [group is None for group, _ in collected] == [False, True, True]
     [failed, passed] = sorted(tmp_path.iterdir())
     assert [group.scores for group in read_groups(failed)] == [(0.0, 0.0)]
     assert [group.scores for group in read_groups(passed)] == [(1.0, 0.0), (1.0, 1.0)]
     lines = [json.loads(line) for path in (passed, failed) for line in path.read_text().splitlines()]
     assert [(line["level"], line["params"]) for line in lines] == [
-        (one.problem.level, one.problem.params) for one in items
+        (one.problem.level, one.problem.params) for _, one in collected
     ]
     assert len({line["level"] for line in lines} - {None}) == 3

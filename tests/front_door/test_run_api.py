@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,12 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
 STEP = 5
-STEERED = {
-    "tasks": "chain_sum,gcd,lcm",
-    "complexity_mode": "curriculum",
-    "task_sampling": "adaptive",
-    "prefetch_problems": 6,
-}
+STEERED = {"complexity_mode": "curriculum", "task_sampling": "adaptive", "prefetch_problems": 6}
 
 
 @pytest_asyncio.fixture(loop_scope="package")
@@ -39,16 +33,13 @@ async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
         yield api
 
 
-Make = Callable[..., Awaitable[Env]]
-
-
 @pytest.fixture
-def make(api: ServedRunApi, make_env: MakeEnv) -> Make:
+def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     """Makes environments that are registered at run-api and deliver there; it is there until they have ended."""
 
     async def make_registered(**fields: Any) -> Env:
-        fields = {"ensure_scores_are_not_same": False, "rollout_server_url": api.url, "shutdown_grace_s": 0.0, **fields}
-        env = await make_env(**fields)
+        fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
+        env = await make_env(**{**fixed, "rollout_server_url": api.url, **fields})
         env._run.mode = RunMode.SERVE
         await env.register_env()
         await env.get_server_info()
@@ -57,26 +48,15 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> Make:
     return make_registered
 
 
-async def start_worker(env: Env) -> asyncio.Task[Any]:
-    """Take a problem through BaseEnv's own handling."""
-    item = await env.get_next_item()
-    key = f"item {item.problem.spec.index}"
-    worker = asyncio.create_task(env.handle_env(key))
-    env.running_items[key] = {"item": item, "worker": worker, "start_time": 0.0}
-    env.workers.add(worker)
-    worker.add_done_callback(env.workers.discard)
-    return worker
+async def send_one(env: Env) -> None:
+    """Collect a group and hand it over for delivery."""
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    await env._send_scored_data_to_api(group)
 
 
-# ---------------------------------------------------------------------------- delivery
-
-
-async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: Make) -> None:
+async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: MakeEnv) -> None:
     with pytest.raises(ConfigError, match=r"group_size \(33\).*batch_size \(32\)"):
         await make(group_size=33)
-
-
-# ---------------------------------------------------------------------------- checkpoints
 
 
 @pytest.fixture
@@ -96,11 +76,8 @@ def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]
     return serve
 
 
-Resume = Callable[..., Awaitable[Env]]
-
-
 @pytest.fixture
-def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
+def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
     """Makes an environment of a trainer that has a folder for checkpoints, at a step; the one before it is closed."""
     made: list[Env] = []
 
@@ -109,7 +86,7 @@ def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
             await env.close()
         await api.reset()
         await api.train(checkpoint_dir=str(tmp_path), starting_step=step, save_checkpoint_interval=STEP)
-        made.append(await make(**{"tasks": "chain_sum,gcd,lcm", **fields}))
+        made.append(await make(**fields))
         return made[-1]
 
     return start
@@ -118,7 +95,7 @@ def resume(make: Make, api: ServedRunApi, tmp_path: Path) -> Resume:
 Serve = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serve: Serve) -> None:
+async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: MakeEnv, serve: Serve) -> None:
     """As after kill -9: each run has gone on past the checkpoint from which the next one begins."""
     expected = await serve(await resume(0, **STEERED), 30)
     served = []
@@ -132,7 +109,7 @@ async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: Resume, serv
     assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
 
 
-async def test_counts_and_data_go_on(resume: Resume, serve: Serve) -> None:
+async def test_counts_and_data_go_on(resume: MakeEnv, serve: Serve) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.completion_lengths = [5, 6]
@@ -144,26 +121,25 @@ async def test_counts_and_data_go_on(resume: Resume, serve: Serve) -> None:
 
 
 async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(
-    resume: Resume, make: Make, serve: Serve, api: ServedRunApi, tmp_path: Path
+    resume: MakeEnv, make: MakeEnv, serve: Serve, api: ServedRunApi, tmp_path: Path
 ) -> None:
-    environments = [await resume(0), await make(tasks="chain_sum,gcd,lcm")]
+    environments = [await resume(0), await make()]
     api.forget()
     await api.train(checkpoint_dir=str(tmp_path), save_checkpoint_interval=STEP)
-    environments.append(await make(tasks="chain_sum,gcd,lcm"))
+    environments.append(await make())
     assert [env.env_id for env in environments] == [0, 1, 0]
     seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
     assert len(set(seeds)) == 60
 
 
 async def test_groups_that_were_not_delivered_are_delivered_by_the_resumed_run(
-    resume: Resume, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
+    resume: MakeEnv, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await resume(0)
-    await (await start_worker(first))
+    await send_one(first)
     await first._run.queue.drain(PATIENCE_S)
     api.faults = {"/status-env": 503}
-    await start_worker(first)
-    await until(lambda: first._run.queue.stats.waiting)
+    await send_one(first)
     for module, name in ((run_module, "LEAST_DRAIN_S"), (session, "LEAVE_TIMEOUT_S")):
         monkeypatch.setattr(module, name, 0.01)  # it cannot be told in any time
     await first.close()

@@ -1,4 +1,4 @@
-"""What is reported, the rollout table, and wandb without an account."""
+"""What is reported, with the table of rollouts, and wandb without an account."""
 
 from __future__ import annotations
 
@@ -13,20 +13,6 @@ import wandb
 from tests.atropos.run_api.served import ServedRunApi
 
 from .conftest import WRONG, Collect, MakeEnv, right
-
-
-async def test_the_table_keeps_as_many_rollouts_of_as_many_groups_as_it_should(
-    make_env: MakeEnv, collect: Collect
-) -> None:
-    env = await make_env(num_rollouts_per_group_for_logging=3, num_rollouts_to_keep=2, use_wandb=True)
-    for _ in range(3):
-        group, item = await collect(env, "right", WRONG, WRONG, WRONG)
-        await env.add_rollouts_for_wandb(group, item)
-    rows = (await env.create_rollout_table({"a": 1}))["train/rollouts"].data
-    assert len(rows) == 6
-    text, score, expected, task = rows[-3]
-    assert text == f"{item.prompt.text}{right(item)}<|im_end|>"
-    assert (score, expected, task) == (1.0, item.problem.answer, "chain_sum")
 
 
 @pytest.fixture
@@ -57,17 +43,21 @@ async def test_without_an_account_metrics_and_table_are_kept_in_the_working_dire
             complexity_mode="curriculum",
             dump_rollouts=True,
             data_dumps_dir=str(no_account / "dumps"),
+            num_rollouts_per_group_for_logging=1,
+            num_rollouts_to_keep=2,
         )
         await env.setup_wandb()
         group, item = await collect(env, "right", WRONG)
-        await env.add_rollouts_for_wandb(group, item)
+        for _ in range(3):
+            await env.add_rollouts_for_wandb(group, item)
         await env.wandb_log({"mine": 3})
         await env.evaluate()
     wandb.finish()
     wandb.teardown()  # ends wandb's own process, which writes the last of its file
     [run] = (no_account / "wandb").glob("offline-run-*")
     [table] = (run / "files" / "media" / "table" / "train").glob("rollouts_*.table.json")
-    assert json.loads(table.read_text())["columns"] == ["text", "score", "expected_answer", "task"]
+    text = f"{item.prompt.text}{right(item)}<|im_end|>"
+    assert json.loads(table.read_text())["data"] == [[text, 1.0, item.problem.answer, "chain_sum"]] * 2
     [record] = run.glob("run-*.wandb")
     assert b"train/mean_score" in record.read_bytes()
     logged = {name: value for metrics in env.reported for name, value in metrics.items()}

@@ -12,13 +12,9 @@ QUESTION = "Spell this word backward (example: sun -> nus): chess"
 
 
 def group(*pairs: tuple[float, str], level: float | None = None) -> dict[str, Any]:
+    conversation = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "an answer"}]
     rollouts = [
-        {
-            "conversation": [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": answer}],
-            "score": score,
-            "verifier_score": score,
-            "answer": answer,
-        }
+        {"conversation": conversation, "score": score, "verifier_score": score, "answer": answer}
         for score, answer in pairs
     ]
     return {"item_id": "spell_backward", "rollouts": rollouts, "level": level}
@@ -40,12 +36,6 @@ def test_only_whole_lines_from_now_on_are_read(tmp_path: Path) -> None:
 
 def test_figures_are_means_over_all_groups() -> None:
     figures = figures_of([group((1.0, "ssehc"), (0.0, "x"), level=0.5), group((1.0, "chess"), (1.0, "ssehc"))])
-    assert figures["rollouts"] == 4
-    assert figures["reward"] == 0.75
-    assert figures["signal"] == 0.5
-    assert figures["level"] == 0.5
-    assert (figures["right"], figures["full_marks"], figures["confirmed"]) == (0.5, 3, 2)
-
-
-def test_no_groups_have_no_means() -> None:
+    means = {"rollouts": 4, "reward": 0.75, "signal": 0.5, "level": 0.5, "right": 0.5}
+    assert figures == {**means, "full_marks": 3, "confirmed": 2}
     assert figures_of([])["reward"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,8 +24,7 @@ def sound_group() -> dict[str, Any]:
     }
 
 
-def check(batch: Any, *, batch_size: int = 4, group_size: int = 2, max_token_len: int = 7) -> None:
-    check_batch(batch, batch_size=batch_size, group_size=group_size, max_token_len=max_token_len)
+check = partial(check_batch, batch_size=4, group_size=2, max_token_len=7)
 
 
 def test_a_sound_batch_passes() -> None:

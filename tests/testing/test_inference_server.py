@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import signal
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
 import aiohttp
+import httpx
 import pytest
 from aiohttp import web
-from tokenizers import Tokenizer
 
-from testing import TOKENIZER, Completion, GenerationRequest, InferenceServer, Processes, refuse, respond, slow
+from testing import Completion, InferenceServer, Processes, refuse, respond, slow
 
 REPOSITORY = Path(__file__).parents[2]
-PROMPT = "<|im_start|>user\nWhich one?<|im_end|>\n<|im_start|>assistant\n"
-tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
-RAW = {"prompt": PROMPT, "n": 2, "max_tokens": 20}
+RAW = {"prompt": "Which one?", "n": 2, "max_tokens": 20}
 
 
 @pytest.fixture
@@ -39,22 +35,6 @@ async def post(server: InferenceServer, path: str, body: Any) -> tuple[int, Any]
 
 
 # ---------------------------------------------------------------------------- protocols
-
-
-async def test_requests_are_recorded_and_the_newest_is_last(server: InferenceServer) -> None:
-    await post(server, "/v1/completions", RAW)
-    await post(server, "/generate", {**RAW, "n": 1})
-    length = len(tokenizer.encode(PROMPT).ids)
-    assert list(server.requests) == [
-        GenerationRequest("openai", PROMPT, length, n=2, max_tokens=20, temperature=1.0, top_p=1.0),
-        GenerationRequest("vllm", PROMPT, length, n=1, max_tokens=20, temperature=1.0, top_p=1.0),
-    ]
-
-
-async def test_a_completion_is_cut_at_max_tokens(server: InferenceServer) -> None:
-    _, reply = await post(server, "/generate", {**RAW, "max_tokens": 3})
-    assert reply["finish_reasons"] == ["length", "length"]
-    assert [len(places) for places in reply["logprobs"]] == [3, 3]
 
 
 async def test_tokens_that_a_policy_gives_are_sent_as_they_are(server: InferenceServer) -> None:
@@ -79,10 +59,7 @@ async def test_a_policy_may_wait_or_refuse(server: InferenceServer) -> None:
         ("/generate", {"input_ids": [5], "sampling_params": {"max_tokens": 5}, "return_logprob": True}),
         ("/generate", {"input_ids": [5], "sampling_params": {}, "return_logprob": False}),
         ("/v1/completions", {"prompt": 3}),
-        ("/v1/completions", {"prompt": "x", "n": 0}),
         ("/v1/completions", {"prompt": "x", "n": 10**9}),
-        ("/v1/completions", {"prompt": "x", "max_tokens": 1.5}),
-        ("/v1/completions", {"prompt": "x", "temperature": 3}),
         ("/v1/completions", {"prompt": "x", "stream": True}),
         ("/v1/chat/completions", {"messages": "hello"}),
         ("/v1/generate/", {"prompts": ["one", "two"]}),
@@ -117,31 +94,21 @@ async def test_a_request_that_hangs_gets_no_answer_and_the_server_can_end(server
     await server.__aenter__()
 
 
-def ask(url: str, body: Any = None) -> tuple[int | None, str | None]:
-    """The status of a reply, and the first text in it; without a connection there is no status."""
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(url, data) as response:
-            return response.status, json.loads(response.read() or b"{}").get("text", [None])[0]
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code, None
-    except OSError:
-        return None, None
-
-
 def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
     server = InferenceServer()
     server.fail(refuse)
+
+    def status() -> int | None:
+        with suppress(httpx.ConnectError):
+            return httpx.get(f"{server.url}/health").status_code
+        return None
+
     with server:
-        statuses = [ask(f"{server.url}/health")[0]]
+        statuses = [status()]
         for order in (server.recover, lambda: server.fail(respond(500)), lambda: server.fail(refuse)):
             order()
-            statuses.append(ask(f"{server.url}/health")[0])
+            statuses.append(status())
     assert statuses == [None, 200, 500, None]
-
-
-# ---------------------------------------------------------------------------- as a process
 
 
 def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
@@ -149,5 +116,5 @@ def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
     words = ["-m", "testing.inference_server", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
         process = processes.start("server", [sys.executable, *words])
-        assert ask(f"{process.announcement()['url']}/generate", RAW) == (200, "hi")
+        assert httpx.post(f"{process.announcement()['url']}/generate", json=RAW).json()["text"] == ["hi"] * 2
         assert process.end(signal.SIGTERM) == 0

@@ -32,21 +32,16 @@ def send(run_api: RunApi, group: Any) -> None:
     urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
 
-def test_the_trainer_takes_batches_and_keeps_what_they_held(run_api: RunApi) -> None:
-    with Trainer(run_api.url, batch_size=4, group_size=2, max_batches=2) as trainer:
+def test_the_trainer_takes_batches_keeps_what_they_held_and_is_ended_by_a_bad_one(run_api: RunApi) -> None:
+    with Trainer(run_api.url, batch_size=4, group_size=2) as trainer:
         wait_until(lambda: trainer.registrations, "the registration")
         for messages in [None, MESSAGES, None, None]:
             send(run_api, {**GROUP, "messages": messages})
         wait_until(lambda: len(trainer.batches) == 2 or trainer.error, "two batches")
+        for _ in range(2):
+            send(run_api, {**GROUP, "scores": [1.0, 1.0]})
+        wait_until(lambda: trainer.error, "the error")
     assert trainer.step == 2
     assert {(group.env_id, group.scores, group.tokens) for group in trainer.received} == {(0, (0.25, 1.0), 5)}
     assert sorted(group.key for group in trainer.received) == ["", "", "", key_of_messages(MESSAGES)]
-
-
-def test_a_bad_batch_ends_the_trainer(run_api: RunApi) -> None:
-    run_api.reset_data()
-    with Trainer(run_api.url, batch_size=2, group_size=2) as trainer:
-        wait_until(lambda: trainer.registrations, "the registration")
-        send(run_api, {**GROUP, "scores": [1.0, 1.0]})
-        wait_until(lambda: trainer.error, "the error")
     assert isinstance(trainer.error, BatchError)

@@ -34,7 +34,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path, {"COLOUR": "blue"}, grace_s=0.3) as started:
+    with Processes(tmp_path, grace_s=0.3) as started:
         yield started
 
 
@@ -62,18 +62,15 @@ def test_one_that_takes_too_long_is_reported(processes: Processes) -> None:
         start(processes, SLEEPER).end(timeout_s=0.1)
 
 
-def test_a_process_gets_its_variables_and_its_folder(processes: Processes, tmp_path: Path) -> None:
-    process = processes.start("one", ["sh", "-c", "echo $COLOUR $SIZE $(pwd)"], variables={"SIZE": "big"})
-    assert process.end() == 0
-    assert process.stdout == f"blue big {tmp_path}/one\n"
-
-
-def test_nothing_of_the_users_reaches_an_isolated_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_isolated_process_gets_its_variables_and_its_folder_and_nothing_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "secret")
-    with Processes(tmp_path, isolated=True) as processes:
-        process = processes.start("one", ["sh", "-c", "echo $HOME $TMPDIR $WANDB_API_KEY"])
+    with Processes(tmp_path, {"COLOUR": "blue"}, isolated=True) as processes:
+        command = ["sh", "-c", "echo $COLOUR $SIZE $(pwd) $HOME $TMPDIR $WANDB_API_KEY"]
+        process = processes.start("one", command, variables={"SIZE": "big"})
         assert process.end() == 0
-    assert process.stdout == f"{tmp_path}/one {tmp_path}/one/tmp\n"
+    assert process.stdout == f"blue big {tmp_path}/one {tmp_path}/one {tmp_path}/one/tmp\n"
 
 
 @needs_proc

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testing.completions import TOKENIZER, last_question, lay_out
+from testing.completions import lay_out
 
 TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
 CONVERSATION = [
@@ -26,11 +25,6 @@ def test_every_text_decodes_to_itself(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_tags_survive_the_removal_of_special_tokens(tokenizer: Any) -> None:
-    ids = [*tokenizer.encode(TAGGED), tokenizer.eos_token_id]
-    assert tokenizer.decode(ids, skip_special_tokens=True) == TAGGED
-
-
 def test_special_tokens_are_distinct_and_there_is_no_length_limit(tokenizer: Any) -> None:
     assert tokenizer.eos_token == "<|im_end|>"
     assert tokenizer.pad_token_id not in (None, tokenizer.eos_token_id)
@@ -44,12 +38,3 @@ def test_the_servers_own_layout_is_the_templates_and_ends_where_the_reply_begins
     assert whole == f"{prompt}{TAGGED}<|im_end|>\n"
     ids = tokenizer.encode(prompt)
     assert tokenizer.encode(whole)[: len(ids)] == ids
-
-
-def test_the_question_is_the_last_user_turn_of_a_prompt() -> None:
-    assert last_question(lay_out([*CONVERSATION[1:], {"role": "user", "content": "And\nthis?"}])) == "And\nthis?"
-    assert last_question("no turns in here") == "no turns in here"
-
-
-def test_the_files_are_small() -> None:
-    assert sum(path.stat().st_size for path in Path(TOKENIZER).iterdir()) < 300_000

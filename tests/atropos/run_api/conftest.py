@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.atropos.run_api import session as session_module
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import until
 
 from .served import ServedRunApi
 
@@ -61,7 +60,3 @@ async def until_asked(api: ServedRunApi, path: str, times: int = 2) -> None:
 async def register_others(api: ServedRunApi, count: int, **fields: Any) -> None:
     for _ in range(count):
         await api.call("POST", "/register-env", {**ENTRY, **fields})
-
-
-async def in_time(waiting: asyncio.Task[Any]) -> Any:
-    return await asyncio.wait_for(waiting, PATIENCE_S)

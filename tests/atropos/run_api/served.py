@@ -32,7 +32,7 @@ class ServedRunApi(FaultyServer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.faults: dict[str, int | str] = {}
+        self.faults: dict[str, int | str]
         self.requests: list[tuple[str, Any]] = []
         self.start()
 
@@ -62,7 +62,8 @@ class ServedRunApi(FaultyServer):
         return await super().__aenter__()
 
     def start(self) -> None:
-        """Listen, with all that it knew."""
+        """Listen, with all that it knew, and without faults."""
+        self.faults = {}
         self.fail(self._meet, self._is_met)
 
     def stop(self) -> None:

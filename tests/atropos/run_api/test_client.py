@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from reasoning_env.atropos.run_api import RunApiClient, RunApiFault, client
+from testing import slow
 
 from .served import ServedRunApi
 
@@ -16,7 +17,8 @@ async def fault_of(url: str) -> RunApiFault:
     return caught.value
 
 
-async def test_a_reply_is_a_mapping_with_the_keys_that_were_asked_for(api: ServedRunApi) -> None:
+async def test_a_reply_is_a_mapping_with_the_keys_that_were_asked_for_however_late_it_is(api: ServedRunApi) -> None:
+    api.fail(slow(1.0))
     reply = await RunApiClient(f"{api.url}/").ask("GET", "/info", ("batch_size",))
     assert reply == {"batch_size": 32, "max_token_len": 4096}
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, patch
 
 import pytest
 
@@ -18,7 +18,7 @@ from reasoning_env.errors import ServerError
 from testing import slow
 from tests.waiting import until
 
-from .conftest import ENTRY, in_time, register_others, said, until_asked
+from .conftest import ENTRY, register_others, said, until_asked
 from .served import ServedRunApi
 
 
@@ -30,30 +30,25 @@ async def absence(api: ServedRunApi, session: RunApiSession) -> AsyncIterator[No
     await until(lambda: session.state is State.UNCERTAIN)
     yield
     api.start()
-    await in_time(asking)
+    await asking
 
 
 # ---------------------------------------------------------------------------- waiting
 
 
-async def test_a_registration_waits_for_a_trainer_and_says_so_once(
+async def test_registering_and_asking_for_the_account_at_wandb_wait_for_a_trainer_which_is_said_once(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     await api.reset()
-    registering = asyncio.create_task(RunApiSession(api.url, ENTRY).register())
+    session = RunApiSession(api.url, ENTRY)
+    waiting = asyncio.gather(session.register(), session.wandb_group_and_project())
     await until_asked(api, "/info")
-    await api.train(starting_step=7)
-    registration = await in_time(registering)
-    assert (registration.env_id, registration.wandb_name, registration.starting_step) == (0, "reasoning_gym_0", 7)
-    assert len(said(caplog, "WARNING")) == 1
-
-
-async def test_the_account_at_wandb_waits_for_the_trainer(api: ServedRunApi) -> None:
-    await api.reset()
-    asking = asyncio.create_task(RunApiSession(api.url, ENTRY).wandb_group_and_project())
     await until_asked(api, "/wandb_info")
-    await api.train()
-    assert await in_time(asking) == ("group", "project")
+    await api.train(starting_step=7)
+    registration, account = await waiting
+    assert (registration.env_id, registration.wandb_name, registration.starting_step) == (0, "reasoning_gym_0", 7)
+    assert account == ("group", "project")
+    assert len(said(caplog, "WARNING")) == 1
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
@@ -67,10 +62,8 @@ async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
     with caplog.at_level(logging.INFO):
         asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
         await until(lambda: said(caplog, "WARNING"))
-        api.faults = {}
-        if fault is None:
-            api.start()
-        assert (await in_time(asking))["batch_size"] == 32
+        api.start()
+        assert (await asking)["batch_size"] == 32
     begin, end = said(caplog, "WARNING", "INFO")
     assert api.url in begin
     assert api.url in end
@@ -107,7 +100,7 @@ async def test_another_server_is_an_error_at_first_and_an_absence_later(api: Ser
     asking = asyncio.create_task(session.info())
     await until_asked(api, "/info")
     api.faults = {}
-    assert (await in_time(asking))["batch_size"] == 32
+    assert (await asking)["batch_size"] == 32
 
 
 async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
@@ -132,7 +125,7 @@ async def test_after_a_reset_it_registers_again_when_a_trainer_has(api: ServedRu
     await until_asked(api, "/info")
     assert (session.state, api.environments) == (State.UNCERTAIN, [])
     await api.train(starting_step=7)
-    assert (await in_time(asking))["current_step"] == 7
+    assert (await asking)["current_step"] == 7
     assert session.registration is not before
     assert (session.registration.starting_step, session.state) == (7, State.REGISTERED)
 
@@ -168,7 +161,7 @@ async def test_a_number_is_kept_through_errors(api: ServedRunApi, session: RunAp
     asking = asyncio.create_task(session.status())
     await until(lambda: len(api.environments) > 4)
     api.faults = {}
-    await in_time(asking)
+    await asking
     assert (session.registration.env_id, api.connected) == (0, [0, 1, 2])
 
 
@@ -186,7 +179,7 @@ async def test_run_api_may_have_been_restarted_when_requests_fail_for_long_enoug
         clock.now += lasting_s
         await until_asked(api, "/info")
         api.faults = {}
-        await in_time(asking)
+        await asking
         assert session.state is state
 
 
@@ -208,7 +201,7 @@ async def test_entries_whose_replies_were_lost_are_disconnected(api: ServedRunAp
     registering = asyncio.create_task(session.register())
     await until(lambda: len(api.environments) > 4)
     api.faults = {}
-    registration = await in_time(registering)
+    registration = await registering
     assert api.connected == [0, 1, registration.env_id]
 
 
@@ -225,7 +218,7 @@ async def test_entries_that_come_while_others_are_compared_do_not_matter(
 
     monkeypatch.setattr(session, "_share", share_in_a_crowd)
     session._doubt()
-    await in_time(asyncio.create_task(session.status()))
+    await session.status()
     assert (session.registration.env_id, api.connected) == (0, [0, 2, 3, 4, 5])
 
 
@@ -245,7 +238,7 @@ async def test_nothing_is_disconnected_after_an_absence_in_which_entries_were_co
 
     monkeypatch.setattr(session, "_is_own", compare_through_an_absence)
     session._doubt()
-    await in_time(asyncio.create_task(session.status()))
+    await session.status()
     assert disconnected_before[:2] == [0, 0]
     assert (session.registration.env_id, api.connected) == (0, [0])
 
@@ -283,21 +276,12 @@ async def test_a_state_that_is_never_told_is_asked_for_ever_less_often(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "MAX_PAUSE_S", 8.0)
-    pauses: list[float] = []
-    sleep = asyncio.sleep
-
-    async def note(delay: float) -> None:
-        pauses.append(delay)
-        await sleep(0)
-
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
     await session.register()
-    monkeypatch.setattr(asyncio, "sleep", note)
-    asking = asyncio.create_task(session.status())
-    while len(pauses) < 7:
-        await sleep(0.005)
-    asking.cancel()
-    assert pauses[:7] == [0.0, 1.0, 3.0, 7.0, 8.0, 8.0, 8.0]
+    enough = [*[None] * 6, asyncio.CancelledError]
+    with patch.object(asyncio, "sleep", AsyncMock(side_effect=enough)) as sleep, pytest.raises(asyncio.CancelledError):
+        await session.status()
+    assert [pause.args[0] for pause in sleep.call_args_list] == [0.0, 1.0, 3.0, 7.0, 8.0, 8.0, 8.0]
     assert "inference_weight" in said(caplog, "WARNING")[0]
 
 
@@ -317,7 +301,7 @@ async def test_sending_is_not_clear_without_a_trainer(
     await until_asked(api, "/info")
     assert not waiting.done()
     await api.train()
-    assert await in_time(waiting) == 0
+    assert await waiting == 0
     assert api.connected == [0]
 
 
@@ -332,7 +316,7 @@ async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
     assert re.search(r"\b33\b", said(caplog, "WARNING")[0])
     await api.reset()
     await api.train(batch_size=33)
-    assert await in_time(waiting) == 0
+    assert await waiting == 0
 
 
 async def test_a_trainer_that_takes_nothing_is_named_once(
