@@ -163,3 +163,4 @@ def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopp
     assert {one.key for one in stopped.delivered} <= dumped
     served = Counter(position for piece in stopped.pieces for position in piece.positions)
     assert Counter(group.index for group in groups) <= served
+    assert len({path.stem.split("_")[-2] for path in stopped.dumps.iterdir()}) == len(CYCLES)  # the runs' uuids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,17 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     server.policy = lambda request: ["<think>" + " a" * 100] * request.n
     await env.collect_trajectories(item)
     assert (await env.report())["train/share_truncated"] == 1.0
+
+
+async def test_completions_whose_tokens_are_unfit_for_training_are_asked_for_again(
+    make_env: MakeEnv, server: InferenceServer
+) -> None:
+    env = await make_env(group_size=2, ensure_scores_are_not_same=False)
+    replies = [[WRONG, Completion("?", token_ids=(7,), logprobs=(math.nan,))], [WRONG]]
+    server.policy = lambda request: replies[len(server.requests) - 1]
+    group, _ = await env.collect_trajectories(await env.get_next_item())
+    assert [request.n for request in server.requests] == [2, 1]
+    assert group["tokens"][0] == group["tokens"][1]
 
 
 @pytest.mark.parametrize(("reply", "score"), [("right", 1.0), (WRONG, 0.0)])

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import pytest_asyncio
@@ -128,11 +127,19 @@ async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
 
 
 async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
-    process: Process, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
+    process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    append = GroupFile.append
+
+    def fill(file: GroupFile, lines: Any) -> None:
+        if file.lines + len(lines) > 5:
+            raise OutputError("full")
+        append(file, lines)
+
     with monkeypatch.context() as patch:
-        patch.setattr(GroupFile, "append", Mock(side_effect=OutputError("full")))
+        patch.setattr(GroupFile, "append", fill)
         with pytest.raises(OutputError, match="full"):
             await process()
-    assert len(server.requests) < TOTAL
+    assert len(groups(path)) <= 5
+    assert len(server.requests) < TOTAL + 4
     assert [group["index"] for group in await process()] == list(range(TOTAL))
