@@ -13,21 +13,12 @@ import pytest
 from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
 from reasoning_env.dumps.format import encode_group
 
-from .groups import as_dumped, indices, make_group, passed
+from .groups import indices, make_group, passed
 
 MINIMAL: dict[str, Any] = {
     "item_id": "chain_sum",
     "rollouts": [{"conversation": [{"role": "user", "content": "é"}], "score": 1}],
 }
-
-
-def test_plain_and_gzipped_files_read_the_same(tmp_path: Path) -> None:
-    lines = encode_group(passed(0)) + encode_group(passed(1))
-    (tmp_path / "a.jsonl").write_bytes(lines)
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
-    expected = [as_dumped(passed(0)), as_dumped(passed(1))]
-    assert list(read_groups(tmp_path / "a.jsonl")) == expected
-    assert list(read_groups(tmp_path / "a.jsonl.gz")) == expected
 
 
 def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
