@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -46,14 +45,6 @@ def hang(folder: CheckpointFolder) -> Path:
     """Makes the next save wait until the path that is returned is read; that save then fails."""
     os.mkfifo(folder.path / f"{LATEST}.part")
     return folder.path / f"{LATEST}.part"
-
-
-def test_save_writes_the_step_and_the_latest_or_only_the_latest(folder: CheckpointFolder) -> None:
-    assert folder.save(5, {"saved": 1}).result(PATIENCE_S)
-    assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
-    assert folder.save(5, {"saved": 2}, latest=True).result(PATIENCE_S)
-    assert read_checkpoint(folder.path / step_file(5)).state == {"saved": 1}
-    assert read_checkpoint(folder.path / LATEST).state == {"saved": 2}
 
 
 def kept(folder: CheckpointFolder) -> dict[str, bytes]:
@@ -106,12 +97,6 @@ def test_full_disk_is_said_once_and_when_it_is_over(folder: CheckpointFolder, ca
         assert read_checkpoint(folder.path / LATEST).state == {"saved": 1}
     assert folder.save(4, {}).result(PATIENCE_S)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-
-
-def test_folder_that_was_removed_is_said(folder: CheckpointFolder, caplog: pytest.LogCaptureFixture) -> None:
-    shutil.rmtree(folder.path)
-    assert not folder.save(5, {}).result(PATIENCE_S)
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
 def test_close_writes_what_waits_and_releases_the_folder(folder: CheckpointFolder, take: Take) -> None:
