@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from itertools import pairwise
-from typing import TypeVar
 
 import pytest
 
 from reasoning_env.concurrency import cancel_all, do_as_they_come, map_concurrently, own_turn, take_turns
-
-T = TypeVar("T")
 
 
 async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_way() -> None:
@@ -98,7 +95,7 @@ async def test_others_come_between_two_steps_that_are_due_together() -> None:
         await own_turn()
         return await work("c")
 
-    working = [asyncio.ensure_future(_awaited(take_turns(work(name)))) for name in "ab"]
+    working = [asyncio.ensure_future(take_turns(work(name))) for name in "ab"]
     working.append(asyncio.ensure_future(alone()))
     await asyncio.sleep(0)
     ticking = asyncio.ensure_future(tick())
@@ -120,7 +117,7 @@ async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
             caught.append(error)
             raise ZeroDivisionError from error
 
-    working = asyncio.ensure_future(_awaited(take_turns(work())))
+    working = asyncio.ensure_future(take_turns(work()))
     await asyncio.sleep(0)
     if waits:
         due.set()
@@ -129,7 +126,3 @@ async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
     with pytest.raises(ZeroDivisionError):
         await working
     assert len(caught) == 1
-
-
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work

@@ -220,20 +220,15 @@ async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: Ma
 # ---------------------------------------------------------------------------- the ledger
 
 
-async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
-    stream = make_stream()
-    problems = [await stream.next() for _ in range(3)]
-    assert stream.in_flight == 3
-    for _ in range(2):
-        stream.done(problems[1])
-    assert stream.in_flight == 2
-
-
-async def test_what_is_drawn_and_not_done_is_under_way_by_task(make_stream: MakeStream) -> None:
+async def test_problem_is_under_way_from_its_draw_and_in_flight_from_its_handing_out_until_it_is_done(
+    make_stream: MakeStream,
+) -> None:
     stream = make_stream(depth=3)
     problems = [await stream.next() for _ in range(3)]
-    assert [stream.under_way(task) for task in "abcd"] == [2, 2, 2, 0]
-    stream.done(problems[0])
+    assert (stream.in_flight, [stream.under_way(task) for task in "abcd"]) == (3, [2, 2, 2, 0])
+    for _ in range(2):
+        stream.done(problems[0])
+    assert stream.in_flight == 2
     state = saved(stream)
     await stream.close()
     for resumed in (stream, make_stream(state=state)):
