@@ -57,16 +57,10 @@ def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(begin:
     assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
 
 
-def test_lines_are_there_at_once_and_are_groups_for_other_readers(begin: Begin, tmp_path: Path) -> None:
+def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = folder.append(line(0))
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
-    assert [group.index for group in read_groups(folder.path / SAMPLES)] == [0]
-
-
-def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
-    folder = begin(tmp_path)
-    folder.append(line(0))
     folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
     folder.close()
     with (folder.path / SAMPLES).open("ab") as torn:
