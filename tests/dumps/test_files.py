@@ -81,17 +81,6 @@ def test_write_that_is_cut_short_leaves_whole_lines_only(
     assert (tmp_path / FIRST).read_bytes() == b"1\n3\n"
 
 
-def test_what_could_not_be_cut_off_at_once_is_cut_off_before_the_next_line(
-    make_files: MakeFiles, tmp_path: Path
-) -> None:
-    files = make_files(tmp_path)
-    files.append([b"1\n"])
-    with (tmp_path / FIRST).open("ab") as file:
-        file.write(b"2\ntorn")
-    files.append([b"3\n"])
-    assert (tmp_path / FIRST).read_bytes() == b"1\n3\n"
-
-
 def test_lines_whose_sync_fails_do_not_count(
     make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

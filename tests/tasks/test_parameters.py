@@ -89,15 +89,6 @@ def test_fractions_and_levels_are_spread_evenly_and_differ_at_every_position() -
         assert chi_square(shares) < CHI_SQUARE_999_DF_19
 
 
-@given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_drawn_value_is_a_function_of_stream_position_and_attempt(
-    run_seed: int, instance: int, index: int, attempt: int
-) -> None:
-    first, second = (rules_of(run_seed=run_seed, instance=instance, random_levels=True) for _ in range(2))
-    second.complete(spec(index + 1))
-    assert first.complete(spec(index, attempt)) == second.complete(spec(index, attempt))
-
-
 @pytest.mark.parametrize(
     ("options", "index", "attempt"),
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],

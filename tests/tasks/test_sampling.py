@@ -17,11 +17,12 @@ CHI_SQUARE_999 = {3: 16.27, 24: 51.18}
 
 
 def make_sampler(tasks: tuple[str, ...] = TASKS, run_seed: int = 42, instance: int = 0) -> UniformSampler:
-    return UniformSampler(tasks, TASKS, SpecRules(run_seed, instance))
+    params = {task: {"size": {"low": 0, "high": 10**9}} for task in tasks}
+    return UniformSampler(tasks, TASKS, SpecRules(run_seed, instance, params, random_levels=True))
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_draw_is_a_function_of_seed_instance_position_and_attempt(
+def test_draw_with_parameters_and_level_is_a_function_of_seed_instance_position_and_attempt(
     run_seed: int, instance: int, index: int, attempt: int
 ) -> None:
     drawn = make_sampler(run_seed=run_seed, instance=instance).draw(index, attempt)
@@ -30,6 +31,7 @@ def test_draw_is_a_function_of_seed_instance_position_and_attempt(
     assert other.draw(index, attempt) == drawn
     assert (drawn.index, drawn.attempt, drawn.split) == (index, attempt, Split.TRAIN)
     assert drawn.task in TASKS
+    assert drawn.level is not None and type(drawn.params["size"]) is int
 
 
 def test_tasks_are_the_same_in_every_process_for_ever() -> None:
@@ -87,12 +89,6 @@ def test_composite_is_made_of_the_other_tasks_or_alone_of_all(
     assert composite_params(tasks, available) == expected
     spec = UniformSampler(tasks, available, SpecRules(1)).draw(0, 0)
     assert spec.params == expected.get(spec.task, {})
-
-
-def test_drawn_spec_is_completed_by_the_rules() -> None:
-    rules = SpecRules(42, params={"maze": {"max_dist": {"low": 0, "high": 10**9}}}, random_levels=True)
-    specs = [UniformSampler(("maze",), TASKS, rules).draw(index, 0) for index in range(5)]
-    assert len({spec.level for spec in specs}) == len({spec.params["max_dist"] for spec in specs}) == 5
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))
