@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from hypothesis import given
@@ -191,17 +192,13 @@ async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> N
 
 
 async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) -> None:
-    def gone(spec: ProblemSpec) -> Problem:
-        raise WorkerError("no workers any more")
-
+    workers = FakeWorkers(Mock(side_effect=WorkerError("no workers any more")))
     with pytest.raises(WorkerError, match="no workers any more"):
-        await make_stream(FakeWorkers(gone)).next()
+        await make_stream(workers).next()
 
 
 async def test_avoided_problem_is_replaced_by_another_of_its_task_and_counted(make_stream: MakeStream) -> None:
-    async def avoid(problem: Problem) -> bool:
-        return (problem.spec.index, problem.spec.attempt) == (0, 0)
-
+    avoid = AsyncMock(side_effect=[True, False, False])
     stream = make_stream(avoid=avoid, depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
@@ -209,9 +206,7 @@ async def test_avoided_problem_is_replaced_by_another_of_its_task_and_counted(ma
 
 
 async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    async def avoid(problem: Problem) -> bool:
-        return problem.task == "a"
-
+    avoid = AsyncMock(side_effect=lambda problem: problem.task == "a")
     stream = make_stream(avoid=avoid, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,11 +34,8 @@ def test_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_file_that_cannot_be_mended_makes_the_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path, size_bytes: int) -> None:
-        raise OSError(5, "Input/output error")
-
     path = old_dump(tmp_path, b"torn")
-    monkeypatch.setattr("os.truncate", refuse)
+    monkeypatch.setattr("os.truncate", Mock(side_effect=OSError(5, "Input/output error")))
     assert recover_command([], tmp_path) == 1
     assert f"{path.name}: Input/output error" in capsys.readouterr().out
 

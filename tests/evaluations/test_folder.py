@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -102,9 +103,6 @@ def test_root_that_cannot_be_made_is_refused_by_its_setting(begin: Begin, tmp_pa
 
 
 def test_full_disk_ends_with_an_error_of_ours(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(file: LineFile, line: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(LineFile, "append", refuse)
+    monkeypatch.setattr(LineFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(ReasoningEnvError, match="No space left"):
         begin(tmp_path).append(line(1))
