@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.dumps import DumpedGroup, DumpedRollout
+from reasoning_env.dumps import DumpedGroup
 from reasoning_env.dumps.recovery import MIN_AGE_S
 from reasoning_env.records import Group
 from tests.records import make_rollout, make_spec, problem_of
@@ -44,36 +43,6 @@ def passed(index: int = 0) -> Group:
 
 def failed(index: int = 0) -> Group:
     return make_group((0.0, 0.0), index)
-
-
-def as_read(text: str) -> str:
-    """The text with each high surrogate that stands before a low one joined to it, as JSON has it."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-
-
-def as_dumped(group: Group) -> DumpedGroup:
-    spec = group.problem.spec
-    return DumpedGroup(
-        item_id=spec.task,
-        rollouts=tuple(
-            DumpedRollout(
-                conversation=(*group.messages, {"role": "assistant", "content": as_read(rollout.text)}),
-                score=rollout.score,
-                reason=rollout.verdict.reason.value if rollout.verdict else None,
-                answer=as_read(rollout.verdict.answer) if rollout.verdict and rollout.verdict.answer else None,
-                finish_reason=rollout.finish_reason,
-                verifier_score=rollout.verdict.score if rollout.verdict else None,
-            )
-            for rollout in group.rollouts
-        ),
-        seed=spec.seed,
-        index=spec.index,
-        split=spec.split.value,
-        params=spec.params,
-        level=0.25,
-        expected_answer=group.problem.answer,
-        metadata=json.loads(group.problem.metadata_json),
-    )
 
 
 def old_dump(folder: Path, content: bytes, number: int = 0, *, age_s: float = 2 * MIN_AGE_S) -> Path:
