@@ -41,12 +41,6 @@ def folder(take: Take) -> CheckpointFolder:
     return folder
 
 
-def hang(folder: CheckpointFolder) -> Path:
-    """Makes the next save wait until the path that is returned is read; that save then fails."""
-    os.mkfifo(folder.path / f"{LATEST}.part")
-    return folder.path / f"{LATEST}.part"
-
-
 def kept(folder: CheckpointFolder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.path.glob(GROUP_FILES)}
 
@@ -112,7 +106,8 @@ def test_close_writes_what_waits_and_releases_the_folder(folder: CheckpointFolde
 def test_close_gives_up_on_a_disk_that_hangs_and_keeps_the_folder(
     folder: CheckpointFolder, take: Take, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pipe = hang(folder)
+    pipe = folder.path / f"{LATEST}.part"
+    os.mkfifo(pipe)  # the next save waits until it is read, and then fails
     folder.save(1, {})
     folder.close(0.1)
     assert [record.levelname for record in caplog.records] == ["ERROR"]

@@ -45,8 +45,8 @@ def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
         "metadata": {"difficulty": 1},
     }
     read = json.loads(json.dumps(asdict(read_group(line))))
-    assert read["rollouts"][0].items() >= rollout.items()
-    assert read.items() >= {**document, "rollouts": read["rollouts"]}.items()
+    assert {name: read["rollouts"][0][name] for name in rollout} == rollout
+    assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
 def test_thinking_stands_beside_the_conversation() -> None:
