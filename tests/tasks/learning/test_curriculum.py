@@ -82,15 +82,6 @@ def test_band_reaches_from_where_most_is_right_to_where_little_is(best: float, s
     assert high == 1.0 or 0.15 < chance(high) < 0.35
 
 
-@pytest.mark.parametrize("size", [4, 8, 16])
-@pytest.mark.parametrize("best", [0.1, 0.6, 0.9])
-def test_share_stays_near_the_target_whatever_the_noise(best: float, size: int) -> None:
-    chance = logistic(best)
-    errors = errors_of(serve(Curriculum(TARGET), chance, 200, size=size), chance)
-    assert statistics.mean(errors[20:]) < 0.05
-    assert max(errors[40:]) < 0.2
-
-
 @pytest.mark.parametrize("best", [0.1, 0.55, 0.8])
 @pytest.mark.parametrize("slope", [6.0, 20.0])
 def test_late_feedback_does_not_make_the_level_swing(best: float, slope: float) -> None:
