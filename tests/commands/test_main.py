@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.commands.main import HELP, main
-from reasoning_env.errors import ConfigError, GenerationError, ScoringError, ServerError, WorkerError
+from reasoning_env.errors import ConfigError, ServerError
 
 
 def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
@@ -44,9 +44,6 @@ def test_unknown_command_is_one_line_with_the_nearest(
     [
         (ConfigError("bad setting"), 2, "bad setting"),
         (ServerError("no server"), 1, "no server"),
-        (WorkerError("no workers"), 1, "no workers"),
-        (GenerationError("no puzzle"), 1, "no puzzle"),
-        (ScoringError("no verdict"), 1, "no verdict"),
         (ConnectionRefusedError(111, "refused"), 1, "ConnectionRefusedError: [Errno 111] refused"),
     ],
 )

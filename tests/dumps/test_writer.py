@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -168,17 +167,12 @@ def test_folder_that_cannot_be_made_or_written_to_raises_config_error(
 
 def test_close_ends_the_thread_and_can_be_called_again(make_dumper: MakeDumper, dumps: Path) -> None:
     before = len(_writer_threads())
-
-    async def run() -> RolloutDumper:
-        dumper = make_dumper()
-        dumper.offer(passed())
-        assert len(_writer_threads()) == before + 1
-        await asyncio.to_thread(dumper.close)
-        return dumper
-
-    dumper = asyncio.run(run())
-    assert len(_writer_threads()) == before
-    dumper.close()
+    dumper = make_dumper()
+    dumper.offer(passed())
+    assert len(_writer_threads()) == before + 1
+    for _ in range(2):
+        dumper.close()
+        assert len(_writer_threads()) == before
     assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=0, dropped=0)
     assert names(dumps) == [PASSED.format(0)]
 
