@@ -29,16 +29,14 @@ def test_blank_system_prompt_is_left_out(system_prompt: str, roles: list[str]) -
     assert [message["content"] for message in messages] == ["Think.", "1 + 1?"][-len(roles) :]
 
 
-def test_prompt_ends_where_the_models_turn_begins(chat: ChatFormat) -> None:
+def test_prompt_ends_where_the_models_turn_begins_and_has_the_tokens_of_its_text(
+    chat: ChatFormat, tokenizer: Any
+) -> None:
     prompt = chat.prompt(MESSAGES)
     assert prompt.messages == MESSAGES
     assert prompt.text == (
         "<|im_start|>system\nThink.<|im_end|>\n<|im_start|>user\nWhat is 1 + 1?<|im_end|>\n<|im_start|>assistant\n"
     )
-
-
-def test_prompt_tokens_are_those_of_its_text(chat: ChatFormat, tokenizer: Any) -> None:
-    prompt = chat.prompt(MESSAGES)
     assert prompt.tokens == tuple(tokenizer.encode(prompt.text, add_special_tokens=False))
     assert chat.decode(prompt.tokens) == prompt.text
 
