@@ -26,7 +26,9 @@ def make_sampler(tasks: tuple[str, ...] = TASKS, run_seed: int = 42, instance: i
 
 
 def seen(task: str, successes: int, level: float | None = None) -> Group:
-    return make_group([make_rollout(float(number < successes)) for number in range(SIZE)], task, level=level)
+    """A group of so many right answers, which length has cost something: that does not count as wrong."""
+    scores = [float(number < successes) for number in range(SIZE)]
+    return make_group([make_rollout(score, reward=0.9 * score) for score in scores], task, level=level)
 
 
 def serve(
@@ -158,7 +160,7 @@ def test_levels_are_spread_over_the_band() -> None:
     assert levels[200] == pytest.approx(sum(curriculum.band("maze")) / 2, abs=0.04)
 
 
-def test_curriculum_hears_how_many_groups_of_the_task_are_under_way() -> None:
+def test_curriculum_hears_what_was_right_before_length_cost_anything_and_how_many_groups_are_under_way() -> None:
     class Heard(Curriculum):
         def observe(self, task: str, level: float, successes: float, size: int, under_way: int = 0) -> None:
             heard.append((level, successes, size, under_way))
