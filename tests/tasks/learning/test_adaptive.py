@@ -4,7 +4,6 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,14 +85,6 @@ def test_quarantined_task_is_drawn_no_more_until_nothing_is_left_to_draw(weights
         assert sampler.report()[task].share == 0.0
     with pytest.raises(GenerationError):
         sampler.draw(0, 0)
-
-
-def test_redraw_stays_with_the_task_the_position_and_the_level() -> None:
-    sampler = make_sampler(curriculum=Curriculum(TARGET), adjustable=TASKS)
-    spec = sampler.draw(7, 0)
-    again = sampler.redraw(spec)
-    assert again == replace(spec, seed=again.seed, attempt=1)
-    assert again.seed != spec.seed
 
 
 # ---------------------------------------------------------------------------- shares
