@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -36,24 +35,22 @@ def sources(*folders: str) -> list[Path]:
 
 
 @cache
-def imports(module: Path) -> frozenset[tuple[str, ...]]:
+def imports(module: Path) -> set[tuple[str, ...]]:
     """What a module imports as parts of dotted names, relative ones resolved; names given as text count too."""
-    return frozenset(_imports(module))
-
-
-def _imports(module: Path) -> Iterator[tuple[str, ...]]:
     package = module.relative_to(ROOT).parts[:-1]
+    found: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Import):
-            yield from (tuple(alias.name.split(".")) for alias in node.names)
+            found |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             source = (*base, *(node.module or "").split(".")) if node.module else base
-            yield from ((*source, alias.name) for alias in node.names)
+            found |= {(*source, alias.name) for alias in node.names}
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
-                yield tuple(str(node.args[0].value).split("."))
+                found.add(tuple(str(node.args[0].value).split(".")))
+    return found
 
 
 def room(parts: tuple[str, ...]) -> str | None:
@@ -74,9 +71,7 @@ def rooms() -> dict[str, set[str]]:
         parts = module.relative_to(ROOT).with_suffix("").parts
         here = room(parts[:-1] if parts[-1] == "__init__" else parts)
         assert here is not None
-        known = {room(name) for name in imports(module)} - {here, None}
-        # The front door is met as a script or as a package; the demo is reached by its name alone.
-        found.setdefault(here, set()).update(name for name in known if name is not None)
+        found.setdefault(here, set()).update(name for name in map(room, imports(module)) if name not in (here, None))
     return found
 
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from itertools import pairwise
-from typing import TypeVar
+from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.concurrency import cancel_all, do_as_they_come, map_concurrently, own_turn, take_turns
-
-T = TypeVar("T")
 
 
 async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_way() -> None:
@@ -28,34 +26,23 @@ async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_wa
     assert most == 4
 
 
-async def test_each_item_that_did_not_fail_is_reported() -> None:
-    done: list[None] = []
-
-    async def work(number: int) -> None:
-        await asyncio.sleep(0)
-        if number == 2:
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await map_concurrently(work, range(3), at_once=1, on_done=lambda: done.append(None))
-    assert len(done) == 2
-
-
-async def test_an_error_leaves_nothing_running() -> None:
+async def test_an_error_leaves_nothing_running_and_what_was_done_before_it_is_reported() -> None:
     before = asyncio.all_tasks()
-    ended: list[int] = []
+    done, ended = Mock(), list[int]()
 
     async def work(number: int) -> None:
         if number == 1:
             raise ZeroDivisionError
         try:
-            await asyncio.Event().wait()
+            if number:
+                await asyncio.Event().wait()
         finally:
             ended.append(number)
 
     with pytest.raises(ZeroDivisionError):
-        await map_concurrently(work, range(3), at_once=3)
+        await map_concurrently(work, range(3), at_once=3, on_done=done)
     assert ended == [0, 2]
+    done.assert_called_once_with()
     assert asyncio.all_tasks() == before
 
 
@@ -98,7 +85,7 @@ async def test_others_come_between_two_steps_that_are_due_together() -> None:
         await own_turn()
         return await work("c")
 
-    working = [asyncio.ensure_future(_awaited(take_turns(work(name)))) for name in "ab"]
+    working = [asyncio.ensure_future(take_turns(work(name))) for name in "ab"]
     working.append(asyncio.ensure_future(alone()))
     await asyncio.sleep(0)
     ticking = asyncio.ensure_future(tick())
@@ -120,7 +107,7 @@ async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
             caught.append(error)
             raise ZeroDivisionError from error
 
-    working = asyncio.ensure_future(_awaited(take_turns(work())))
+    working = asyncio.ensure_future(take_turns(work()))
     await asyncio.sleep(0)
     if waits:
         due.set()
@@ -129,7 +116,3 @@ async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
     with pytest.raises(ZeroDivisionError):
         await working
     assert len(caught) == 1
-
-
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work

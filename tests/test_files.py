@@ -21,6 +21,8 @@ def test_lines_go_on_behind_the_last_whole_one(file: LineFile, torn: bytes) -> N
     file.path.write_bytes(b"0\n1\n" + torn)
     assert list(file.read()) == [b"0\n", b"1\n"]
     assert file.cut() == bool(torn)
+    with file.path.open("ab") as other:
+        other.write(torn)
     file.append(b"3\n")
     assert file.path.read_bytes() == b"0\n1\n3\n"
 

@@ -7,15 +7,14 @@ import pytest
 from reasoning_env.folders import default_dumps_folder, find_checkout
 
 
-def test_checkout_of_the_library_beside_the_module_is_found(tmp_path: Path) -> None:
+def test_checkout_of_the_library_beside_the_module_is_found_and_none_is_nothing_to_warn_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert find_checkout(tmp_path) is None
     package = tmp_path / "reasoning-gym" / "reasoning_gym"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     assert find_checkout(tmp_path) == tmp_path / "reasoning-gym"
-
-
-def test_no_checkout_is_nothing_to_warn_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert find_checkout(tmp_path) is None
     assert caplog.messages == []
 
 

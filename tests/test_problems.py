@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from hypothesis import given
@@ -191,17 +192,13 @@ async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> N
 
 
 async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) -> None:
-    def gone(spec: ProblemSpec) -> Problem:
-        raise WorkerError("no workers any more")
-
+    workers = FakeWorkers(Mock(side_effect=WorkerError("no workers any more")))
     with pytest.raises(WorkerError, match="no workers any more"):
-        await make_stream(FakeWorkers(gone)).next()
+        await make_stream(workers).next()
 
 
 async def test_avoided_problem_is_replaced_by_another_of_its_task_and_counted(make_stream: MakeStream) -> None:
-    async def avoid(problem: Problem) -> bool:
-        return (problem.spec.index, problem.spec.attempt) == (0, 0)
-
+    avoid = AsyncMock(side_effect=[True, False, False])
     stream = make_stream(avoid=avoid, depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
@@ -209,9 +206,7 @@ async def test_avoided_problem_is_replaced_by_another_of_its_task_and_counted(ma
 
 
 async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    async def avoid(problem: Problem) -> bool:
-        return problem.task == "a"
-
+    avoid = AsyncMock(side_effect=lambda problem: problem.task == "a")
     stream = make_stream(avoid=avoid, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)
@@ -220,20 +215,15 @@ async def test_task_with_avoided_problems_only_counts_as_failing(make_stream: Ma
 # ---------------------------------------------------------------------------- the ledger
 
 
-async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
-    stream = make_stream()
-    problems = [await stream.next() for _ in range(3)]
-    assert stream.in_flight == 3
-    for _ in range(2):
-        stream.done(problems[1])
-    assert stream.in_flight == 2
-
-
-async def test_what_is_drawn_and_not_done_is_under_way_by_task(make_stream: MakeStream) -> None:
+async def test_problem_is_under_way_from_its_draw_and_in_flight_from_its_handing_out_until_it_is_done(
+    make_stream: MakeStream,
+) -> None:
     stream = make_stream(depth=3)
     problems = [await stream.next() for _ in range(3)]
-    assert [stream.under_way(task) for task in "abcd"] == [2, 2, 2, 0]
-    stream.done(problems[0])
+    assert (stream.in_flight, [stream.under_way(task) for task in "abcd"]) == (3, [2, 2, 2, 0])
+    for _ in range(2):
+        stream.done(problems[0])
+    assert stream.in_flight == 2
     state = saved(stream)
     await stream.close()
     for resumed in (stream, make_stream(state=state)):
@@ -256,45 +246,39 @@ async def test_positions_before_and_between_owed_ones_are_drawn_anew(make_stream
     assert [spec.index for spec in specs if spec.seed == 7] == [3, 5]
 
 
-async def test_resumed_stream_serves_first_what_was_in_flight(make_stream: MakeStream) -> None:
-    first = make_stream(depth=2)
-    problems = [await first.next() for _ in range(5)]
-    for done in (0, 2, 3):
-        first.done(problems[done])
-    resumed = make_stream(state=saved(first))
-    assert resumed.in_flight == 0
-    assert await take(resumed, 3) == [problems[1].spec, problems[4].spec, ProblemSpec("c", 5000, Split.TRAIN, 5, 0)]
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
-def test_resumed_streams_serve_the_sequence_of_one_that_was_never_stopped(
+def test_resumed_streams_serve_what_is_owed_and_then_the_sequence_of_one_that_was_never_stopped(
     runs: list[tuple[int, list[int]]], data: st.DataObject
 ) -> None:
     """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
 
     async def serve() -> None:
-        finished: list[int] = []
+        owed: list[int] = []
+        following = 0
         state = None
         for count, ready in runs:
             workers = Held()
             stream = ProblemStream(workers, Sampler(), depth=6, deadline_s=DEADLINE_S, quarantine_after=3, state=state)
             await started(stream)
+            assert stream.in_flight == 0
             for pick in ready:
                 waiting = [index for (index, _), request in workers.requests.items() if not request.done()]
                 workers.finish(waiting[pick % len(waiting)])
-            problems = []
-            for _ in range(count):
-                following = asyncio.create_task(stream.next())
+            expected = [*owed, *range(following, following + count)]
+            following += max(0, count - len(owed))
+            for index in expected[:count]:
+                next_problem = asyncio.create_task(stream.next())
                 await settle()
-                workers.finish(*(index for (index, _), one in workers.requests.items() if not one.done()))
-                problems.append(await following)
+                workers.finish(*(waiting for (waiting, _), one in workers.requests.items() if not one.done()))
+                problem = await next_problem
+                assert problem.spec == Sampler().draw(index, 0)
                 await settle()
-            for problem in problems[: data.draw(st.integers(0, count))]:
-                stream.done(problem)
-                finished.append(problem.spec.index)
+                if data.draw(st.booleans()):
+                    stream.done(problem)
+                    expected.remove(index)
+            owed = [index for index in expected if index < following]
             state = saved(stream)
             await stream.close()
-        assert finished == list(range(len(finished)))
 
     asyncio.run(serve())
 

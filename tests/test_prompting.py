@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,16 +29,14 @@ def test_blank_system_prompt_is_left_out(system_prompt: str, roles: list[str]) -
     assert [message["content"] for message in messages] == ["Think.", "1 + 1?"][-len(roles) :]
 
 
-def test_prompt_ends_where_the_models_turn_begins(chat: ChatFormat) -> None:
+def test_prompt_ends_where_the_models_turn_begins_and_has_the_tokens_of_its_text(
+    chat: ChatFormat, tokenizer: Any
+) -> None:
     prompt = chat.prompt(MESSAGES)
     assert prompt.messages == MESSAGES
     assert prompt.text == (
         "<|im_start|>system\nThink.<|im_end|>\n<|im_start|>user\nWhat is 1 + 1?<|im_end|>\n<|im_start|>assistant\n"
     )
-
-
-def test_prompt_tokens_are_those_of_its_text(chat: ChatFormat, tokenizer: Any) -> None:
-    prompt = chat.prompt(MESSAGES)
     assert prompt.tokens == tuple(tokenizer.encode(prompt.text, add_special_tokens=False))
     assert chat.decode(prompt.tokens) == prompt.text
 
@@ -60,44 +60,23 @@ def test_completion_decodes_to_what_it_was_made_of(chat: ChatFormat, text: str) 
     assert chat.decode(chat.completion_tokens(text, finished=False)) == text
 
 
-class WordTokenizer:
-    """One token a word, its length; a chat template that puts `reply_end` after a reply."""
-
-    def __init__(self, chat_template: Any, reply_end: str, eos_token_id: int | None, special: list[int]) -> None:
-        self.chat_template = chat_template
-        self.eos_token_id = eos_token_id
-        self.all_special_ids = special
-        self._reply_end = reply_end
-
-    def apply_chat_template(
-        self, conversation: list[dict[str, str]], *, tokenize: bool, add_generation_prompt: bool
-    ) -> str:
-        assert (tokenize, add_generation_prompt) == (False, False)
-        ends = {"user": " ", "assistant": self._reply_end}
-        return "".join(message["content"] + ends[message["role"]] for message in conversation)
-
-    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        assert not add_special_tokens
-        return [len(word) for word in text.split()]
-
-    def decode(self, tokens: list[int]) -> str:
-        return " ".join("x" * token for token in tokens)
-
-
 @pytest.mark.parametrize(
-    ("reply_end", "eos_token_id", "special", "ends"),
-    [(" bye", 50, [50], [50]), (" bye", 50, [50, 3], [3]), ("", None, [], [])],
+    ("reply_end", "eos_token", "ends"),
+    [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
     ids=["plain text means the end of text", "a special token means itself", "no end at all"],
 )
 def test_end_of_turn_is_what_the_template_puts_after_a_reply(
-    reply_end: str, eos_token_id: int | None, special: list[int], ends: list[int]
+    tokenizer: Any, reply_end: str, eos_token: str | None, ends: str
 ) -> None:
-    chat = ChatFormat(WordTokenizer("template", reply_end, eos_token_id, special), "words")
-    assert chat.completion_tokens("four", finished=True) == [4, *ends]
+    changed = deepcopy(tokenizer)
+    changed.eos_token = eos_token
+    changed.chat_template = f"{{{{ messages[0].content }}}} {{{{ messages[1].content }}}}{reply_end}"
+    chat = ChatFormat(changed, "changed")
+    assert chat.decode(chat.completion_tokens("four", finished=True)) == f"four{ends}"
     assert chat.strip_end_of_turn("one") == "one"
 
 
 @pytest.mark.parametrize("template", [None, ""])
 def test_tokenizer_without_a_chat_template_is_refused_by_name(template: str | None) -> None:
     with pytest.raises(ConfigError, match="tokenizer_name: 'base-model'"):
-        ChatFormat(WordTokenizer(template, "", None, []), "base-model")
+        ChatFormat(SimpleNamespace(chat_template=template), "base-model")

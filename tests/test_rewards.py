@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given, settings
@@ -70,21 +68,6 @@ def test_anything_else_is_refused_with_its_reason(text: str, reason: Reason) -> 
     assert extract_answer(text, LIMIT) == refused(reason)
 
 
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("a<think>b</think>c<think>d</think>e", "a c e"),
-        ("<THINK>b</Think>c", "c"),
-        ("a<think>b</think>c</think>d", "d"),
-        ("a<think>b<think>c</think>d", "a d"),
-        ("a</think>b<think>c", "b"),
-        ("no thought", "no thought"),
-    ],
-)
-def test_thinking_is_removed(text: str, rest: str) -> None:
-    assert remove_thinking(text) == rest
-
-
 def test_letters_outside_ascii_spell_no_tag() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
@@ -102,54 +85,28 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
 
 
-def _tags(text: str, name: str) -> list[tuple[int, int, bool]]:
-    """Start, end and kind (True: closing) of every tag of that name, found one character at a time."""
-    found = []
-    for start in range(len(text)):
-        for tag, closing in ((f"<{name}>", False), (f"</{name}>", True)):
-            spelling = text[start : start + len(tag)]
-            if spelling.isascii() and spelling.lower() == tag:
-                found.append((start, start + len(tag), closing))
-    return found
+ASCII_TAGS = re.ASCII | re.IGNORECASE | re.DOTALL
 
 
 def _reference_thinking(text: str) -> str:
     """The rule in its own order: closed blocks, then leftover closing tags, then leftover opening tags."""
-    removed = [False] * len(text)
-    tags = _tags(text, "think")
-
-    def remove(start: int, end: int) -> None:
-        removed[start:end] = [True] * (end - start)
-
-    def left(closing: bool) -> Sequence[tuple[int, int, bool]]:
-        return [tag for tag in tags if tag[2] == closing and not removed[tag[0]]]
-
-    while True:
-        openings, closings = left(False), left(True)
-        pairs = [(opening, next((c for c in closings if c[0] > opening[0]), None)) for opening in openings]
-        block = next(((opening, closing) for opening, closing in pairs if closing is not None), None)
-        if block is None:
-            break
-        remove(block[0][0], block[1][1])
-    for closing in left(True):
-        remove(0, closing[1])
-    for opening in left(False):
-        remove(opening[0], len(text))
-    parts = itertools.groupby(zip(text, removed, strict=True), key=lambda pair: pair[1])
-    return " ".join("".join(character for character, _ in part) for gone, part in parts if not gone)
+    gone = "\0"
+    for thinking in ("<think>.*?</think>", ".*</think>", "<think>.*"):
+        text = re.sub(thinking, gone, text, flags=ASCII_TAGS)
+    return " ".join(filter(None, text.split(gone)))
 
 
 def _reference_extraction(text: str, max_bytes: int) -> Extraction:
     rest = _reference_thinking(text)
-    kinds = [closing for _, _, closing in _tags(rest, "answer")]
-    if False not in kinds:
+    tags = [tag.lower() for tag in re.findall("</?answer>", rest, ASCII_TAGS)]
+    if "<answer>" not in tags:
         return refused(Reason.NO_ANSWER)
-    if kinds.count(False) > 1 or len(kinds) > 2:
+    if tags.count("<answer>") > 1 or len(tags) > 2:
         return refused(Reason.SEVERAL_ANSWERS)
-    if kinds != [False, True]:
+    held = re.search("<answer>(.*)</answer>", rest, ASCII_TAGS)
+    if held is None:
         return refused(Reason.UNCLOSED_ANSWER)
-    opening, closing = _tags(rest, "answer")
-    answer = rest[opening[1] : closing[0]].strip()
+    answer = held[1].strip()
     if not answer:
         return refused(Reason.EMPTY_ANSWER)
     if sum(len(character.encode("utf-8", "surrogatepass")) for character in answer) > max_bytes:
@@ -161,6 +118,8 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @given(TEXTS, st.integers(1, 10))
 @example("<think>a</think>b</think><answer>5</answer>", 10)
 @example("<thi<think></think>nk><answer>5</answer>", 10)
+@example("<THINK>4</Think><answer>5</answer>", 10)
+@example("4</think><answer>5</answer><think>6", 10)
 @example("<ans<think></think>wer>5</answer>", 10)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)

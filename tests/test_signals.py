@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -74,27 +75,16 @@ def test_second_signal_ends_the_process_at_once(process: subprocess.Popen[str], 
     assert _line(process) == ""
 
 
-class Closer:
-    """Counts its calls."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def __call__(self) -> None:
-        await asyncio.sleep(0)
-        self.calls += 1
-
-
 async def test_result_and_error_of_the_work_come_after_closing() -> None:
-    closer = Closer()
+    closer = AsyncMock()
 
     async def work() -> int:
-        return 7 // (1 - closer.calls)
+        return 7 // (1 - closer.await_count)
 
     assert await run_until_signal(work, closer) == 7
     with pytest.raises(ZeroDivisionError):
         await run_until_signal(work, closer)
-    assert closer.calls == 2
+    assert closer.await_count == 2
 
 
 @pytest.mark.parametrize(("by", "raised"), [("a signal", Interrupted), ("its caller", asyncio.CancelledError)])
@@ -126,18 +116,13 @@ async def test_handlers_are_removed_at_the_end() -> None:
         assert signal.getsignal(signal.SIGTERM) is not before
 
     before = signal.getsignal(signal.SIGTERM)
-    await run_until_signal(work, Closer())
+    await run_until_signal(work, AsyncMock())
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_work_runs_where_signals_cannot_be_handled() -> None:
-    results: list[int] = []
-    closer = Closer()
-
-    async def work() -> int:
-        return 7
-
-    thread = threading.Thread(target=lambda: results.append(asyncio.run(run_until_signal(work, closer))))
-    thread.start()
-    thread.join(PATIENCE_S)
-    assert (results, closer.calls) == ([7], 1)
+    closer = AsyncMock()
+    with ThreadPoolExecutor() as thread:
+        work = thread.submit(lambda: asyncio.run(run_until_signal(AsyncMock(return_value=7), closer)))
+        assert work.result(PATIENCE_S) == 7
+    assert closer.await_count == 1

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import json
 import logging
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reasoning_env.checkpoints.files import (
     LATEST,
@@ -20,27 +16,13 @@ from reasoning_env.checkpoints.files import (
     write_checkpoint,
 )
 
-STATE = {"seed": 7, "tasks": ["gcd", "lcm"], "mean": 0.1}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
-    max_leaves=8,
-)
+STATE = {"seed": 7, "tasks": ["gcd", "é\ud800"], "mean": 0.1}
 
 
 def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) -> Path:
     path = folder / (name or step_file(step))
     write_checkpoint(path, step, state)
     return path
-
-
-@settings(max_examples=40)  # each is synced to the disk
-@given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(0, 10**9))
-def test_checkpoint_reads_back_unchanged(state: dict[str, Any], step: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder), step, state=state)
-        # Through JSON, which cannot tell two surrogates from the character that they stand for.
-        assert read_checkpoint(path) == Checkpoint(path, step, json.loads(json.dumps(state)))
 
 
 def test_no_cut_changes_what_is_read(tmp_path: Path) -> None:
@@ -79,7 +61,7 @@ def test_full_disk_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> Non
     path.with_name(f"{path.name}.part").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path, 5, state={"other": True})
-    assert read_checkpoint(path).state == STATE
+    assert read_checkpoint(path) == Checkpoint(path, 5, STATE)
     assert list(tmp_path.iterdir()) == [path]
 
 

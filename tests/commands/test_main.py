@@ -2,26 +2,20 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.commands.main import HELP, main
-from reasoning_env.errors import ConfigError, GenerationError, ScoringError, ServerError, WorkerError
+from reasoning_env.errors import ConfigError, ServerError
 
 
-def _run(tmp_path: Path, *argv: str, serve: Callable[[Sequence[str]], int] = lambda argv: 0) -> int:
-    return main(argv, {"serve": serve}, environment_file=tmp_path / "environment.py")
-
-
-def _raising(error: BaseException) -> Callable[[Sequence[str]], int]:
-    def serve(argv: Sequence[str]) -> int:
-        raise error
-
-    return serve
+def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
+    """Run a command; `serve` returns or raises as a Mock with these options."""
+    return main(argv, {"serve": Mock(**serve)}, environment_file=tmp_path / "environment.py")
 
 
 @pytest.mark.parametrize("argv", [[], ["-h"], ["--help"], ["help"]])
@@ -32,14 +26,9 @@ def test_help_names_every_command(tmp_path: Path, argv: list[str], capsys: pytes
 
 
 def test_command_gets_its_arguments_and_gives_the_status(tmp_path: Path) -> None:
-    seen: list[Sequence[str]] = []
-
-    def serve(argv: Sequence[str]) -> int:
-        seen.append(argv)
-        return 5
-
-    assert _run(tmp_path, "serve", "--env.seed", "-7", serve=serve) == 5
-    assert seen == [["--env.seed", "-7"]]
+    serve = Mock(return_value=5)
+    assert main(["serve", "--env.seed", "-7"], {"serve": serve}, environment_file=tmp_path / "environment.py") == 5
+    serve.assert_called_once_with(["--env.seed", "-7"])
 
 
 @pytest.mark.parametrize(("word", "hint"), [("sserve", " serve"), ("xyz", "")])
@@ -55,31 +44,28 @@ def test_unknown_command_is_one_line_with_the_nearest(
     [
         (ConfigError("bad setting"), 2, "bad setting"),
         (ServerError("no server"), 1, "no server"),
-        (WorkerError("no workers"), 1, "no workers"),
-        (GenerationError("no puzzle"), 1, "no puzzle"),
-        (ScoringError("no verdict"), 1, "no verdict"),
         (ConnectionRefusedError(111, "refused"), 1, "ConnectionRefusedError: [Errno 111] refused"),
     ],
 )
 def test_error_of_the_user_is_one_line_and_a_status(
     tmp_path: Path, error: Exception, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(tmp_path, "serve", serve=_raising(error)) == status
+    assert _run(tmp_path, "serve", side_effect=error) == status
     assert capsys.readouterr().err == f"environment serve: {words}\n"
 
 
 def test_error_of_ours_keeps_its_traceback(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        _run(tmp_path, "serve", serve=_raising(ZeroDivisionError()))
+        _run(tmp_path, "serve", side_effect=ZeroDivisionError)
 
 
 def test_ctrl_c_is_no_traceback(tmp_path: Path) -> None:
-    assert _run(tmp_path, "serve", serve=_raising(KeyboardInterrupt())) == 130
+    assert _run(tmp_path, "serve", side_effect=KeyboardInterrupt) == 130
 
 
 def test_reader_of_a_listing_may_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", sys.stdout)  # which the command replaces
-    assert _run(tmp_path, "serve", serve=_raising(BrokenPipeError())) == 1
+    assert _run(tmp_path, "serve", side_effect=BrokenPipeError) == 1
     sys.stdout.close()
 
 
@@ -92,13 +78,8 @@ def test_recover_takes_the_dumps_beside_the_environment_by_default(
 
 
 def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-
-    def demo_main(argv: list[str], *, environment_file: Path) -> int:
-        calls.append((argv, environment_file))
-        return 5
-
+    demo = SimpleNamespace(main=Mock(return_value=5))
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]
-    monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", SimpleNamespace(main=demo_main))  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
     assert _run(tmp_path, "demo", "--batches", "3") == 5
-    assert calls == [(["--batches", "3"], tmp_path / "environment.py")]
+    demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py")

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.commands.recover import recover_command
-from reasoning_env.dumps.format import PASSED
-from reasoning_env.dumps.recovery import MIN_AGE_S
 from reasoning_env.errors import ConfigError
+from tests.dumps.groups import old_dump
 
 LINE = b'{"item_id": "chain_sum"}\n'
 
 
-def _dump(folder: Path, number: int, content: bytes, *, age_s: float = 2 * MIN_AGE_S) -> Path:
-    path = PASSED.path(folder, "run", number)
-    path.write_bytes(content)
-    os.utime(path, (time.time() - age_s,) * 2)
-    return path
-
-
 def test_every_torn_file_of_a_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _dump(tmp_path, 0, LINE * 3)
-    torn = _dump(tmp_path, 1, LINE + b"torn")
-    young = _dump(tmp_path, 2, LINE + b"torn", age_s=-3600)
+    old_dump(tmp_path, LINE * 3)
+    torn = old_dump(tmp_path, LINE + b"torn", 1)
+    young = old_dump(tmp_path, LINE + b"torn", 2, age_s=-3600)  # however slow this machine is
     assert recover_command([str(tmp_path)], tmp_path / "other") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [path for line in lines for path in (torn, young) if path.name in line] == [torn, young]
@@ -43,11 +34,8 @@ def test_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_file_that_cannot_be_mended_makes_the_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path, size_bytes: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    path = _dump(tmp_path, 0, b"torn")
-    monkeypatch.setattr("os.truncate", refuse)
+    path = old_dump(tmp_path, b"torn")
+    monkeypatch.setattr("os.truncate", Mock(side_effect=OSError(5, "Input/output error")))
     assert recover_command([], tmp_path) == 1
     assert f"{path.name}: Input/output error" in capsys.readouterr().out
 

@@ -14,6 +14,7 @@ from reasoning_env.errors import ConfigError
 from tests.reports.lines import group, rollout, write
 from tests.small_library import write_small_library
 
+Dump = Callable[..., Path]
 Rescore = Callable[..., dict[str, Any]]
 
 
@@ -36,7 +37,7 @@ PAID_FOR_NOTHING = {"text": "five \x1b[31m", "score": 1.0}
 
 
 @pytest.fixture
-def dumped(tmp_path: Path) -> Callable[..., Path]:
+def dumped(tmp_path: Path) -> Dump:
     return partial(write, tmp_path / "dumps" / "samples.jsonl")
 
 
@@ -49,20 +50,20 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_answers_that_are_judged_as_before_are_no_change(dumped: Callable[..., Path], rescore: Rescore) -> None:
+def test_answers_that_are_judged_as_before_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert (result["problems"], result["rollouts"], result["changed"]) == (2, 3, 0)
     assert [row["change"] for row in result["tasks"]] == [0.0, 0.0]
 
 
-def test_item_of_a_whole_dataset_is_made_again_as_that_item(dumped: Callable[..., Path], rescore: Rescore) -> None:
+def test_item_of_a_whole_dataset_is_made_again_as_that_item(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "item": 3, "dataset_size": 50}))
     assert (result["rollouts"], result["changed"]) == (1, 0)
 
 
-def test_changes_are_told_by_task_and_reason_with_their_answers(dumped: Callable[..., Path], rescore: Rescore) -> None:
+def test_changes_are_told_by_task_and_reason_with_their_answers(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(
         line("exact", 5, [{**RIGHT, "verifier_score": 0.0, "reason": "timeout"}, WRONG, PAID_FOR_NOTHING]),
         line("generous", 5, [{**WRONG, "score": 1.0}]),
@@ -84,9 +85,7 @@ def test_changes_are_told_by_task_and_reason_with_their_answers(dumped: Callable
     ]
 
 
-def test_problems_that_cannot_be_had_again_are_left_out_and_counted(
-    dumped: Callable[..., Path], rescore: Rescore
-) -> None:
+def test_problems_that_cannot_be_had_again_are_left_out_and_counted(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),
@@ -98,7 +97,7 @@ def test_problems_that_cannot_be_had_again_are_left_out_and_counted(
 
 
 def test_text_of_a_model_does_not_reach_the_terminal_raw(
-    dumped: Callable[..., Path], folder: Path, capsys: pytest.CaptureFixture[str]
+    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rescore_command([str(dumped(line("exact", 5, [PAID_FOR_NOTHING])))], folder)
     output = capsys.readouterr().out
@@ -107,7 +106,7 @@ def test_text_of_a_model_does_not_reach_the_terminal_raw(
 
 
 def test_what_cannot_be_read_is_one_line_and_the_rest_is_judged(
-    dumped: Callable[..., Path], folder: Path, capsys: pytest.CaptureFixture[str]
+    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
@@ -119,15 +118,13 @@ def test_what_cannot_be_read_is_one_line_and_the_rest_is_judged(
 
 
 @pytest.mark.parametrize("name", ["missing", "dumps"])
-def test_path_with_nothing_to_judge_is_refused(dumped: Callable[..., Path], folder: Path, name: str) -> None:
+def test_path_with_nothing_to_judge_is_refused(dumped: Dump, folder: Path, name: str) -> None:
     path = dumped().parent.parent / name
     with pytest.raises(ConfigError, match=name):
         rescore_command([str(path)], folder)
 
 
-def test_another_release_is_used_where_it_is_named(
-    dumped: Callable[..., Path], rescore: Rescore, tmp_path: Path
-) -> None:
+def test_another_release_is_used_where_it_is_named(dumped: Dump, rescore: Rescore, tmp_path: Path) -> None:
     other = write_small_library(tmp_path / "other") / "reasoning-gym"
     package = other / "reasoning_gym" / "__init__.py"
     package.write_text(package.read_text().replace('"9.9"', '"10.0"').replace('== entry["answer"]', '== "6"'))

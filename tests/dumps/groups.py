@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.dumps import DumpedGroup, DumpedRollout
-from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Split, Verdict
+from reasoning_env.dumps import DumpedGroup
+from reasoning_env.dumps.recovery import MIN_AGE_S
+from reasoning_env.records import Group
+from tests.records import make_rollout, make_spec, problem_of
 
 REPOSITORY = Path(__file__).parents[2]
 PASSED = "reasoning_gym_environment_rollouts_run_{:04d}.jsonl"
@@ -25,21 +29,12 @@ def make_group(
     metadata_json: str = '{"difficulty": 1}',
     verdict: bool = True,
 ) -> Group:
-    spec = ProblemSpec("chain_sum", seed=7, split=Split.TRAIN, index=index, params=params or {})
-    rollouts = tuple(
-        Rollout(
-            text=text,
-            tokens=(1, 2, 3),
-            masks=(-100, 2, 3),
-            logprobs=(1.0, -0.5, -0.25),
-            finish_reason="stop",
-            verdict=Verdict(1.0, Reason.SCORED, answer="2") if verdict else None,
-            score=score,
-        )
-        for score in scores
-    )
-    problem = Problem(spec, "What is 1 + 1?", "2", metadata_json, b"opaque", params=spec.params, level=0.25)
-    return Group(problem, PROMPT, rollouts)
+    spec = make_spec(index=index, params=params or {})
+    rollout = replace(make_rollout(), text=text)
+    if not verdict:
+        rollout = replace(rollout, verdict=None)
+    problem = problem_of(spec, metadata=metadata_json, params=spec.params, level=0.25)
+    return Group(problem, PROMPT, tuple(replace(rollout, score=score) for score in scores))
 
 
 def passed(index: int = 0) -> Group:
@@ -50,34 +45,12 @@ def failed(index: int = 0) -> Group:
     return make_group((0.0, 0.0), index)
 
 
-def as_read(text: str) -> str:
-    """The text with each high surrogate that stands before a low one joined to it, as JSON has it."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-
-
-def as_dumped(group: Group) -> DumpedGroup:
-    spec = group.problem.spec
-    return DumpedGroup(
-        item_id=spec.task,
-        rollouts=tuple(
-            DumpedRollout(
-                conversation=(*group.messages, {"role": "assistant", "content": as_read(rollout.text)}),
-                score=rollout.score,
-                reason=rollout.verdict.reason.value if rollout.verdict else None,
-                answer=as_read(rollout.verdict.answer) if rollout.verdict and rollout.verdict.answer else None,
-                finish_reason=rollout.finish_reason,
-                verifier_score=rollout.verdict.score if rollout.verdict else None,
-            )
-            for rollout in group.rollouts
-        ),
-        seed=spec.seed,
-        index=spec.index,
-        split=spec.split.value,
-        params=spec.params,
-        level=0.25,
-        expected_answer=group.problem.answer,
-        metadata=json.loads(group.problem.metadata_json),
-    )
+def old_dump(folder: Path, content: bytes, number: int = 0, *, age_s: float = 2 * MIN_AGE_S) -> Path:
+    """A file that has not changed for so long, by default long enough to be recovered."""
+    path = folder / PASSED.format(number)
+    path.write_bytes(content)
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
 
 
 def names(folder: Path) -> list[str]:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasoning_env.dumps.format import FAILED, PASSED, DumpKind, encode_group, is_dump, is_torn
+from reasoning_env.dumps.reader import read_group
 
 from .groups import PROMPT, make_group
 
@@ -21,7 +22,7 @@ def _document(line: bytes) -> dict[str, Any]:
     return document
 
 
-def test_line_has_the_documented_keys_and_values() -> None:
+def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
     rollout = {
         "conversation": [*PROMPT, {"role": "assistant", "content": "two"}],
         "score": 0.25,
@@ -30,7 +31,8 @@ def test_line_has_the_documented_keys_and_values() -> None:
         "finish_reason": "stop",
         "verifier_score": 1.0,
     }
-    document = _document(encode_group(make_group((0.25,), text="two")))
+    line = encode_group(make_group((0.25,), text="two"))
+    document = _document(line)
     assert document == {
         "item_id": "chain_sum",
         "rollouts": [rollout],
@@ -42,6 +44,9 @@ def test_line_has_the_documented_keys_and_values() -> None:
         "expected_answer": "2",
         "metadata": {"difficulty": 1},
     }
+    read = json.loads(json.dumps(asdict(read_group(line))))
+    assert {name: read["rollouts"][0][name] for name in rollout} == rollout
+    assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
 def test_thinking_stands_beside_the_conversation() -> None:

@@ -7,36 +7,19 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from reasoning_env.dumps import read_groups, recover_file, recover_folder
+from reasoning_env.dumps import read_groups, recover_file
 
 from .groups import REPOSITORY, indices
 
-PREAMBLE = """
+KILLED = """
 import itertools, os, pathlib, random, signal, sys, threading, time
 from reasoning_env.dumps import RolloutDumper
 from tests.dumps.groups import make_group
 
-def dumper():
-    folder = pathlib.Path(sys.argv[1])
-    made = RolloutDumper(folder, "run", dump_passed=True, dump_failed=True, score_threshold=0.7)
-    made.start()
-    return made
-
-def in_children(count, work):
-    # Forked before any thread is started, because a new interpreter for each would take most of the time.
-    pids = []
-    for number in range(count):
-        if not (pid := os.fork()):
-            work(number)
-            os._exit(0)
-        pids.append(pid)
-    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * count
-"""
-
-KILLED = """
 def dump(first, told):
     room = threading.BoundedSemaphore(32)
-    writer = dumper()
+    writer = RolloutDumper(pathlib.Path(sys.argv[1]), "run", dump_passed=True, dump_failed=True, score_threshold=0.7)
+    writer.start()
 
     def tell(index):
         os.write(1, b"%d\\n" % index)
@@ -63,27 +46,20 @@ def kill(lane):
         os.close(told)
         os.close(tell)
 
-in_children(4, kill)
+# Forked before any thread is started, because a new interpreter for each would take most of the time.
+lanes = []
+for lane in range(4):
+    if not (pid := os.fork()):
+        kill(lane)
+        os._exit(0)
+    lanes.append(pid)
+assert [os.waitpid(pid, 0)[1] for pid in lanes] == [0] * 4
 """
-
-ENDED_IN_ORDER = """
-def write(number):
-    writer = dumper()
-    for index in range(100):
-        writer.offer(make_group((1.0,), 100 * number + index, text="x" * 300_000))
-        time.sleep(0.005)
-    writer.close()
-
-in_children(3, write)
-"""
-
-
-def _command(script: str, folder: Path) -> list[str]:
-    return [sys.executable, "-c", PREAMBLE + script, str(folder)]
 
 
 def test_every_group_that_was_told_is_in_the_dumps_once_after_24_kills(dumps: Path) -> None:
-    children = subprocess.run(_command(KILLED, dumps), cwd=REPOSITORY, check=True, stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", KILLED, str(dumps)]
+    children = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE)
     told = {int(line) for line in children.stdout.split()}
     assert len(told) >= 12  # every second child was let live until it had told of one
     dumped = Counter(indices(read_groups(dumps)))
@@ -93,14 +69,3 @@ def test_every_group_that_was_told_is_in_the_dumps_once_after_24_kills(dumps: Pa
         recover_file(path)
         assert path.read_bytes().endswith(b"\n") or path.stat().st_size == 0
     assert Counter(indices(read_groups(dumps))) == dumped
-
-
-def test_recovery_beside_living_writers_cuts_nothing(dumps: Path) -> None:
-    with subprocess.Popen(_command(ENDED_IN_ORDER, dumps), cwd=REPOSITORY) as writers:
-        found = []
-        while writers.poll() is None:
-            if dumps.exists():
-                found += recover_folder(dumps)
-    assert writers.returncode == 0
-    assert not any(torn.cut for torn in found), found
-    assert sorted(index or 0 for index in indices(read_groups(dumps))) == list(range(300))

@@ -24,16 +24,10 @@ def _block(dumps: Path) -> None:
     dumps.write_text("in the way")
 
 
-def _levels(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.levelname for record in caplog.records if record.name == writer.__name__]
-
-
-@pytest.fixture
-def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "RETRY_S", 0.01)
-
-
-def test_nobody_waits_for_a_disk_that_refuses_and_groups_keep_their_order(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_nobody_waits_for_a_disk_that_refuses_which_is_said_once_and_groups_keep_their_order(
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, writer.__name__)
     dumper = make_dumper()
     dumper.offer(passed(0))
     dumper.settled().result(PATIENCE_S)
@@ -49,21 +43,8 @@ def test_nobody_waits_for_a_disk_that_refuses_and_groups_keep_their_order(make_d
     dumper.close()
     assert indices(read_groups(dumps)) == list(range(1, 10))
     assert indices(read_groups(dumps.with_name("moved"))) == [0]
-
-
-@pytest.mark.usefixtures("_short_retries")
-def test_outage_is_logged_once_at_each_end(
-    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    dumper = make_dumper()
-    with caplog.at_level(logging.INFO):
-        _block(dumps)
-        for _ in range(5):
-            dumper.offer(passed())
-        wait_until(lambda: _levels(caplog) == ["WARNING"])
-        dumps.unlink()
-        wait_until(lambda: dumper.stats().waiting == 0 and _levels(caplog)[-1:] == ["INFO"])
-    assert _levels(caplog) == ["WARNING", "INFO"]
+    levels = [record.levelname for record in caplog.records if record.name == writer.__name__]
+    assert levels == ["WARNING", "INFO"]
 
 
 def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
@@ -79,10 +60,10 @@ def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
     assert caplog.records[-1].args == (6,)
 
 
-@pytest.mark.usefixtures("_short_retries")
 def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
     make_dumper: MakeDumper, dumps: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(writer, "RETRY_S", 0.01)
     monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 20_000)
     dumper = make_dumper()
     _block(dumps)

@@ -13,21 +13,7 @@ import pytest
 from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
 from reasoning_env.dumps.format import encode_group
 
-from .groups import as_dumped, indices, make_group, passed
-
-MINIMAL: dict[str, Any] = {
-    "item_id": "chain_sum",
-    "rollouts": [{"conversation": [{"role": "user", "content": "é"}], "score": 1}],
-}
-
-
-def test_plain_and_gzipped_files_read_the_same(tmp_path: Path) -> None:
-    lines = encode_group(passed(0)) + encode_group(passed(1))
-    (tmp_path / "a.jsonl").write_bytes(lines)
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines))
-    expected = [as_dumped(passed(0)), as_dumped(passed(1))]
-    assert list(read_groups(tmp_path / "a.jsonl")) == expected
-    assert list(read_groups(tmp_path / "a.jsonl.gz")) == expected
+from .groups import indices, make_group, passed
 
 
 def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -44,13 +30,11 @@ def test_missing_path_raises_at_the_call(tmp_path: Path) -> None:
 
 
 def test_file_with_only_the_first_keys_is_read_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
-    message = {"role": "user", "content": "é", "later": 1}
-    rollout = {"conversation": [message], "score": 1, "later": None}
-    more = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
-    lines = [json.dumps(line, ensure_ascii=False) for line in (MINIMAL, more)]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rollout = {"conversation": [{"role": "user", "content": "é", "later": 1}], "score": 1, "later": None}
+    line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
     read = DumpedRollout(conversation=({"role": "user", "content": "é"},), score=1.0)
-    assert list(read_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))] * 2
+    assert list(read_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
 def test_last_line_needs_no_newline_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
@@ -73,15 +57,9 @@ def test_torn_last_line_is_skipped_with_a_warning(
 MALFORMED = [
     b"{",
     b"\xff\xfe",
-    b"null",
     b"[]",
     b"[" * 100_000,
     b"1" * 10_000,
-    b'{"item_id": "a"}',
-    b'{"item_id": 1, "rollouts": []}',
-    b'{"item_id": "a", "rollouts": {}}',
-    b'{"item_id": "a", "rollouts": [1]}',
-    b'{"item_id": "a", "rollouts": [{"conversation": []}]}',
     b'{"item_id": "a", "rollouts": [{"conversation": [], "score": "1"}]}',
     b'{"item_id": "a", "rollouts": [{"conversation": [], "score": true}]}',
     b'{"item_id": "a", "rollouts": [{"conversation": [], "score": NaN}]}',

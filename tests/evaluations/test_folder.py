@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -57,16 +58,10 @@ def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(begin:
     assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
 
 
-def test_lines_are_there_at_once_and_are_groups_for_other_readers(begin: Begin, tmp_path: Path) -> None:
+def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = folder.append(line(0))
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
-    assert [group.index for group in read_groups(folder.path / SAMPLES)] == [0]
-
-
-def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
-    folder = begin(tmp_path)
-    folder.append(line(0))
     folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
     folder.close()
     with (folder.path / SAMPLES).open("ab") as torn:
@@ -108,9 +103,6 @@ def test_root_that_cannot_be_made_is_refused_by_its_setting(begin: Begin, tmp_pa
 
 
 def test_full_disk_ends_with_an_error_of_ours(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(file: LineFile, line: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(LineFile, "append", refuse)
+    monkeypatch.setattr(LineFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(ReasoningEnvError, match="No space left"):
         begin(tmp_path).append(line(1))

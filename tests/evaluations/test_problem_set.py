@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import example, given
@@ -111,12 +112,7 @@ async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pyte
 
 
 async def test_error_ends_one_building_and_not_the_next() -> None:
-    def recovering(spec: ProblemSpec) -> Problem:
-        if len(workers.specs) == 1:
-            raise WorkerError("no workers at the moment")
-        return question_of(spec)
-
-    workers = FakeWorkers(recovering)
+    workers = FakeWorkers(Mock(side_effect=[WorkerError("no workers at the moment"), make_problem("gcd")]))
     evaluation_set = make_set(workers, ["gcd"], samples_per_task=1)
     with pytest.raises(WorkerError):
         await evaluation_set.problems()

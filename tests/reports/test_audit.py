@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +12,6 @@ from reasoning_env.records import Reason, Verdict
 from reasoning_env.reports import audit as audit_module
 from reasoning_env.reports.audit import Result, audit_command, make_report, outcome_line, result_of
 from reasoning_env.reports.verifier_probes import ORACLE, Tally, TaskAudit
-from reasoning_env.workers.pool import PoolSettings
 from tests.records import make_library
 from tests.small_library import write_small_library
 
@@ -131,24 +130,21 @@ def test_output_names_a_file_or_a_folder(run: Run, output: str, file: str) -> No
 # ------------------------------------------------------------------ options
 
 
-class Reached(Exception):
-    """Raised in place of starting processes, with the settings that they would have had."""
-
-
 @pytest.fixture
-def unstarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(settings: PoolSettings, names: Sequence[str]) -> Any:
-        raise Reached(settings)
+def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Called, to raise, in place of what starts processes."""
+    unstarted = Mock(side_effect=WorkerError("not started"))
+    monkeypatch.setattr(audit_module, "open_library", unstarted)
+    return unstarted
 
-    monkeypatch.setattr(audit_module, "open_library", refuse)
 
-
-@pytest.mark.usefixtures("unstarted")
 @pytest.mark.parametrize(("argv", "strict"), [((), True), (("--plain",), False)])
-def test_scores_are_those_of_training_unless_told_otherwise(run: Run, argv: Sequence[str], strict: bool) -> None:
-    with pytest.raises(Reached) as reached:
+def test_scores_are_those_of_training_unless_told_otherwise(
+    run: Run, unstarted: Mock, argv: Sequence[str], strict: bool
+) -> None:
+    with pytest.raises(WorkerError, match="not started"):
         run(*argv)
-    assert reached.value.args[0].strict_rewards is strict
+    assert unstarted.call_args.args[0].strict_rewards is strict
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -75,11 +76,8 @@ async def test_a_slow_task_gets_as_many_items_as_fit_into_its_time() -> None:
 
 
 async def test_lost_workers_end_the_measurement() -> None:
-    def ask(spec: ProblemSpec) -> str:
-        raise WorkerError("no workers any more")
-
     with pytest.raises(WorkerError, match="no workers any more"):
-        await _measure(ask)
+        await _measure(Mock(side_effect=WorkerError("no workers any more")))
 
 
 def test_conclusion_names_the_tasks_that_are_served_evaluated_questions() -> None:

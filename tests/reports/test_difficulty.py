@@ -16,7 +16,7 @@ from reasoning_env.reports.difficulty import (
     describe_changes,
     measure_level,
 )
-from tests.fake_workers import FakeWorkers, fails_where, no_luck
+from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import problem_of
 
 
@@ -40,13 +40,19 @@ def _levels(*params: Mapping[str, Any], task: str = "gcd") -> TaskLevels:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_a_level_is_measured_with_problems_of_different_seeds(level: float) -> None:
-    workers = FakeWorkers(slow_at_first)
+@pytest.mark.parametrize("failing", [0, 1, MAX_FAILURES])
+async def test_a_level_is_measured_with_problems_of_different_seeds_and_given_up_after_a_few_failures(
+    level: float, failing: int
+) -> None:
+    workers = FakeWorkers(fails_where(lambda spec: spec.index < failing, slow_at_first))
     measured = await measure_level(workers, "gcd", level, seed=1)
-    assert len(workers.specs) == len(measured.seconds) == (ITEMS if level in WELL_MEASURED else 1)
-    assert len({spec.seed for spec in workers.specs}) == len(workers.specs)
+    works = failing < MAX_FAILURES
+    made = (ITEMS if level in WELL_MEASURED else 1) if works else 0
+    assert (measured.works, len(measured.seconds), len(measured.failures)) == (works, made, failing)
+    assert len({spec.seed for spec in workers.specs}) == len(workers.specs) == made + failing
     assert {(spec.task, spec.level) for spec in workers.specs} == {("gcd", level)}
-    assert measured.works
+    assert (measured.used, measured.params) == ((level, {"n": 1}) if works else (None, None))
+    assert (measured.mean_ms is None) is not works
     assert not measured.clamped
 
 
@@ -61,24 +67,6 @@ async def test_the_seed_decides_which_problems_are_drawn() -> None:
 @pytest.mark.parametrize(("level", "mean_ms"), [(0.5, 2.0), (1 / 16, 1000.0)])
 async def test_the_first_problem_which_builds_the_dataset_counts_only_alone(level: float, mean_ms: float) -> None:
     assert (await measure_level(FakeWorkers(slow_at_first), "gcd", level, seed=1)).mean_ms == pytest.approx(mean_ms)
-
-
-@pytest.mark.parametrize("level", [0.5, 1 / 16])
-async def test_a_level_is_given_up_after_a_few_failures(level: float) -> None:
-    workers = FakeWorkers(no_luck)
-    measured = await measure_level(workers, "gcd", level, seed=1)
-    assert len(workers.specs) == MAX_FAILURES
-    assert len(measured.failures) == MAX_FAILURES
-    assert not measured.works
-    assert (measured.used, measured.params, measured.mean_ms) == (None, None, None)
-
-
-@pytest.mark.parametrize("level", [0.5, 1 / 16])
-async def test_one_failure_is_bad_luck(level: float) -> None:
-    measured = await measure_level(FakeWorkers(fails_where(lambda spec: spec.index == 0)), "gcd", level, seed=1)
-    assert measured.works
-    assert len(measured.failures) == 1
-    assert len(measured.seconds) == (ITEMS if level in WELL_MEASURED else 1)
 
 
 # ------------------------------------------------------------------ all levels of a task

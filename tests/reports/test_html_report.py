@@ -49,10 +49,8 @@ def test_figures_are_over_all_rollouts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "outcome"),
     [
-        ({"score": 0.4}, "partial"),
         ({"score": 0.0, "verifier_score": 1.0}, "right"),
         ({"score": 0.99, "correct": True}, "right"),
-        ({"score": 0.0, "reason": "no_answer", "finish_reason": "length"}, "truncated"),
         ({"score": 0.0, "reason": "<b>of a later version"}, "other"),
         ({"score": 1.0, "reason": None, "verifier_score": None}, "right"),
     ],

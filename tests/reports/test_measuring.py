@@ -18,21 +18,12 @@ def settings(tmp_path: Path) -> PoolSettings:
     return PoolSettings(generators=1, verifiers=0, checkout=write_small_library(tmp_path) / "reasoning-gym")
 
 
-async def test_workers_end_with_the_block_however_it_ends(settings: PoolSettings) -> None:
-    pools: tuple[WorkerPool, ...] = ()
-    with pytest.raises(ZeroDivisionError):
-        async with open_library(settings, [], pools=2) as library:
-            pools = library.pools
-            raise ZeroDivisionError
-    assert [pool.worker_pids for pool in pools] == [(), ()]
-
-
 def test_a_signal_ends_a_measurement_after_it_has_closed_what_it_opened(settings: PoolSettings) -> None:
     pools: tuple[WorkerPool, ...] = ()
 
     async def measure() -> None:
         nonlocal pools
-        async with open_library(settings, []) as library:
+        async with open_library(settings, [], pools=2) as library:
             pools = library.pools
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.Event().wait()
@@ -40,7 +31,7 @@ def test_a_signal_ends_a_measurement_after_it_has_closed_what_it_opened(settings
     with pytest.raises(Interrupted) as end:
         run_measurement(measure)
     assert end.value.exit_code == 143
-    assert pools[0].worker_pids == ()
+    assert [pool.worker_pids for pool in pools] == [(), ()]
 
 
 async def test_tasks_are_those_that_match_with_the_parameters_that_they_need(settings: PoolSettings) -> None:

@@ -89,15 +89,6 @@ def test_fractions_and_levels_are_spread_evenly_and_differ_at_every_position() -
         assert chi_square(shares) < CHI_SQUARE_999_DF_19
 
 
-@given(st.integers(0, 2**63 - 1), st.integers(0, 100), st.integers(0, 2**30), st.integers(0, 10))
-def test_drawn_value_is_a_function_of_stream_position_and_attempt(
-    run_seed: int, instance: int, index: int, attempt: int
-) -> None:
-    first, second = (rules_of(run_seed=run_seed, instance=instance, random_levels=True) for _ in range(2))
-    second.complete(spec(index + 1))
-    assert first.complete(spec(index, attempt)) == second.complete(spec(index, attempt))
-
-
 @pytest.mark.parametrize(
     ("options", "index", "attempt"),
     [({"run_seed": 43}, 5, 0), ({"instance": 1}, 5, 0), ({}, 6, 0), ({}, 5, 1)],
@@ -161,19 +152,14 @@ def test_level_is_the_fixed_one_unless_one_is_given(
     "value",
     [
         {"low": 4, "high": 3},
-        {"low": 0.5, "high": -0.5},
         {"low": 4},
-        {"high": 4},
         {"low": 1, "high": 4, "step": 2},
         {"low": "1", "high": 4},
-        {"low": 1, "high": None},
-        {"low": [1], "high": [2]},
         {"low": 1, "high": math.nan},
         {"low": -math.inf, "high": 4},
         {"low": False, "high": True},
         {"low": 1, "high": 10**400},
         [{1}],
-        b"bytes",
     ],
     ids=str,
 )
