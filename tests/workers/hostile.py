@@ -97,22 +97,10 @@ Cheats = Callable[[Data, str], Mapping[str, "str | tuple[str, float]"]]
 """From the metadata and the right answer: answers by name, with the most that they may earn where that is not 0.1."""
 
 
-def _polynomial(data: Data, right: str) -> Mapping[str, str]:
-    return {"unevaluated": f"Mul({right})", "a difference": f"({right})-({right})", "an equation": f"{right}={right}"}
-
-
 def _integral(data: Data, right: str) -> Mapping[str, str]:
+    """What stands for the rest of the grammar, whose own tests know what else sympy would take for the answer."""
     integrand, variable = data["integrand"], data["variable"]
-    return {
-        "the question": f"Integral({integrand}, {variable})",
-        "the question evaluated": f"integrate({integrand}, {variable})",
-        "the question by its short name": f"S('Integral({integrand}, {variable})')",
-        "swallowed by a float": f"1e300*{variable}",
-        "not a number": f"nan*{variable}",
-        "infinite": f"oo*{variable}",
-        "undefined": f"{variable}/0",
-        "almost": f"{right.replace('+ C', '')} + 1e-9*{variable}**3",
-    }
+    return {"the question": f"Integral({integrand}, {variable})", "not a number": f"nan*{variable}"}
 
 
 def _extended(data: Data, right: str) -> Mapping[str, tuple[str, float]]:
@@ -152,7 +140,7 @@ CHEATS: Mapping[str, Cheats] = {
     "mini_sudoku": _texts("\n".join(["1 2 3 4"] * 24)),
     "needle_haystack": _extended,
     "polynomial_equations": _texts("inf, -inf", "nan, nan", "none", "???", "-1e400, 1e400"),
-    "polynomial_multiplication": _polynomial,
+    "polynomial_multiplication": lambda data, right: {"unevaluated": f"Mul({right})"},
     "pool_matrix": _rewritten(nan=(r"\d+(\.\d+)?", "nan"), infinite=(r"\d+(\.\d+)?", "inf")),
     "rubiks_cube": _cubes,
     "sentence_reordering": _extended,
@@ -339,24 +327,3 @@ def _own(task: str, data: Data, right: str) -> Iterator[Hostile]:
     if task in BURDENS:
         for text, answer in zip(BURDENS[task], burdens(task, data, right), strict=True):
             yield Hostile(Kind.WORK, "a burden", answer, 1.0 if text == CONSTANTS else BELOW_FULL_MARKS)
-
-
-# ------------------------------------------------------------------ completions
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A whole completion; `paid` tells whether the answer rule finds the right answer in it."""
-
-    name: str
-    text: str
-    paid: bool
-
-
-def completions(right: str, wrong: str) -> list[Completion]:
-    """Completions that try to have it both ways, or to hide, multiply or fake tags; `right` is a number."""
-    return [
-        Completion(name, text.replace("RIGHT", right).replace("WRONG", wrong), table == "paid completions")
-        for table in ("unpaid completions", "paid completions")
-        for name, text in TABLES[table].items()
-    ]
