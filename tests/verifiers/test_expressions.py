@@ -88,22 +88,6 @@ def test_values_are_those_of_pythons_own_reading(text: str) -> None:
     assert value_of(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2 - 3 - 4", -5),
-        ("2 ** 3 ** 2", 512),
-        ("-2 ** 2", -4),
-        ("1e-3", Fraction(1, 1000)),
-        ("0 ** 0", 1),
-        ("(1\n+\r\n2)", 3),
-        ("\n 1 + 2 \n", 3),
-    ],
-)
-def test_known_values(text: str, expected: int | Fraction) -> None:
-    assert value_of(text) == expected
-
-
 def test_name_before_a_parenthesis_is_a_call_with_arguments_of_its_own() -> None:
     assert parse_expression("f(x, 2) * f", MANY) == (
         Item(Kind.NAME, "x"),
@@ -117,9 +101,9 @@ def test_name_before_a_parenthesis_is_a_call_with_arguments_of_its_own() -> None
     assert calls == [("g", 3), ("h", 1), ("k", 1), ("f", 3)]
 
 
-@pytest.mark.parametrize(("text", "expected"), [("12", True), ("1.0", False), ("1e2", False), ("x", False)])
-def test_only_plain_digits_are_integers(text: str, expected: bool) -> None:
-    assert is_integer(parse_expression(text, MANY)[0]) is expected
+def test_only_plain_digits_are_integers() -> None:
+    texts = ("12", "1.0", "1e2", "x")
+    assert [text for text in texts if is_integer(parse_expression(text, MANY)[0])] == ["12"]
 
 
 # ------------------------------------------------------------------ limits

@@ -32,15 +32,11 @@ def test_higher_score_never_earns_less_than_a_lower_one(floor: float) -> None:
     assert earned == sorted(earned)
 
 
-def test_right_answer_is_no_floor() -> None:
-    assert _credit(1.0).rebase(0.8) == 0.8
-
-
-def test_verifier_that_fails_on_a_copy_leaves_the_score() -> None:
+def test_right_answer_is_no_floor_nor_one_on_which_the_verifier_fails() -> None:
     def fail(answer: str) -> float:
         raise SystemExit
 
-    assert PartialCredit(ENTRY, fail).rebase(0.8) == 0.8
+    assert _credit(1.0).rebase(0.8) == PartialCredit(ENTRY, fail).rebase(0.8) == 0.8
 
 
 def _scores(task: str, answers: Any, **params: Any) -> list[float]:
@@ -59,36 +55,11 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
     return scores
 
 
-@pytest.mark.parametrize("task", ["sudoku", "futoshiki"])
-def test_filled_boards_earn_what_form_pays(task: str) -> None:
-    assert max(_scores(task, lambda entry: filled_boards(entry["question"]).values())) == FORM_PAY
-
-
 def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
     def nearly(entry: Any) -> list[str]:
         return ["1" + entry["answer"][1:] if entry["answer"][0] != "1" else "2" + entry["answer"][1:]]
 
     assert max(_scores("sudoku", nearly)) > 0.6
-
-
-def test_empty_board_of_life_earns_what_form_pays() -> None:
-    empty = [[0] * 10] * 10
-    assert max(_scores("game_of_life", lambda entry: [str(empty), str(empty).replace("0", "0.0")])) == FORM_PAY
-
-
-def test_letters_exchanged_one_by_one_earn_what_form_pays_unless_all_words_are_known() -> None:
-    scores = _scores(
-        "word_ladder", lambda entry: ladders(entry["metadata"]["start_word"], entry["metadata"]["end_word"])
-    )
-    assert FORM_PAY in scores
-    assert all(score <= FORM_PAY or score == 1.0 for score in scores)
-
-
-def test_one_button_of_a_lock_pressed_over_and_over_earns_what_form_pays() -> None:
-    def presses(entry: Any) -> list[str]:
-        return pressed_alone(entry["metadata"]["buttons"], entry["metadata"]["target_value"])
-
-    assert set(_scores("quantum_lock", presses, difficulty=3)) == {FORM_PAY}
 
 
 def _everybody_alike(entry: Any) -> list[str]:
@@ -101,14 +72,36 @@ def _one_of_each(entry: Any) -> list[str]:
     return [f"{one} is {terms['a_knight']}, {other} is {terms['a_knave']}"]
 
 
-@pytest.mark.parametrize(
-    ("answers", "people", "earned"),
-    [
-        (_everybody_alike, 3, {0.0}),
-        (_one_of_each, 2, {0.0, 1.0}),
-        (lambda entry: quotations(entry["question"]), 3, {0.0}),
-    ],
-    ids=["everybody alike", "one of each", "quoting somebody"],
-)
-def test_guess_about_people_earns_form_pay_unless_right(answers: Any, people: int, earned: set[float]) -> None:
-    assert earned <= set(_scores("knights_knaves", answers, n_people=people)) <= {0.0, FORM_PAY, 1.0}
+def _filled(entry: Any) -> Any:
+    return filled_boards(entry["question"]).values()
+
+
+EMPTY_BOARD = str([[0] * 10] * 10)
+GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
+    "a filled board": ("sudoku", _filled, {}, {FORM_PAY}),
+    "a filled board with signs": ("futoshiki", _filled, {}, {FORM_PAY}),
+    "an empty board": ("game_of_life", lambda _: [EMPTY_BOARD, EMPTY_BOARD.replace("0", "0.0")], {}, {FORM_PAY}),
+    "letters exchanged one by one": (
+        "word_ladder",
+        lambda entry: ladders(entry["metadata"]["start_word"], entry["metadata"]["end_word"]),
+        {},
+        {FORM_PAY},
+    ),
+    "one button over and over": (
+        "quantum_lock",
+        lambda entry: pressed_alone(entry["metadata"]["buttons"], entry["metadata"]["target_value"]),
+        {"difficulty": 3},
+        {FORM_PAY},
+    ),
+    "everybody alike": ("knights_knaves", _everybody_alike, {"n_people": 3}, {0.0, 1.0}),
+    "one of each": ("knights_knaves", _one_of_each, {"n_people": 2}, {0.0, 1.0}),
+    "quoting somebody": ("knights_knaves", lambda entry: quotations(entry["question"]), {"n_people": 3}, {0.0}),
+}
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+def test_guess_earns_what_form_pays_at_most_unless_it_is_right(guess: str) -> None:
+    task, answers, params, earned = GUESSES[guess]
+    scores = set(_scores(task, answers, **params))
+    assert earned <= scores
+    assert all(score <= FORM_PAY or score in earned for score in scores)

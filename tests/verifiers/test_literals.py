@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
-import json
 import math
 import sys
 from typing import Any
@@ -29,11 +28,6 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.tu
 @given(VALUES)
 def test_value_is_read_as_python_writes_it(value: Any) -> None:
     assert parse_literal(repr(value)) == value
-
-
-@given(st.lists(st.lists(st.integers(-99, 99) | PLAIN_TEXT, max_size=4), max_size=4))
-def test_rows_are_read_as_json_writes_them(rows: list[list[Any]]) -> None:
-    assert parse_literal(json.dumps(rows, indent=1, ensure_ascii=False)) == rows
 
 
 LITERALS = ["[1, 2]", " \n[1,\n 2]\n", "1, 2, 3", "(1,)", "()", "[1, 2,]", "[-1, +2, -.5, 1., 2e3, -1E-2]", "7", "00"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reasoning_env.verifiers import plain_reading
 from tests.workers.hostile import TABLES
 
-TEXTS = {name: text for table in TABLES.values() for name, text in table.items()}
+TEXTS = [text for table in TABLES.values() for text in table.values()]
 FORMS = ("```\n{}\n```", "```json\n{}\n```", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "**{}**", "__{}__", "`{}`", "**`{}`**")
 PLAIN = st.text(st.characters(codec="ascii", exclude_characters="`*_\\{}$~.\r\n"), min_size=1).filter(str.strip)
 
@@ -49,17 +49,19 @@ def test_full_stop_stays_where_answers_end_in_one() -> None:
     assert plain_reading("**The end.**", full_stop=False) == "The end."
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS))
-def test_reading_of_hostile_text_is_a_part_of_it(name: str) -> None:
-    """So it can say no more than the text, and never what the text does not say."""
-    text = "\n".join(line.rstrip() for line in TEXTS[name].replace("\r\n", "\n").split("\n"))
-    assert plain_reading(TEXTS[name], full_stop=True) in text.replace("\N{MINUS SIGN}", "-")
+def _reads_a_part(text: str) -> bool:
+    """Whether the reading can say no more than the text, and never what the text does not say."""
+    lines = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n"))
+    return plain_reading(text, full_stop=True) in lines.replace("\N{MINUS SIGN}", "-")
+
+
+def test_reading_of_hostile_text_is_a_part_of_it() -> None:
+    assert [text for text in TEXTS if not _reads_a_part(text)] == []
 
 
 @given(st.text(st.sampled_from("`*_\\boxed{}$~.\r\n- 5")))
 def test_reading_is_a_part_of_any_text(text: str) -> None:
-    lines = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n"))
-    assert plain_reading(text, full_stop=True) in lines
+    assert _reads_a_part(text)
 
 
 @pytest.mark.parametrize("piece", ["`", "*", "_", "\\boxed{", "```\n", "{}", "**a", "$\\boxed{a}", "~~~x\n", "\n", "."])

@@ -23,7 +23,10 @@ DATASETS = {name: (dataset_cls, Config) for name, dataset_cls in GENERATING.item
 
 ACTS = '''\
 import os
+import stat
+import subprocess
 import sys
+import time
 
 
 def act(verb):
@@ -46,6 +49,52 @@ def act(verb):
         print("noise", file=sys.stderr)
         with open("left_behind", "w") as file:
             file.write("noise")
+
+
+def score(answer, entry):
+    """The answer says what the verifier does; anything else is compared with the entry's answer."""
+    tagged = answer.startswith("<answer>")
+    verb, _, rest = answer.removeprefix("<answer>").removesuffix("</answer>").partition(" ")
+    if verb == "number":  # the score for the bare form and the one for the tagged form
+        return float(rest.split()[tagged])
+    if verb == "raise_untagged" and not tagged:
+        raise ValueError("cannot read this")
+    if verb == "text":
+        return "a score that is no number"
+    act(verb)
+    if verb == "spawn":  # starts a process of its own, whose pid goes into a file, and hangs
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        with open(rest + ".part", "w") as file:
+            file.write(str(child.pid))
+        os.rename(rest + ".part", rest)
+        time.sleep(600)
+    if verb == "big_file":
+        with open("big", "wb") as file:
+            file.write(b"x" * (8 << 20))
+    if verb == "spoil":  # writes into the entry, which must not show in the next call
+        entry["answer"] = "spoilt"
+        return 0.0
+    if verb == "once":  # the rest of the answer is done the first time only
+        marker, _, deed = rest.partition(" ")
+        if not os.path.exists(marker):
+            open(marker, "w").close()
+            return score(deed, entry)
+        return 0.75
+    if verb == "forge":  # sends bytes of its own over the verifier worker's socket
+        _send(bytes.fromhex(rest))
+        time.sleep(60)
+    if verb in ("noisy", "raise_untagged"):
+        return 1.0
+    return 1.0 if answer == entry["answer"] else 0.0
+
+
+def _send(data):
+    for descriptor in range(3, 256):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.write(descriptor, data)
+        except OSError:
+            continue
 '''
 
 GENERATING = '''\
@@ -56,8 +105,7 @@ import resource
 import sys
 import time
 
-from .acts import act
-from .scoring import score
+from .acts import act, score
 
 
 class Config:
@@ -186,62 +234,6 @@ ACTING = {name: type(name, (Base,), {}) for name in ("ok", "raise", "exit", "cra
 GENERATING = {re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower(): cls for cls in Base.__subclasses__()}
 '''
 
-SCORING = '''\
-import os
-import stat
-import subprocess
-import sys
-import time
-
-from .acts import act
-
-
-def score(answer, entry):
-    """The answer says what the verifier does; anything else is compared with the entry's answer."""
-    tagged = answer.startswith("<answer>")
-    verb, _, rest = answer.removeprefix("<answer>").removesuffix("</answer>").partition(" ")
-    if verb == "number":  # the score for the bare form and the one for the tagged form
-        return float(rest.split()[tagged])
-    if verb == "raise_untagged" and not tagged:
-        raise ValueError("cannot read this")
-    if verb == "text":
-        return "a score that is no number"
-    act(verb)
-    if verb == "spawn":  # starts a process of its own, whose pid goes into a file, and hangs
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        with open(rest + ".part", "w") as file:
-            file.write(str(child.pid))
-        os.rename(rest + ".part", rest)
-        time.sleep(600)
-    if verb == "big_file":
-        with open("big", "wb") as file:
-            file.write(b"x" * (8 << 20))
-    if verb == "spoil":  # writes into the entry, which must not show in the next call
-        entry["answer"] = "spoilt"
-        return 0.0
-    if verb == "once":  # the rest of the answer is done the first time only
-        marker, _, deed = rest.partition(" ")
-        if not os.path.exists(marker):
-            open(marker, "w").close()
-            return score(deed, entry)
-        return 0.75
-    if verb == "forge":  # sends bytes of its own over the verifier worker's socket
-        _send(bytes.fromhex(rest))
-        time.sleep(60)
-    if verb in ("noisy", "raise_untagged"):
-        return 1.0
-    return 1.0 if answer == entry["answer"] else 0.0
-
-
-def _send(data):
-    for descriptor in range(3, 256):
-        try:
-            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                os.write(descriptor, data)
-        except OSError:
-            continue
-'''
-
 
 def write_fake_library(folder: Path) -> Path:
     """Write the package `reasoning_gym` into `folder`, which a pool then takes as its checkout."""
@@ -252,5 +244,4 @@ def write_fake_library(folder: Path) -> Path:
     (package / "acts" / "__init__.py").write_text("")
     (package / "acts" / "acts.py").write_text(ACTS)
     (package / "acts" / "generating.py").write_text(GENERATING)
-    (package / "acts" / "scoring.py").write_text(SCORING)
     return folder

@@ -15,7 +15,7 @@ import contextlib
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -97,22 +97,10 @@ Cheats = Callable[[Data, str], Mapping[str, "str | tuple[str, float]"]]
 """From the metadata and the right answer: answers by name, with the most that they may earn where that is not 0.1."""
 
 
-def _polynomial(data: Data, right: str) -> Mapping[str, str]:
-    return {"unevaluated": f"Mul({right})", "a difference": f"({right})-({right})", "an equation": f"{right}={right}"}
-
-
 def _integral(data: Data, right: str) -> Mapping[str, str]:
+    """What stands for the rest of the grammar, whose own tests know what else sympy would take for the answer."""
     integrand, variable = data["integrand"], data["variable"]
-    return {
-        "the question": f"Integral({integrand}, {variable})",
-        "the question evaluated": f"integrate({integrand}, {variable})",
-        "the question by its short name": f"S('Integral({integrand}, {variable})')",
-        "swallowed by a float": f"1e300*{variable}",
-        "not a number": f"nan*{variable}",
-        "infinite": f"oo*{variable}",
-        "undefined": f"{variable}/0",
-        "almost": f"{right.replace('+ C', '')} + 1e-9*{variable}**3",
-    }
+    return {"the question": f"Integral({integrand}, {variable})", "not a number": f"nan*{variable}"}
 
 
 def _extended(data: Data, right: str) -> Mapping[str, tuple[str, float]]:
@@ -152,7 +140,7 @@ CHEATS: Mapping[str, Cheats] = {
     "mini_sudoku": _texts("\n".join(["1 2 3 4"] * 24)),
     "needle_haystack": _extended,
     "polynomial_equations": _texts("inf, -inf", "nan, nan", "none", "???", "-1e400, 1e400"),
-    "polynomial_multiplication": _polynomial,
+    "polynomial_multiplication": lambda data, right: {"unevaluated": f"Mul({right})"},
     "pool_matrix": _rewritten(nan=(r"\d+(\.\d+)?", "nan"), infinite=(r"\d+(\.\d+)?", "inf")),
     "rubiks_cube": _cubes,
     "sentence_reordering": _extended,
@@ -164,71 +152,98 @@ CHEATS: Mapping[str, Cheats] = {
 # ------------------------------------------------------------------ work for one task
 
 
-def _long_sums(data: Data, right: str) -> Mapping[str, str]:
-    many = [f"a{number:x}" for number in range(2400)]
-    return {
-        "many variables": "+".join(many),
-        "many factors": "*".join(many),
-        "many differences": "-".join(many),
-        "fractions": "+".join(["1/999983**200"] * 800),
-        "an angle of many digits": "acos(cos(exp(exp(50))))",
-        "exponentials": "exp(exp(exp(1.0e300)))",
-        "an angle too large": "atan(tan(exp(exp(exp(9)))))",
-        "a deep sine": "sin(" * 95 + "1" + ")" * 95,
-        "a deep logarithm": "log(" * 95 + "7" + ")" * 95,
-        "hyperbolas": "tanh(asinh(" * 48 + "x" + "))" * 48,
-        "angles of angles": "asin(sin(" * 48 + "exp(9)" + "))" * 48,
-        "roots": "sqrt(2+" * 90 + "2" + ")" * 90,
-        "a hidden zero": "Abs((sqrt(2)+sqrt(3)+sqrt(5)+sqrt(7)+sqrt(11))*sqrt(2)-2-sqrt(6)-sqrt(10)-sqrt(14)-sqrt(22))",
-        "a small angle": "cos(pi/999999937)",
-    }
-
-
-def _slopes(data: Data, right: str) -> Mapping[str, str]:
-    """Right but for something too small to be told apart in floating point, which only simplification can find."""
-    start, x = right.replace("+ C", "").strip(), data["variable"]
-    return {
-        "a large constant and a chain": f"1e15+sin(cos(tan(exp(sin({x}**3+1))*log({x}+2))))*{x}**5",
-        "a large constant and sines": "1e15" + "".join(f"+sin({x}**{power}+{power})" for power in range(1, 20)),
-        "constants": start + "".join(f"+a{number:x}" for number in range(1500)),
-        "sines": start + "".join(f"+1e-9*sin({x}**{power}+{power})" for power in range(1, 20)),
-        "a chain": f"{start}+1e-12*sin(cos(tan(exp(sin({x}**3+1))*log({x}+2))))*{x}**5",
-        "a deep sine": f"{start}+1e-12*" + "sin(" * 40 + x + ")" * 40,
-        "factors": f"{start}+1e-200*" + "*".join(f"({x}+{number})**{number}" for number in range(2, 60)),
-        "roots": f"{start}+1e-12*({x}+1)**(1/3)*({x}+2)**(1/5)*({x}+3)**(1/7)*log({x}+4)*atan({x}+5)",
-        "a size": f"{start}+1e-12*Abs(sin({x})+I*cos({x}))",
-        "a power": f"{start}+({x}+1)**200*1e-300",
-        "secants": f"{start}+1e-12*sec({x})**20*csc({x})**20*cot({x})**9",
-        "nested roots": f"{start}+1e-12*sqrt(1+sqrt(1+sqrt(1+sqrt(1+sqrt(1+{x})))))",
-        "a sum of angles": f"{start}+1e-12*" + "*".join(f"cos({x}/{number})" for number in range(2, 30)),
-    }
-
-
-def _json_trees(data: Data, right: str) -> Mapping[str, str]:
-    return {
-        "a wide list": '{"a":[' + "1," * 9900 + "1]}",
-        "a wide object": "{" + ",".join(f'"{number}":[]' for number in range(2000)) + "}",
-        "lists in lists": '{"a":' + "[1," * 900 + "1" + "]" * 900 + "}",
-        "fewer lists in lists": '{"a":' + "[1," * 300 + "1" + "]" * 300 + "}",
-        "lists before lists": '{"a":' + "[" * 900 + "1" + ",1]" * 900 + "}",
-        "a long text": '{"a":"' + "x" * 19_900 + '"}',
-        "long texts": '{"a":["' + '","'.join(["x" * 97] * 195) + '"]}',
-    }
-
-
-TASK_WORK: Mapping[str, Cheats] = {
-    "codeio": _json_trees,
-    "coin_flip": _texts("1e9_9_9_9_9_9_9_9", "1e9,9999999999", "1e-9_9_9_9_9_9_9", "1e+9,9_9999999"),
-    "intermediate_integration": _slopes,
-    "polynomial_multiplication": _long_sums,
-    "propositional_logic": lambda data, right: {
-        "nested implications": "→".join([data["variables"][0]] * 300),
-        "negations of a variable": "¬" * 590 + "{0}∧¬{0}".format(data["variables"][0]),
-        "nested negations": "(¬" * 190 + "({0}∧¬{0})".format(data["variables"][0]) + ")" * 190,
-    },
-    "rubiks_cube": lambda data, right: {"turns": "R3 " * 2000, "full turns": "L4 " * 2000, "wide turns": "Rw3 " * 2000},
-    "simple_integration": _slopes,
+LITERALS = ["[" * 9000, "1" + "+1" * 9000, "1" + "(1)" * 6000, "1" + "[1]" * 6000, "['Q'] * 10**9", "range(10**9)"]
+SUMS = ["9**9**9**9", "1e999999999", "(" * 9000, "1+" * 9000 + "1", "9" * 5000, "2**4096**2", "-" * 9000, "99999!"]
+ALGEBRA = ["x**x**x**x**x", "x**99999", "9**9**9**9", "exp(99999999999*log(2))", "cos(exp(1e30))"]
+PRODUCTS = [
+    *(sign.join(f"a{number:x}" for number in range(2400)) for sign in "+*-"),
+    *("+".join(["1/999983**200"] * 800), "acos(cos(exp(exp(50))))", "exp(exp(exp(1.0e300)))"),
+    "atan(tan(exp(exp(exp(9)))))",
+    *("sin(" * 95 + "1" + ")" * 95, "log(" * 95 + "7" + ")" * 95, "tanh(asinh(" * 48 + "x" + "))" * 48),
+    *("asin(sin(" * 48 + "exp(9)" + "))" * 48, "sqrt(2+" * 90 + "2" + ")" * 90, "cos(pi/999999937)"),
+    "Abs((sqrt(2)+sqrt(3)+sqrt(5)+sqrt(7)+sqrt(11))*sqrt(2)-2-sqrt(6)-sqrt(10)-sqrt(14)-sqrt(22))",
+]
+CONSTANTS = "RIGHT" + "".join(f"+a{number:x}" for number in range(1500))
+"""With constants of integration the answer is right."""
+SLOPES = [
+    CONSTANTS,
+    "1e15+sin(cos(tan(exp(sin(VAR**3+1))*log(VAR+2))))*VAR**5",
+    "1e15" + "".join(f"+sin(VAR**{power}+{power})" for power in range(1, 20)),
+    "RIGHT" + "".join(f"+1e-9*sin(VAR**{power}+{power})" for power in range(1, 20)),
+    "RIGHT+1e-12*sin(cos(tan(exp(sin(VAR**3+1))*log(VAR+2))))*VAR**5",
+    "RIGHT+1e-12*" + "sin(" * 40 + "VAR" + ")" * 40,
+    "RIGHT+1e-200*" + "*".join(f"(VAR+{number})**{number}" for number in range(2, 60)),
+    "RIGHT+1e-12*(VAR+1)**(1/3)*(VAR+2)**(1/5)*(VAR+3)**(1/7)*log(VAR+4)*atan(VAR+5)",
+    "RIGHT+1e-12*Abs(sin(VAR)+I*cos(VAR))",
+    "RIGHT+(VAR+1)**200*1e-300",
+    "RIGHT+1e-12*sec(VAR)**20*csc(VAR)**20*cot(VAR)**9",
+    "RIGHT+1e-12*sqrt(1+sqrt(1+sqrt(1+sqrt(1+sqrt(1+VAR)))))",
+    "RIGHT+1e-12*" + "*".join(f"cos(VAR/{number})" for number in range(2, 30)),
+]
+"""Right but for something too small to be told apart in floating point, which only simplification can find."""
+BURDENS: Mapping[str, Sequence[str]] = {
+    "binary_matrix": [*LITERALS, "[[" + "1," * 9000 + "]]"],
+    "bitwise_arithmetic": ["0x" + "f" * 19_000, "9" * 19_000, "0b" + "1" * 19_000, "1_" * 9000 + "1"],
+    "boxnet": [
+        "[" * 9000 + "]" * 9000,
+        '[{"' + "9" * 9000 + '": "move(box_red, square[1, 1])"}]',
+        "[" + ",".join(['{"Agent[0.5, 0.5]":"move(box_red, square[0.5, 1.5])"}'] * 300) + "]",
+        "[{" + ",".join(f'"{n}.5 0.5":"move(, )"' for n in range(800)) + "}]",
+        "[" + "9" * 5000 + "]",
+    ],
+    "codeio": [
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"a":1,"b":' * 200 + "1" + "}" * 200,
+        '{"a":[' + ",".join(["[1]"] * 1000) + "]}",
+        '{"a":[' + "1," * 9900 + "1]}",
+        "{" + ",".join(f'"{number}":[]' for number in range(2000)) + "}",
+        *('{"a":' + "[1," * depth + "1" + "]" * depth + "}" for depth in (300, 900)),
+        '{"a":' + "[" * 900 + "1" + ",1]" * 900 + "}",
+        '{"a":"' + "b" * 19_900 + '"}',
+        '{"a":["' + '","'.join(["x" * 97] * 195) + '"]}',
+        "{" * 19_000 + "}",
+        '{"a":' + "9" * 5000 + "}",
+        '{"a":"' + "1" * 9000 + '","b":"' + "1" * 9000 + '"}',
+    ],
+    "coin_flip": [
+        *("1e99999999", "1e-99999999", "1E+99999999/1", "1e9_9_9_9_9_9_9_9", "1e9,9,9,9,9,9,9", "1e,9999999"),
+        *("1e-,9999999", "1,e9,999,999", "0.5e0000000", "9" * 5000, "1/" + "9" * 5000),
+        *("1e9,9999999999", "1e-9_9_9_9_9_9_9", "1e+9,9_9999999"),
+    ],
+    "complex_arithmetic": ["(" * 9000, "9" * 9000 + "i", "1e" + "9" * 80, "1+" * 50],
+    "countdown": SUMS,
+    "intermediate_integration": [*ALGEBRA, *SLOPES],
+    "n_queens": [*LITERALS, "[" + "'Q'," * 5000 + "]"],
+    "number_sorting": ["[" * 9000, "[" + "1," * 9000 + "1]", "[" + "9" * 5000 + "]", "[1e999]", "[NaN]"],
+    "polynomial_multiplication": [*ALGEBRA, *PRODUCTS],
+    "propositional_logic": [
+        "\u2228".join(map(chr, range(97, 123))),
+        "\u2227".join("P" + " P" * n for n in range(1, 19)),
+        "\u2228".join("(P)" * n for n in range(2, 20)),
+        *("\u00ac" * 599 + "P", "P\u2227" * 299 + "P", "\u2192".join(["P"] * 300), "\u2227" * 600, "P\u2228Q" * 5000),
+        *("(" * 299 + "P" + ")" * 299, "(P\u2228" * 149 + "P" + ")" * 149),
+        *("\u00ac" * 590 + "P\u2227\u00acP", "(\u00ac" * 190 + "(P\u2227\u00acP)" + ")" * 190),
+    ],
+    "puzzle24": SUMS,
+    "rubiks_cube": [
+        *("R999999999", "R" + "9" * 5000, "999999999", "R4 " * 6000, "R3 " * 2000, "L4 " * 2000, "Rw3 " * 2000),
+        "R" + "\u0669" * 9,
+    ],
+    "rush_hour": ["A+999999999", "B-" + "9" * 5000, "A+9 A-9 " * 2000, "A+\u0669" * 2000],
+    "simple_integration": [*ALGEBRA, *SLOPES],
+    "spiral_matrix": LITERALS,
+    "string_insertion": [*LITERALS, "'" + "A" * 19_000 + "'", "'A' * 10**9"],
 }
+"""What would burden a task's own verifier. P stands for a variable of the question's formulas."""
+
+
+def burdens(task: str, data: Data, right: str) -> list[str]:
+    """What burdens the verifier of one problem of a task."""
+    if task == "propositional_logic":
+        return [text.replace("P", data["variables"][0]) for text in BURDENS[task]]
+    start, variable = right.replace("+ C", "").strip(), data.get("variable", "x")
+    return [text.replace("RIGHT", start).replace("VAR", variable) for text in BURDENS[task]]
+
 
 # ------------------------------------------------------------------ putting it together
 
@@ -309,28 +324,6 @@ def _own(task: str, data: Data, right: str) -> Iterator[Hostile]:
         for name, cheat in CHEATS[task](data, right).items():
             answer, most = (cheat, CHEAT_MOST) if isinstance(cheat, str) else cheat
             yield Hostile(Kind.CHEAT, name, answer, most)
-    if task in TASK_WORK:
-        for name, answer in TASK_WORK[task](data, right).items():
-            # With constants of integration the answer is right.
-            yield Hostile(Kind.WORK, name, answer, 1.0 if name == "constants" else BELOW_FULL_MARKS)
-
-
-# ------------------------------------------------------------------ completions
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A whole completion; `paid` tells whether the answer rule finds the right answer in it."""
-
-    name: str
-    text: str
-    paid: bool
-
-
-def completions(right: str, wrong: str) -> list[Completion]:
-    """Completions that try to have it both ways, or to hide, multiply or fake tags; `right` is a number."""
-    return [
-        Completion(name, text.replace("RIGHT", right).replace("WRONG", wrong), table == "paid completions")
-        for table in ("unpaid completions", "paid completions")
-        for name, text in TABLES[table].items()
-    ]
+    if task in BURDENS:
+        for text, answer in zip(BURDENS[task], burdens(task, data, right), strict=True):
+            yield Hostile(Kind.WORK, "a burden", answer, 1.0 if text == CONSTANTS else BELOW_FULL_MARKS)

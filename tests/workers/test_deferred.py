@@ -31,24 +31,20 @@ def _imported(package: Path) -> list[str]:
     return sorted(path.name for path in package.glob("imported_*"))
 
 
-def test_import_of_a_deferred_module_runs_nothing(package: Path) -> None:
+@pytest.mark.parametrize("through_the_package", [False, True])
+def test_deferred_module_is_imported_by_its_first_use(package: Path, through_the_package: bool) -> None:
     defer({NAMES[0]: ("Axes",), NAMES[1]: ()})
-    module = importlib.import_module("plotting_stub.curves")
+    parent, module = map(importlib.import_module, NAMES)
     assert isinstance(module, DeferredModule)
     assert not hasattr(module, "__file__")
-    assert importlib.import_module("plotting_stub").Axes is None  # a placeholder
+    assert parent.Axes is None  # a placeholder
     assert _imported(package) == []
-
-
-@pytest.mark.parametrize("through_the_package", [False, True])
-def test_first_use_imports_the_module(package: Path, through_the_package: bool) -> None:
-    defer(dict.fromkeys(NAMES, ()))
-    stand_in = importlib.import_module(NAMES[0]).curves if through_the_package else importlib.import_module(NAMES[1])
-    assert stand_in.VALUE == 2
+    used = parent.curves if through_the_package else module
+    assert used.VALUE == 2
     assert _imported(package) == ["imported___init__", "imported_curves"]
     assert not isinstance(sys.modules["plotting_stub"], DeferredModule)
     with pytest.raises(AttributeError, match="plotting_stub"):
-        _ = stand_in.missing
+        _ = used.missing
 
 
 def test_module_that_is_there_already_is_left_alone(package: Path) -> None:

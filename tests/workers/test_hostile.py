@@ -26,7 +26,7 @@ from reasoning_env.rewards import score_rollouts
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
-from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, completions, hostile_answers, ordinary_answer
+from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, hostile_answers, ordinary_answer
 from .support import make, running_pool
 from .traps import Traps
 
@@ -213,13 +213,6 @@ async def test_nothing_is_executed(campaign: Campaign) -> None:
 
 
 @on_one_loop
-async def test_known_right_answers_earn_full_marks_to_begin_with(campaign: Campaign) -> None:
-    """Otherwise the test above would compare one wrong score with another."""
-    unknown = {"boxnet", "rush_hour"}
-    assert {target.problem.task for target in campaign.targets if target.score != 1.0} == unknown
-
-
-@on_one_loop
 async def test_entries_stay_as_they_were(campaign: Campaign) -> None:
     assert campaign.entries_made_again == {target.problem.task: target.problem.entry for target in campaign.targets}
 
@@ -229,13 +222,17 @@ async def test_entries_stay_as_they_were(campaign: Campaign) -> None:
 
 @on_one_loop
 async def test_completions_are_paid_by_the_answer_rule_alone(pool: WorkerPool) -> None:
-    """All in one group, so that none changes what another earns."""
+    """Some have it both ways, or fake tags. All are in one group, so that none changes what another earns."""
     target = await make_target(pool, "chain_sum")
-    tried = completions(target.ordinary, "1234567")
-    rollouts = [Rollout(one.text, (1,), (1,), None, "stop") for one in tried]
+    tried = [
+        (name, text.replace("RIGHT", target.ordinary).replace("WRONG", "1234567"), table == "paid completions")
+        for table in ("unpaid completions", "paid completions")
+        for name, text in TABLES[table].items()
+    ]
+    rollouts = [Rollout(text, (1,), (1,), None, "stop") for _, text, _ in tried]
     scored = await score_rollouts(pool, target.problem, rollouts, max_answer_bytes=LONG, max_tokens=100)
-    rewarded = [(one.name, rollout.score == 1.0) for one, rollout in zip(tried, scored, strict=True)]
-    assert rewarded == [(one.name, one.paid) for one in tried]
+    rewarded = {name: rollout.score == 1.0 for (name, _, _), rollout in zip(tried, scored, strict=True)}
+    assert rewarded == {name: paid for name, _, paid in tried}
 
 
 # ------------------------------------------------------------------ the traps themselves

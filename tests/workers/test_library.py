@@ -32,11 +32,6 @@ def test_item_that_draws_from_numpy_is_the_same_each_time(library: Library) -> N
 # ------------------------------------------------------------------ checks before a run
 
 
-def test_parameters_of_which_no_problem_can_be_made_are_told(library: Library) -> None:
-    fault = library.check("countdown", {"min_target": 9999, "max_target": 9999}, None)
-    assert str(fault).startswith("countdown: the library makes no problem with ")
-
-
 def test_nothing_is_found_where_nothing_is_wrong(library: Library) -> None:
     fine = [("chain_sum", OVERRIDES["chain_sum"], level) for level in (None, 0.0, 1.0)]
     assert {library.check(*one) for one in [*fine, ("composite", COMPOSITE, 0.5)]} == {None}

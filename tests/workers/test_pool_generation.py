@@ -31,17 +31,17 @@ async def test_problem_carries_what_the_task_made(pool: WorkerPool) -> None:
     assert problem.generation_s >= 0.0
 
 
-ODD_METADATA = '{"(1, 2)": [3], "nan": "nan", "deep": [[1.5, null, true]], "object": "(1+2j)"}'
+ODD_ENTRIES = {
+    "no_answer": (None, "{}"),
+    "number_answer": ("7", "{}"),
+    "no_metadata": ("1", "{}"),
+    "odd_metadata": ("1", '{"(1, 2)": [3], "nan": "nan", "deep": [[1.5, null, true]], "object": "(1+2j)"}'),
+    "noisy": ("1", "{}"),
+}
 
 
 async def test_odd_entries_become_problems(pool: WorkerPool) -> None:
-    for task, answer, metadata in (
-        ("no_answer", None, "{}"),
-        ("number_answer", "7", "{}"),
-        ("no_metadata", "1", "{}"),
-        ("odd_metadata", "1", ODD_METADATA),
-        ("noisy", "1", "{}"),
-    ):
+    for task, (answer, metadata) in ODD_ENTRIES.items():
         problem = await make(pool, task)
         assert (problem.answer, json.loads(problem.metadata_json)) == (answer, json.loads(metadata)), task
         assert (await make(pool, "ok", seed=5)).answer == "5"
@@ -143,13 +143,13 @@ async def test_deadline_does_not_run_while_a_job_waits_in_the_queue(pool: Worker
 
 async def test_cancelled_callers_do_not_stop_the_pool(pool: WorkerPool) -> None:
     problem = await make(pool, seed=3)
-    waiting = [asyncio.create_task(make(pool, "ok", seed)) for seed in range(5)]
-    waiting += [asyncio.create_task(pool.score(problem, [str(number)])) for number in range(5)]
+    calls = [call for number in range(5) for call in (make(pool, seed=number), pool.score(problem, [str(number)]))]
+    waiting = [asyncio.create_task(call) for call in calls]
     await asyncio.sleep(0)
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert (await make(pool, "ok", seed=6)).answer == "6"
+    assert (await make(pool, seed=6)).answer == "6"
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
@@ -169,8 +169,8 @@ async def test_closing_fails_what_is_queued_and_under_way_and_what_comes_after(
             await refused
 
 
-async def test_pool_that_was_never_started_closes(fake_library: Path) -> None:
-    pool = WorkerPool(PoolSettings(checkout=fake_library))
+async def test_pool_that_was_never_started_closes() -> None:
+    pool = WorkerPool(PoolSettings())
     await pool.close()
     assert pool.worker_pids == ()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import signal
@@ -14,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Reason, Verdict
@@ -106,13 +103,12 @@ async def test_answer_that_makes_its_verifier_reach_outside_is_blocked(fake_libr
         assert not {"pid", "pid.part", "marker"} & {path.name for path in tmp_path.iterdir()}
 
 
-async def test_library_info_tells_of_the_sandbox(fake_library: Path) -> None:
-    for sandboxed, told in (
-        (True, "sandboxed by .*audit hook"),
-        (False, "sandboxed by nothing; .*sandbox_verifiers is off"),
-    ):
-        info = await library_info(fake_library, sandbox_verifiers=sandboxed)
-        assert re.search(told, info.sandbox)
+@pytest.mark.parametrize(
+    ("sandboxed", "told"),
+    [(True, "sandboxed by .*audit hook"), (False, "sandboxed by nothing; .*sandbox_verifiers is off")],
+)
+async def test_library_info_tells_of_the_sandbox(fake_library: Path, sandboxed: bool, told: str) -> None:
+    assert re.search(told, (await library_info(fake_library, sandbox_verifiers=sandboxed)).sandbox)
 
 
 async def test_hanging_verifier_times_out_for_its_answer_only_and_is_killed(fake_library: Path) -> None:
@@ -201,42 +197,19 @@ async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) 
 # ------------------------------------------------------------------ forged replies
 
 GENUINE: dict[str, Any] = {"id": 1, "position": 0, "score": 0.5, "reason": "scored", "scoring_s": 0.1}
-HUGE = 10**400
-FORGED_FIELDS = {
-    "score above one": {"score": 1.5},
-    "score below zero": {"score": -0.5},
-    "score not a number": {"score": "1"},
-    "score true": {"score": True},
-    "score nan": {"score": float("nan")},
-    "score missing": {"score": None},
-    "score huge": {"score": HUGE},
-    "seconds infinite": {"scoring_s": float("inf")},
-    "seconds huge": {"scoring_s": HUGE},
-    "seconds text": {"scoring_s": "0"},
-    "reason unknown": {"reason": "excellent"},
-    "reason of another": {"reason": "timeout"},
-    "reason a list": {"reason": ["scored"]},
-    "reason of a failure with a score": {"reason": "verifier_error"},
-    "reason of a refusal with a score": {"reason": "blocked"},
-    "position ahead": {"position": 1},
-    "position text": {"position": "0"},
-}
+FORGED_FIELDS: list[dict[str, Any]] = [
+    *({"score": score} for score in (1.5, -0.5, "1", True, float("nan"), None, 10**400)),
+    *({"scoring_s": seconds} for seconds in (float("inf"), 10**400, "0")),
+    # Unknown, that of another, not a text; then those of answers without a score, with the score.
+    *({"reason": reason} for reason in ("excellent", "timeout", ["scored"], "verifier_error", "blocked")),
+    *({"position": position} for position in (1, "0")),
+]
 
 
-@pytest.mark.parametrize("fields", FORGED_FIELDS.values(), ids=FORGED_FIELDS.keys())
+@pytest.mark.parametrize("fields", FORGED_FIELDS, ids=str)
 def test_verdict_with_a_forged_field_is_a_protocol_fault(fields: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFault):
         read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer", spec())
-
-
-@given(st.dictionaries(st.sampled_from(sorted(GENUINE)), st.none() | st.integers() | st.floats() | st.text()))
-def test_verdict_is_in_range_or_a_protocol_fault(fields: dict[str, Any]) -> None:
-    try:
-        verdict = read_verdict(Frame({**GENUINE, **fields}, b""), 0, "answer", spec())
-    except ProtocolFault:
-        return
-    assert 0.0 <= verdict.score <= 1.0
-    assert verdict.reason in (Reason.SCORED, Reason.VERIFIER_ERROR, Reason.BLOCKED)
 
 
 def test_genuine_verdict_is_taken_over() -> None:
@@ -252,8 +225,7 @@ FORGED_REPLIES = {
     "with a blob": encode_frame(GENUINE, b"pickle"),
     "another request": encode_frame({**GENUINE, "id": 99}),
     "no request": encode_frame({key: value for key, value in GENUINE.items() if key != "id"}),
-    "score above one": encode_frame({**GENUINE, "score": 1.5}),
-    "score huge": encode_frame({**GENUINE, "score": HUGE}),
+    "a forged field": encode_frame({**GENUINE, "score": 1.5}),
     "empty": encode_frame({}),
 }
 
@@ -271,6 +243,6 @@ async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: W
     problem = await make(pool, seed=3)
     early = encode_frame(GENUINE) + encode_frame({**GENUINE, "id": 2, "score": 1.0, "reason": "no such reason"})
     first = await pool.score(problem, [f"once {tmp_path / 'marker'} forge {early.hex()}"])
-    assert json.dumps(first[0].score) == "0.5"
+    assert first[0].score == 0.5
     assert _shape(await pool.score(problem, ["4"])) == [WRONG]
     assert pool.stats.protocol_faults == 1
