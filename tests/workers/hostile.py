@@ -240,7 +240,9 @@ BURDENS: Mapping[str, Sequence[str]] = {
 def burdens(task: str, data: Data, right: str) -> list[str]:
     """What burdens the verifier of one problem of a task."""
     if task == "propositional_logic":
-        return [text.replace("P", data["variables"][0]) for text in BURDENS[task]]
+        # A variable that follows would be right, at any length.
+        open_one = next(name for name in data["variables"] if name not in "".join(data["premises"]))
+        return [text.replace("P", open_one) for text in BURDENS[task]]
     start, variable = right.replace("+ C", "").strip(), data.get("variable", "x")
     return [text.replace("RIGHT", start).replace("VAR", variable) for text in BURDENS[task]]
 
