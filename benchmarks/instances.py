@@ -96,7 +96,7 @@ class Site:
         self.run_api = RunApi(processes)
         self.run_api.start()
         self.trainer = Trainer(self.run_api.url, batch_size=BATCH_SIZE, max_token_len=MAX_TOKENS)
-        words = ["-m", "testing.inference_server", "--latency-s", str(setting.latency_s)]
+        words = ["-m", "testing", "--latency-s", str(setting.latency_s)]
         words += ["--policy", "benchmarks._policies:canned", "--options", json.dumps({"tokens": setting.tokens})]
         self.policy = processes.start("policy", [sys.executable, *words], cwd=ROOT)
         servers = [server_settings(self.policy.announcement()["url"])]

@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _start_server(processes: Processes, latency_s: float) -> str:
-    words = ["-m", "testing.inference_server", *POLICY, "--latency-s", str(latency_s)]
+    words = ["-m", "testing", *POLICY, "--latency-s", str(latency_s)]
     server = processes.start(f"server-{latency_s:g}", words, python=True, cwd=Path(__file__).parents[1])
     return str(server.announcement()["url"])
 

@@ -1,6 +1,6 @@
 """An inference server without a model: a policy that speaks vLLM, SGLang, OpenAI and TRL on one port.
 
-As a process of its own it is `python -m testing.inference_server --policy MODULE:FACTORY`, and prints one line of JSON
+As a process of its own it is `python -m testing --policy MODULE:FACTORY`, and prints one line of JSON
 once it listens, `{"url": ...}`.
 """
 
@@ -135,7 +135,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     server = InferenceServer(policy, latency_s=options.latency_s, tokenizer=options.tokenizer, port=options.port)
     asyncio.run(serve(server))
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 
-from ..reports.comparison import Comparison, compare, read_evaluation
-from ..terminal import Table, print_json
+from ..reports.comparison import Comparison, compare, differing_settings, read_evaluation
+from ..terminal import Table, print_json, visible
 
 COLUMNS = {
     "TASK": "", "PROBLEMS": "d", "FIRST": ".3f", "SECOND": ".3f", "CHANGE": "+.3f", "FROM": "+.3f", "TO": "+.3f",
     "BETTER": "d", "WORSE": "d", "P": ".3f",
 }  # fmt: skip
+VALUE_CHARACTERS = 60
 LEGEND = """
 FROM, TO: the 95 % interval of the change (bootstrap over problems; over tasks for their mean)
 BETTER, WORSE: problems on which the second scores higher, and lower
@@ -38,7 +39,11 @@ def compare_command(argv: Sequence[str]) -> int:
         )
         return 0
     for comparison in comparisons:
-        print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}\n")
+        print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
+        for name in differing_settings(comparison.first, comparison.second):
+            values = [repr(one.settings.get(name)) for one in (comparison.first, comparison.second)]
+            print(f"{name}: {' and '.join(visible(value, VALUE_CHARACTERS) for value in values)}")
+        print()
         Table(COLUMNS, [astuple(one) for one in (comparison.overall, *comparison.tasks)]).print()
         if comparison.unpaired:
             print(f"\n{comparison.unpaired} problems that only one of the two has are left out")

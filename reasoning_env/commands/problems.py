@@ -21,9 +21,9 @@ NO_ORACLE = "(no single answer: the verifier accepts many)"
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say, beside the task, which problem is meant."""
     parser.add_argument(
-        "--seed", type=_seed, default=DEFAULT_SEED, metavar="N", help="the library's seed (default: %(default)s)"
+        "--seed", type=seed, default=DEFAULT_SEED, metavar="N", help="the library's seed (default: %(default)s)"
     )
-    parser.add_argument("--level", type=_level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
+    parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
         "--params",
         type=_params,
@@ -38,18 +38,20 @@ def split_names(arguments: Sequence[str]) -> list[str]:
     return [name.strip() for argument in arguments for name in argument.split(",") if name.strip()]
 
 
-def _seed(text: str) -> int:
-    seed = int(text)
-    if not 0 <= seed < SEEDS:
+def seed(text: str) -> int:
+    """Read the option; its name stands in the message for what is no number."""
+    number = int(text)
+    if not 0 <= number < SEEDS:
         raise argparse.ArgumentTypeError(f"a seed lies between 0 and {SEEDS - 1}, not at {text}")
-    return seed
+    return number
 
 
-def _level(text: str) -> float:
-    level = float(text)
-    if not 0.0 <= level <= 1.0:
+def level(text: str) -> float:
+    """Read the option; its name stands in the message for what is no number."""
+    number = float(text)
+    if not 0.0 <= number <= 1.0:
         raise argparse.ArgumentTypeError(f"a level lies between 0 and 1, not at {text}")
-    return level
+    return number
 
 
 def _params(text: str) -> Mapping[str, Any]:

@@ -49,7 +49,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("task", metavar="TASK")
     parser.add_argument(
-        "text", metavar="TEXT", help="the whole completion, as in '<think>...</think><answer>5</answer>'; - reads it"
+        "text",
+        metavar="TEXT",
+        help="the whole completion, as in '<think>...</think><answer>5</answer>'; - reads it from standard input",
     )
     add_problem_options(parser)
     parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")

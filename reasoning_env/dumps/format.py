@@ -51,6 +51,11 @@ def is_dump(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
+def record_path(groups: Path) -> Path:
+    """Return where `process` keeps what a file of groups was made with; dumps and evaluations have none."""
+    return groups.with_name(f"{groups.name}.state")
+
+
 def is_torn(line: bytes) -> bool:
     """Tell whether the last line of a file was not written to its end."""
     if line.endswith(b"\n") and b"\0" not in line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -116,6 +116,8 @@ def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
     tasks = [_difference(task, some, _changes(some)) for task, some in pairs.items()]
     means = [(task.first, task.second) for task in tasks]
     overall = _difference(OVERALL, means, [change for some in pairs.values() for change in _changes(some)])
+    if len(tasks) == 1:  # over which nothing can be drawn anew
+        overall = replace(tasks[0], task=OVERALL)
     return Comparison(first, second, overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task)))
 
 
@@ -132,9 +134,14 @@ def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
     return [after - before for before, after in pairs]
 
 
-def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
+def differing_settings(first: EvaluationScores, second: EvaluationScores) -> list[str]:
+    """Return the names of settings, and of versions, that are not the same in both."""
     names = sorted(first.settings.keys() | second.settings.keys())
-    differing = [name for name in names if first.settings.get(name) != second.settings.get(name)]
+    return [name for name in names if first.settings.get(name) != second.settings.get(name)]
+
+
+def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
+    differing = differing_settings(first, second)
     deciding = [name for name in differing if name.startswith(DECIDING)] or differing
     said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding]
     said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")

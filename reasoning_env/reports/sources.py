@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..dumps.format import is_dump
+from ..dumps.chat import KEEP, chat_path
+from ..dumps.format import is_dump, record_path
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
@@ -49,10 +50,12 @@ class Source:
 def find_sources(paths: Sequence[Path]) -> list[Source]:
     """Return one run for each folder and file; dumps of one folder that are named in a row make one.
 
-    A folder without files of groups stands for the folders in it. Raises ConfigError for a path that cannot be read,
-    and for one where there is nothing to report on.
+    A file of `process` is a run of its own, in a folder too, and the chat data beside it is passed over. A folder
+    without files of groups stands for the folders in it. A file counts once, however often it is named. Raises
+    ConfigError for a path that cannot be read, and for one where there is nothing to report on.
     """
     sources: list[Source] = []
+    known: set[Path] = set()
     for path in paths:
         try:
             found = _sources_of(path)
@@ -60,6 +63,12 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         if not found:
             raise ConfigError(f"{path} holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz")
+        for source in found:
+            source.files = [file for file in source.files if file.resolve() not in known]
+            known.update(file.resolve() for file in source.files)
+        found = [source for source in found if source.files]
+        if not found:
+            continue
         last = sources[-1] if sources else None
         if last and is_dump(path) and is_dump(last.files[-1]) and path.parent == last.files[-1].parent:
             last.name, last.path = path.parent.resolve().name, path.parent
@@ -75,13 +84,20 @@ def _sources_of(path: Path) -> list[Source]:
         return [_source(folder) for folder in folders if list_files(folder)]
     if path.name in (RESULTS, SAMPLES) and (path.parent / SAMPLES).exists():
         path = path.parent
+    if path.is_dir() and not (path / SAMPLES).exists():
+        files = list_files(path)
+        processed = [file for file in files if record_path(file).exists()]
+        chat = {chat_path(file, keep) for file in processed for keep in KEEP}
+        others = [file for file in files if file not in processed and file not in chat]
+        return [*map(_source, processed), *([_source(path, others)] if others else [])]
     return [_source(path)]
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path, files: list[Path] | None = None) -> Source:
     results = path / RESULTS
     evaluation = (path / SAMPLES).exists()
-    source = Source(path.resolve().name, path, [path / SAMPLES] if evaluation else list_files(path), {}, evaluation)
+    files = [path / SAMPLES] if evaluation else files or list_files(path)
+    source = Source(path.resolve().name, path, files, {}, evaluation)
     if evaluation and results.exists():
         try:
             source.results = read_results(path)

@@ -77,8 +77,8 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     excluded = [name for name in tasks if name in reasons and name not in named]
     if excluded:
         logger.info(
-            "exclude_gameable leaves out of training what pays for nonsense: %s; to train on it all the same, name it "
-            "in `tasks`",
+            "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
+            "all the same, name it in `tasks`",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
         )
     if len(excluded) == len(tasks):

@@ -82,12 +82,15 @@ def test_file_that_was_emptied_or_removed_begins_again(files: Any) -> None:
     assert files().lines == 0
 
 
-def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(files: Any) -> None:
+def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(
+    files: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     first = files()
     first.append(lines(0))
     first.save({})
     other = files(seed=2)
     assert other.path.name == "groups_1.jsonl"
+    assert "(seed)" in caplog.text
     other.append(lines(0))
     other.path.with_name("groups_1.jsonl.state").unlink(missing_ok=True)
     assert files(seed=3).path.name == "groups_2.jsonl"

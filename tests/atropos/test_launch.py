@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reasoning_env.atropos.launch.configs import build_launch, known_options, read_config_file, read_options
+from reasoning_env.atropos.launch.summary import print_summary
 from reasoning_env.errors import ConfigError
+from reasoning_env.metrics import MetricsRecorder
 from reasoning_gym_environment import ReasoningGymEnv
 
 KNOWN = ("env.group_size", "env.tasks", "env.temperature", "config", "print-config")
@@ -65,7 +68,7 @@ def test_mistake_on_the_command_line_is_named(argv: list[str], named: str) -> No
         (b"env: [unclosed", "not YAML"),
         (b"env: \xff\xfe", "not YAML"),
         (b"!!python/object/apply:os.getcwd []", "not YAML"),
-        (b"", "NoneType"),
+        (b"", "empty"),
         (b"- env", "list"),
         (b"envv: {}", "envv: .*did you mean env"),
         (b"1: {}", "1: there is no such"),
@@ -188,3 +191,17 @@ def test_every_setting_is_an_option(tmp_path: Path) -> None:
     known = known_options(ReasoningGymEnv, "process")
     assert {f"env.{name}" for name in ReasoningGymEnv.env_config_cls.model_fields} <= known.keys()
     assert ("keep" in known, "keep" in known_options(ReasoningGymEnv, "serve")) == (True, False)
+
+
+@pytest.mark.parametrize(("written", "waiting"), [(0, 2), (3, 0), (3, 2), (0, 0)])
+def test_summary_tells_of_groups_that_are_written_and_of_those_that_wait(
+    capsys: pytest.CaptureFixture[str], written: int, waiting: int
+) -> None:
+    file = SimpleNamespace(path=Path("g.jsonl"), lines=written, ahead=dict.fromkeys(range(waiting), b""))
+    run: Any = SimpleNamespace(metrics=MetricsRecorder(), group_file=file)
+    print_summary(run)
+    told = capsys.readouterr().out
+    assert [f"{written} groups are in g.jsonl" in told, f"{waiting} more wait" in told] == [
+        bool(written or waiting),
+        bool(waiting),
+    ]

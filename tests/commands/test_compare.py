@@ -62,6 +62,7 @@ def test_accuracy_counts_right_answers_only(write: Write, compare: Compare) -> N
     first, second = write("a", {"task": [0.5, 1.0]}), write("b", {"task": [0.9, [1.0, 0.98]]})
     (one,) = compare("--accuracy", first, second)
     assert (one["overall"]["first"], one["overall"]["second"]) == (0.5, 0.25)
+    assert [{**one["overall"], "task": "task"}] == one["tasks"], "the interval too"
 
 
 def test_every_further_folder_is_compared_with_the_first(write: Write, compare: Compare) -> None:
@@ -123,9 +124,10 @@ def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
         compare_command([str(first), str(second)])
 
 
-def test_table_names_both_folders_and_every_task(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    compare_command([str(write("a", {"gcd": [1.0], "lcm": [0.0]})), str(write("b", {"gcd": [0.0], "lcm": [0.0]}))])
+def test_table_names_both_folders_what_differs_and_every_task(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
+    compare_command([str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))])
     lines = capsys.readouterr().out.splitlines()
-    assert [lines[0][-2:], lines[1][-2:]] == ["/a", "/b"]
-    assert [line.split()[0] for line in lines[4:7]] == ["mean", "gcd", "lcm"]
-    assert "-1.000" in lines[5].split()
+    assert [lines[0][-2:], lines[1][-2:], lines[2]] == ["/a", "/b", "model: 'x' and 'y'"]
+    assert [line.split()[0] for line in lines[5:8]] == ["mean", "gcd", "lcm"]
+    assert "-1.000" in lines[6].split()

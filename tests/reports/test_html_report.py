@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps.format import FAILED, PASSED
+from reasoning_env.dumps.format import FAILED, PASSED, record_path
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.html.command import collect, encode, report_command
 from reasoning_env.reports.html.page import make_page, write_page
@@ -146,6 +146,15 @@ def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> 
         ("a", 1, True),
         ("b", 1, True),
     ]
+
+
+def test_files_of_process_are_runs_chat_data_beside_them_is_none_and_a_path_counts_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        record_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
+    (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
+    data = report(tmp_path, tmp_path / "a.jsonl", tmp_path)
+    assert [(run["name"], run["groups"]) for run in data["runs"]] == [("a.jsonl", 1), ("b.jsonl", 1)]
+    assert not data["notes"]
 
 
 def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path: Path) -> None:

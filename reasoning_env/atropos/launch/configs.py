@@ -145,10 +145,8 @@ def read_config_file(path: Path) -> Sections:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise ConfigError(
-            f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); "
-            f"it holds a {type(content).__name__}"
-        )
+        found = "is empty" if content is None else f"holds a {type(content).__name__}"
+        raise ConfigError(f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); it {found}")
     return make_config(Sections, content, f"--config: {path}: ")
 
 

@@ -49,6 +49,8 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     about = _describe(run, plan, sampling, step)
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
     categories = {task.name: task.category for task in run.backend.library.tasks}
+    if alone and run.config.complexity_level is not None and run.config.eval_level is None:
+        logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
     logger.info(
         "evaluation of %s on %d problems of %d tasks; completions of each: %d",
         *(about["model"], about["problems"], len(plan.tasks), plan.repeats),

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...dumps.format import encode_group
+from ...dumps.format import encode_group, record_path
 from ...errors import ConfigError, ReasoningEnvError
 from ...files import LineFile, replace_file
 from ...records import Group
@@ -66,7 +66,7 @@ class GroupFile:
         self.source: dict[str, Any] = {}
         """What the source of problems had learnt, as `save` was told."""
         self.ahead: dict[int, bytes] = {}
-        """Lines of an earlier run that still wait for one before them, as `keep_ahead` was told."""
+        """Lines that still wait for one before them, as `keep_ahead` was told, by an earlier run or by this one."""
         self._made_with = json.loads(json.dumps(made_with))
         self._file: LineFile | None = None
 
@@ -83,7 +83,12 @@ class GroupFile:
         except OSError as error:
             raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
         if self.path != wanted:
-            logger.warning("%s holds groups of other settings; these go to %s", wanted, self.path)
+            others = self._record_of(wanted).get("made_with", {})
+            names = sorted(self._made_with.keys() | others.keys())
+            changed = [name for name in names if self._made_with.get(name) != others.get(name)]
+            logger.warning(
+                "%s holds groups of other settings (%s); these go to %s", wanted, ", ".join(changed), self.path
+            )
         if self._file is None:
             raise ConfigError(f"{SETTING}: another process writes to {self.path}")
         self.source = (known or {}).get("source", {})
@@ -107,7 +112,7 @@ class GroupFile:
         """Keep what a later run goes on from, in a file that is written again as a whole; raises OutputError."""
         record = {"made_with": self._made_with, "source": source}
         try:
-            replace_file(_beside(self.path, "state"), [json.dumps(record).encode()])
+            replace_file(record_path(self.path), [json.dumps(record).encode()])
         except OSError as error:
             raise self._no_room(error) from error
 
@@ -120,6 +125,7 @@ class GroupFile:
                 _beside(self.path, "ahead").unlink(missing_ok=True)
         except OSError as error:
             raise self._no_room(error) from error
+        self.ahead = dict(lines)
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -134,11 +140,15 @@ class GroupFile:
 
     def _known(self) -> dict[str, Any] | None:
         """Return the record of the file at `path`, or None where it is not of these settings."""
+        record = self._record_of(self.path)
+        return record if record.get("made_with") == self._made_with else None
+
+    @staticmethod
+    def _record_of(path: Path) -> dict[str, Any]:
         with suppress(OSError, ValueError):
-            record = json.loads(_beside(self.path, "state").read_bytes())
-            if record["made_with"] == self._made_with:
-                return dict(record)
-        return None
+            record = json.loads(record_path(path).read_bytes())
+            return record if isinstance(record, dict) else {}
+        return {}
 
     def _read(self, file: LineFile) -> None:
         """Find out how far the file goes, and cut a torn line off."""

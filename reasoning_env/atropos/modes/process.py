@@ -202,7 +202,12 @@ class _Processing:
 
     async def _finish_under_way(self) -> None:
         """Give the groups under way their grace, unless inference is out."""
-        deadline = time.monotonic() + self._env.config.shutdown_grace_s
+        grace_s = self._env.config.shutdown_grace_s
+        if self._under_way:
+            logger.info(
+                "%d groups in flight get %g s to finish; a second signal ends at once", self._under_way, grace_s
+            )
+        deadline = time.monotonic() + grace_s
         while self._under_way and time.monotonic() < deadline and not self._run.inference.outage_s:
             await asyncio.wait(self._groups, timeout=GRACE_POLL_S)
 
