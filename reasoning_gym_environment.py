@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if __name__ == "__main__":
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; the event loop takes it over
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
