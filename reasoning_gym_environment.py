@@ -260,7 +260,7 @@ class ReasoningGymEnv(BaseEnv):
         if info["max_token_len"] != -1:
             self.max_token_len = info["max_token_len"]
         if self.config.batch_size == -1:
-            logger.warning("neither env.batch_size nor the trainer sets a batch size")
+            raise core.ConfigError("neither env.batch_size nor the trainer sets a batch size")
         if self.config.group_size > self.config.batch_size:
             raise core.ConfigError(
                 f"this environment does not fit the trainer: group_size ({self.config.group_size}) must be at most its "
@@ -291,7 +291,7 @@ class ReasoningGymEnv(BaseEnv):
         del self.task_successful[:-1]
 
     async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
-        """Hand over to the queue, which loses nothing, and wait for the delivery only where many groups wait."""
+        """Hand over to the queue, and wait for the delivery only where many groups wait."""
         queue = self._run.queue
         delivered = [queue.put(group) for group in (scored_data if isinstance(scored_data, list) else [scored_data])]
         if queue.stats.waiting > self.max_num_workers:

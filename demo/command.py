@@ -114,7 +114,7 @@ def _make_trainer(options: Options, url: str) -> rig.Trainer:
 
 
 def _start_policy(processes: rig.Processes, options: Options, port: int) -> rig.Process:
-    command = [sys.executable, "-m", rig.InferenceServer.__module__, "--port", str(port)]
+    command = [sys.executable, "-m", rig.__name__, "--port", str(port)]
     command += ["--policy", f"{ScriptedPolicy.__module__}:{ScriptedPolicy.__name__}"]
     command += ["--options", json.dumps({"skill": options.skill, "seed": options.seed})]
     command += ["--latency-s", str(POLICY_LATENCY_S)]

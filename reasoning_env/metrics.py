@@ -134,7 +134,7 @@ class MetricsRecorder:
         self._retried: int = state.get("retried", 0)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that later reports and progress lines depend on, as JSON holds it."""
+        """Return everything that later reports and progress lines depend on but the pace, as JSON holds it."""
         return {
             "interval": self._interval.state(),
             "outcomes": dict(self._outcomes),

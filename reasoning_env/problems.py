@@ -130,6 +130,7 @@ class ProblemStream:
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out stays part of `state()`."""
         await cancel_all(position.problem for position in self._pending)
+        self._next_index = self.state()["next_index"]
         self._owed.extendleft(reversed(self._drawn()))
         self._pending.clear()
 
@@ -183,11 +184,12 @@ class ProblemStream:
                     return problem
                 self._counts["flawed"] += 1
                 avoided += 1
-                if avoided % MAX_AVOIDED == 0:
+                if avoided == MAX_AVOIDED:
                     raise GenerationError(f"{MAX_AVOIDED} problems in a row had to be avoided")
                 position.spec = self._sampler.redraw(spec)
             except GenerationError as error:
                 self._record_failure(spec, error)
+                avoided = 0
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
@@ -195,7 +197,7 @@ class ProblemStream:
         self._counts["failures"] += 1
         self._failures_in_a_row[task] += 1
         logger.debug("position %d is drawn again: %s", spec.index, error)
-        if self._failures_in_a_row[task] == limit and task not in self._quarantined:
+        if self._failures_in_a_row[task] >= limit and task not in self._quarantined:
             self._quarantined.append(task)
             self._sampler.quarantine(task)
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)

@@ -41,7 +41,7 @@ class Reason(StrEnum):
     BLOCKED = "blocked"
     """The answer made its verifier try what no verifier needs, such as running code, and was refused."""
     CRASH = "crash"
-    """The verifier worker died while it scored this answer, twice, each time in a fresh process."""
+    """The verifier worker died while it scored this answer, or broke the protocol, twice."""
 
 
 class DropReason(StrEnum):
@@ -91,7 +91,7 @@ class Problem:
     """A generated problem.
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
-    library's metadata as JSON text, left unparsed because only dumps need it. `entry` is the library's own record as
+    library's metadata as JSON text, left unparsed because few need it. `entry` is the library's own record as
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
     of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
@@ -180,7 +180,7 @@ class Rollout:
     completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
     of the completion's tokens, mostly, only the number, `token_count`, and some give what the model thought apart from
     its text, as `thinking`, in which no answer is looked for. `score` is the reward that is sent, after the length
-    penalty.
+    penalty; in evaluation the verdict's.
     """
 
     text: str = field(repr=False)
@@ -220,7 +220,7 @@ class Group:
 
     @property
     def has_signal(self) -> bool:
-        """Whether the scores differ, so that their advantages are not all zero."""
+        """Whether the scores differ, so that their advantages are not all zero; never in a group of one."""
         return len(set(self.scores)) > 1
 
 
@@ -254,7 +254,7 @@ class StreamStats:
 
 @dataclass
 class PoolStats:
-    """Counters since the pool was started; a snapshot is safe to keep."""
+    """Counters since the pool was started, which go on counting."""
 
     scored: int = 0
     timeouts: int = 0

@@ -122,7 +122,7 @@ async def score_texts(
 async def score_rollouts(
     verifier: AnswerScorer, problem: Problem, rollouts: Sequence[Rollout], *, max_answer_bytes: int, max_tokens: int
 ) -> tuple[Rollout, ...]:
-    """Return the rollouts with verdict and reward, which falls to 0 as their tokens reach `max_tokens`."""
+    """Return the rollouts with their verdicts, and with rewards after the length penalty at `max_tokens`."""
     verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
     lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in rollouts]
     rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
@@ -135,8 +135,8 @@ async def score_rollouts(
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
     """Return the scores after the length penalty, which only applies when all of them are at least 0.5.
 
-    `lengths` are tokens of prompt and completion together. Up to 75 % of `max_tokens` length costs nothing; from there
-    the factor falls linearly to 0 at `max_tokens`.
+    `lengths` are tokens of prompt and completion together, or of the completion where no more is known. Up to 75 % of
+    `max_tokens` length costs nothing; from there the factor falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < PENALTY_FLOOR_SCORE:
         return tuple(scores)

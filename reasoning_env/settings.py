@@ -241,6 +241,7 @@ class ReasoningSettings(BaseModel):
 
     @field_validator(
         *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
+        "data_dumps_dir",
         mode="before",
     )
     @classmethod

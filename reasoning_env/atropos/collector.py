@@ -50,7 +50,7 @@ class GroupCollector:
         self.kept: dict[int, Group] = {}
 
     def keep(self, *, tries: int) -> None:
-        """Keep scored groups in `kept`, by problem index, until they are taken; try a group `tries` times."""
+        """Keep scored groups in `kept`, by problem index, until they are taken; try one `tries` times until it is."""
         self._keeping, self._tries = True, tries
 
     def check(self, *, max_failures: int | None) -> None:
@@ -85,7 +85,7 @@ class GroupCollector:
                     reason = DropReason.TIMED_OUT
                 if isinstance(error, (WorkerError, RefusedError)):
                     self._fatal = error
-                elif tries_left and not self._inference.outage_s:
+                elif tries_left and not self._inference.outage_s and item.problem.spec.index not in self.kept:
                     self._metrics.record_retried()
                     logger.debug("a group of %s is tried again: %s", item.problem.task, describe_failure(error))
                     continue

@@ -47,7 +47,7 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
 
 
 def encode_members(fields: Mapping[str, Any]) -> bytes:
-    """Return packed lists as the members of a JSON object, without its braces; long ones in a thread.
+    """Return packed lists as the members of a JSON object, without its braces; slow for long ones.
 
     Sequences are encoded by pydantic's core: json takes ten times as long for log-probabilities. Each by a call of its
     own, because a call holds the interpreter's lock until it is done. Raises TypeError or ValueError for what JSON

@@ -89,7 +89,7 @@ class ProblemSource:
     async def next(self, sampling: Sampling) -> RolloutItem:
         """Return the next problem whose prompt leaves room for a completion; others are skipped and counted.
 
-        Raises ConfigError when no prompt of very many fits, GenerationError and WorkerError as the stream does.
+        Raises ConfigError when very many prompts in a row do not fit; GenerationError, WorkerError as the stream does.
         """
         assert self._stream is not None, "start() comes first"
         least = self._config.min_completion_tokens

@@ -107,11 +107,16 @@ class Run:
         """Process ids of the workers that are alive."""
         return () if self._backend is None else self._backend.pool.worker_pids
 
+    @property
+    def startup_timeout_s(self) -> float:
+        """How long to wait for a server that is not there at the start."""
+        return self.config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+
     def timeouts(self) -> Timeouts:
-        config = self.config
+        """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
+        reply_s, serving = self.config.worker_timeout, self.mode is RunMode.SERVE
         return Timeouts(
-            reply_s=config.worker_timeout if config.worker_timeout > 0 else None,
-            outage_s=config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S),
+            reply_s=reply_s if reply_s > 0 else None, outage_s=math.inf if serving else self.startup_timeout_s
         )
 
     def sampling(self, split: Split, trainer_limit: int) -> Sampling:
@@ -145,7 +150,7 @@ class Run:
             pool.staff(set(plan.tasks) - set(plan.params))
             await self.start_dumps()
             if probe:
-                await check_servers(self._manager.servers, self.inference.mode, self.timeouts().outage_s)
+                await check_servers(self._manager.servers, self.inference.mode, self.startup_timeout_s)
         except BaseException:
             await pool.close()
             raise

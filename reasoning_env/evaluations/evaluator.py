@@ -29,7 +29,7 @@ class EvalResult:
     """One evaluated problem: its scored group, or why it has no rollouts, which is not a score of 0.
 
     `library_scores` are those of the library's own evaluation, None where nobody asked for them. `seconds` is how long
-    the completions took, `failed` how many there are none of.
+    the completions took, `failed` how many of them are missing.
     """
 
     group: Group
@@ -79,8 +79,8 @@ class Evaluator:
     async def run(self, problems: AsyncIterable[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
         """Evaluate each problem as it comes, and await `on_result` with each result in order of arrival.
 
-        Raises ServerError when inference failed `max_failed_groups_in_a_row` times in a row, RefusedError and
-        WorkerError at once, and what `on_result` does.
+        Raises ServerError when `max_failed_groups_in_a_row` problems in a row failed, too long prompts apart,
+        RefusedError and WorkerError at once, and what `on_result` does.
         """
         failures = 0
 

@@ -1,4 +1,4 @@
-"""The fixed set of evaluation problems: a function of tasks, numbers, level and seed alone."""
+"""The fixed set of evaluation problems: a function of tasks, parameters, numbers, level and seed alone."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class EvaluationSet:
             try:
                 return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
-                logger.warning("evaluation sample %d of %s is drawn again: %s", number, task, error)
+                logger.warning("evaluation sample %d of %s could not be generated: %s", number, task, error)
         logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_FAILURES)
         return None
 

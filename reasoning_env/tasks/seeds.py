@@ -1,14 +1,15 @@
 """Seeds for problems, derived by hashing and laid out so that streams cannot meet.
 
 The library takes seeds below 2**32, and in most tasks item k+1 of seed s is item k of seed s+1, so neighbouring seeds
-are not independent draws. A seed is laid out as
+are not independent draws. A training seed is laid out as
 
     1 bit split | 6 bits instance | 25 bits position code
 
 so that train and eval share no seed, and neither do up to 64 instances (the instance number counts modulo 64; beyond
 that streams are still permuted differently). First draws of positions 0 to 2**24 - 1 of one stream map one to one onto
 codes, by a keyed Feistel permutation, so that they never repeat; redraws live in the other half of the codes. The
-topmost codes stay free, because a composite task counts up from its own seed for its members.
+topmost codes stay free, because a composite task counts up from its own seed for its members. An evaluation seed is the
+split bit and a hash.
 """
 
 from __future__ import annotations

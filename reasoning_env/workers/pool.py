@@ -35,8 +35,8 @@ FORK_SERVER_STARTS = 3
 """How often in a row a fork server may fail to start before the pool gives up."""
 RESTART_PAUSE_S = 0.5
 LEAST_WAIT_S = 0.02
-WALL_FACTOR, LEAST_WALL_S = 10.0, 30.0
-"""By the clock an answer may take its deadline so many times and so long beyond, until its worker counts as starved."""
+WALL_FACTOR, EXTRA_WALL_S = 10.0, 30.0
+"""An answer may take so many times its deadline and so much more by the clock before its worker counts as starved."""
 
 
 @dataclass
@@ -262,7 +262,7 @@ class WorkerPool:
                 used_s = waited_s if cpu_s is None else cpu_s - (cpu_before_s or 0.0)
                 if used_s >= deadline_s:
                     raise
-                if waited_s >= WALL_FACTOR * deadline_s + LEAST_WALL_S:
+                if waited_s >= WALL_FACTOR * deadline_s + EXTRA_WALL_S:
                     raise ScoringError(
                         f"{job.problem.task}: the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
                     ) from None
@@ -276,8 +276,9 @@ class WorkerPool:
             check_ready(await worker.receive(limit_s), spec)
         except DeadlineExceeded:
             raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
-        except WorkerDied as error:
-            raise ScoringError(f"{spec.task}: a verifier worker died before it had built the task") from error
+        except (WorkerDied, ProtocolFault) as error:
+            self.stats.protocol_faults += isinstance(error, ProtocolFault)
+            raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
 
     # ---- who runs them
 

@@ -29,19 +29,20 @@ def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
 
 
 @pytest.mark.parametrize(
-    ("fields", "mode", "timeouts"),
+    ("fields", "mode", "startup_s", "timeouts"),
     [
-        ({}, RunMode.SERVE, Timeouts(600, math.inf)),
-        ({}, RunMode.PROCESS, Timeouts(600, OUTAGE_LIMIT_S)),
-        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.SERVE, Timeouts(None, 5)),
+        ({}, RunMode.SERVE, math.inf, Timeouts(600, math.inf)),
+        ({}, RunMode.PROCESS, OUTAGE_LIMIT_S, Timeouts(600, OUTAGE_LIMIT_S)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.SERVE, 5, Timeouts(None, math.inf)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.EVALUATE, 5, Timeouts(None, 5)),
     ],
 )
-def test_only_serve_waits_for_ever_unless_told_otherwise(
-    tokenizer: Any, fields: dict[str, Any], mode: RunMode, timeouts: Timeouts
+def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
+    tokenizer: Any, fields: dict[str, Any], mode: RunMode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
     run.mode = mode
-    assert run.timeouts() == timeouts
+    assert (run.startup_timeout_s, run.timeouts()) == (startup_s, timeouts)
 
 
 def test_before_setup_there_is_nothing_to_use_or_report(tokenizer: Any) -> None:

@@ -15,7 +15,6 @@ from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.modes import serve as serve_loop
 from reasoning_env.atropos.modes.serve import serve
 from reasoning_env.errors import ConfigError
-from reasoning_env.records import Timeouts
 
 STATUS = {"current_step": 0, "queue_size": 0, "self_queue_size": 0, "max_group_size": 4}
 OVER = {**STATUS, "current_step": 101}
@@ -47,9 +46,8 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 
 def make_run() -> Any:
     """Return what `serve` needs of the collaborators."""
-    run = AsyncMock(mode=RunMode.IMPORTED, inference=SimpleNamespace(mode=Mode.TOKENS))
-    run.timeouts = lambda: Timeouts(None, math.inf if run.mode is RunMode.SERVE else 1.0)
-    return run
+    inference = SimpleNamespace(mode=Mode.TOKENS)
+    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, startup_timeout_s=math.inf)
 
 
 def told(mock: Any) -> list[str]:

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -168,7 +169,7 @@ async def test_starved_worker_costs_no_answer_its_score(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch, *, for_good: bool
 ) -> None:
     deadline_s = 0.3
-    monkeypatch.setattr(pool_module, "LEAST_WALL_S", 0.0 if for_good else PATIENCE_S)
+    monkeypatch.setattr(pool_module, "EXTRA_WALL_S", 0.0 if for_good else PATIENCE_S)
     async with running_pool(fake_library, scoring_deadline_s=deadline_s) as pool:
         problem, verifier = await make(pool, seed=3), pool.worker_pids[1]
         assert _shape(await pool.score(problem, ["3"])) == [RIGHT]
@@ -192,6 +193,16 @@ async def test_fault_before_the_answer_was_read_is_no_verdict(pool: WorkerPool) 
         with pytest.raises(ScoringError, match=reason):
             await pool.score(replace(made, spec=spec(task, datasets=[]), entry=entry), ["3"])
         assert _shape(await pool.score(made, ["3"])) == [RIGHT]
+
+
+async def test_broken_protocol_before_the_answer_was_read_is_no_verdict(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await make(pool, seed=3)
+    monkeypatch.setattr(pool_module, "check_ready", Mock(side_effect=ProtocolFault("a verdict")))
+    with pytest.raises(ScoringError, match=r"^ok: "):
+        await pool.score(replace(made, spec=spec("ok", seed=3, x=1)), ["3"])
+    assert pool.stats.protocol_faults == 2
 
 
 # ------------------------------------------------------------------ forged replies

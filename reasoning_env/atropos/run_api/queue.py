@@ -158,7 +158,7 @@ class DeliveryQueue:
         return batch
 
     async def _send(self, batch: Sequence[_Entry], number: int) -> bool:
-        """Send a batch once; return whether it needs no further try."""
+        """Send a batch once; return whether the next request may follow without a pause."""
         again = sum(entry.unconfirmed for entry in batch)
         path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
         try:
