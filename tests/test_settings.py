@@ -85,9 +85,9 @@ def test_default_prompt_names_each_tag_that_counts(tag: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["none", "None", "", "null"])
-def test_no_difficulty_can_be_said_in_text(text: str) -> None:
-    settings = ReasoningSettings(complexity_mode=text, complexity_level=text)
-    assert (settings.complexity_mode, settings.complexity_level) == (None, None)
+def test_none_can_be_said_in_text(text: str) -> None:
+    settings = ReasoningSettings(complexity_mode=text, complexity_level=text, data_dumps_dir=text)
+    assert (settings.complexity_mode, settings.complexity_level, settings.data_dumps_dir) == (None, None, None)
 
 
 @pytest.mark.parametrize(
