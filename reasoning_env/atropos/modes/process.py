@@ -25,6 +25,7 @@ from ..config import RunMode
 from ..problem_source import RolloutItem
 from ..run import Run
 from .group_file import GroupFile, OutputError, check_place, encode_line
+from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,6 @@ WINDOW = 4
 LONG_GROUP = 4000
 """Tokens of a group from which a thread encodes its line; below, a thread costs more than it saves."""
 SAVE_INTERVAL_S = 2.0
-GRACE_POLL_S = 0.5
 DECIDING = (
     *("group_size", "temperature", "top_p", "max_token_length", "min_completion_tokens", "mask_too_long_completions"),
     *("system_prompt", "custom_thinking_prompt", "tokenizer_name", "strict_rewards", "max_answer_bytes"),
@@ -119,7 +119,8 @@ class _Processing:
             raise
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
-                await self._finish_under_way()
+                grace_s, inference = self._env.config.shutdown_grace_s, self._run.inference
+                await finish_in_flight(self._groups, grace_s, outage_s=lambda: inference.outage_s)
             await self._write_what_is_next()
             raise
         finally:
@@ -199,17 +200,6 @@ class _Processing:
     async def _save(self) -> None:
         self._saved_at = time.monotonic()
         await _in_thread(self._file.save, self._run.backend.source.state())
-
-    async def _finish_under_way(self) -> None:
-        """Give the groups under way their grace, unless inference is out."""
-        grace_s = self._env.config.shutdown_grace_s
-        if self._under_way:
-            logger.info(
-                "%d groups in flight get %g s to finish; a second signal ends at once", self._under_way, grace_s
-            )
-        deadline = time.monotonic() + grace_s
-        while self._under_way and time.monotonic() < deadline and not self._run.inference.outage_s:
-            await asyncio.wait(self._groups, timeout=GRACE_POLL_S)
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:

@@ -26,7 +26,7 @@ async def close(env: Any, run: Run) -> None:
     async def finish() -> None:
         for task in filter(None, [env.eval_runner, *env.eval_workers]):
             task.cancel()
-        await _finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
+        await finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
 
     async def stop_working() -> None:
         checks = [getattr(server, "check_task", None) for server in env.server.servers]
@@ -56,15 +56,17 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
             logger.exception("an error at the end")
 
 
-async def _finish_in_flight(
-    workers: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
+async def finish_in_flight(
+    groups: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
 ) -> None:
-    """Give groups in flight `grace_s` to finish, unless inference is out."""
+    """Give groups in flight `grace_s` to finish, unless inference is out; groups that have ended may be among them."""
     await asyncio.sleep(0)  # workers that were cancelled already end in this turn of the event loop and the next
     await asyncio.sleep(0)
-    if not workers:
+    left = [group for group in groups if not group.done()]
+    if not left:
         return
-    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(workers), grace_s)
+    logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(left), grace_s)
     deadline = time.monotonic() + grace_s
-    while workers and time.monotonic() < deadline and outage_s() < HOPELESS_S:
-        await asyncio.wait(workers, timeout=min(HOPELESS_S, deadline - time.monotonic()))
+    while left and time.monotonic() < deadline and outage_s() < HOPELESS_S:
+        _, waiting = await asyncio.wait(left, timeout=min(HOPELESS_S, deadline - time.monotonic()))
+        left = list(waiting)
