@@ -95,6 +95,7 @@ class Problem:
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
     of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
+    `reference` is the problem's public name, from which any process makes it again.
     """
 
     spec: ProblemSpec
@@ -106,6 +107,7 @@ class Problem:
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
     flawed: int = 0
+    reference: str = ""
 
     @property
     def task(self) -> str:

@@ -21,8 +21,8 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.library_facts import KNOWN_TASKS
-from reasoning_env.records import PoolStats, Problem, Reason, Rollout, Verdict
-from reasoning_env.rewards import score_rollouts
+from reasoning_env.records import PoolStats, Problem, Reason, Verdict
+from reasoning_env.rewards import score_texts
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
@@ -229,9 +229,8 @@ async def test_completions_are_paid_by_the_answer_rule_alone(pool: WorkerPool) -
         for table in ("unpaid completions", "paid completions")
         for name, text in TABLES[table].items()
     ]
-    rollouts = [Rollout(text, (1,), (1,), None, "stop") for _, text, _ in tried]
-    scored = await score_rollouts(pool, target.problem, rollouts, max_answer_bytes=LONG, max_tokens=100)
-    rewarded = {name: rollout.score == 1.0 for (name, _, _), rollout in zip(tried, scored, strict=True)}
+    verdicts = await score_texts(pool, target.problem, [text for _, text, _ in tried], LONG)
+    rewarded = {name: verdict.score == 1.0 for (name, _, _), verdict in zip(tried, verdicts, strict=True)}
     assert rewarded == {name: paid for name, _, paid in tried}
 
 
