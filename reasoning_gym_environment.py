@@ -38,11 +38,11 @@ from pydantic import ConfigDict, Field, model_validator
 if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
-    from reasoning_env.records import Split
+    from reasoning_env.records import DropReason, Group, Split
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
-    from .reasoning_env.records import Split
+    from .reasoning_env.records import DropReason, Group, Split
 
 logger = logging.getLogger("reasoning_gym_environment")
 
@@ -144,18 +144,18 @@ class ReasoningGymEnv(BaseEnv):
             rollouts = await run.complete(item)
         except Exception as error:  # clients raise all sorts of things; it never becomes a score of 0
             timed_out = isinstance(error, TimeoutError)
-            run.drop(problem, core.DropReason.TIMED_OUT if timed_out else core.DropReason.INFERENCE, error)
+            run.drop(problem, DropReason.TIMED_OUT if timed_out else DropReason.INFERENCE, error)
             return None, []
         try:
-            scored = await self.score(core.Group(problem, item.prompt.messages, tuple(rollouts)))
+            scored = await self.score(Group(problem, item.prompt.messages, tuple(rollouts)))
         except Exception as error:  # of ours or of a subclass
-            run.drop(problem, core.DropReason.SCORING, error)
+            run.drop(problem, DropReason.SCORING, error)
             return None, []
         if scored is None or run.mode is not atropos.RunMode.SERVE:  # otherwise it is in flight until it is delivered
             run.session.done(problem)
         return scored, []
 
-    async def score(self, group: core.Group) -> ScoredDataGroup | None:
+    async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
 
         Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
