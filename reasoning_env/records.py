@@ -38,8 +38,6 @@ class Reason(StrEnum):
     """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
     TIMEOUT = "timeout"
     """The verifier was still working on this answer at its deadline and was killed."""
-    BLOCKED = "blocked"
-    """The answer made its verifier try what no verifier needs, such as running code, and was refused."""
     CRASH = "crash"
     """The verifier worker died while it scored this answer, or broke the protocol, twice."""
 
@@ -261,7 +259,6 @@ class PoolStats:
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0
-    blocked: int = 0
     protocol_faults: int = 0
     workers_replaced: int = 0
     fork_servers_started: int = 0

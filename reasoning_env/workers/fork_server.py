@@ -61,7 +61,7 @@ class PoolSettings:
     lenient_answers: bool = True
     """Whether answers are also read without what stands around them, such as a code fence."""
     sandbox_verifiers: bool = True
-    """Whether the operating system and an audit hook restrict verifier workers."""
+    """Whether the operating system restricts verifier workers."""
     fast_generators: bool = True
     """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
     checkout: Path | None = None

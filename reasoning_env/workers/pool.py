@@ -244,7 +244,6 @@ class WorkerPool:
             worker.built_tasks.add(built)
         for position, answer in enumerate(answers):
             verdict = read_verdict(await self._reply(worker, job, answer), position, answer, spec)
-            self.stats.blocked += verdict.reason is Reason.BLOCKED
             self.stats.scored += 1
             job.verdicts.append(verdict)
 

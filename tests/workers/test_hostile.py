@@ -45,15 +45,18 @@ ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 3, Kind.WORK: 4, Kind.TEXT: 4, K
 """Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
 ONE_IN_OTHERS = 30
 KILLED = (Reason.TIMEOUT, Reason.CRASH)
-NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR, Reason.BLOCKED})
+NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR})
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def pool() -> AsyncIterator[WorkerPool]:
-    """One generator and one verifier worker over the real library, so that each answer comes after all the others."""
-    async with running_pool(None, scoring_deadline_s=DEADLINE_S) as pool:
+    """One generator and one verifier worker over the real library, so that each answer comes after all the others.
+
+    The sandbox is off, so that nothing but the guards stands between an answer and the traps.
+    """
+    async with running_pool(None, scoring_deadline_s=DEADLINE_S, sandbox_verifiers=False) as pool:
         yield pool
 
 
