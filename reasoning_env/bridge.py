@@ -106,6 +106,10 @@ class Bridge:
         """Return what decides the next problem, as JSON; a bridge made with it as `state` goes on from there."""
         return self._run(self._call(self.session.state))
 
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state()` returned in an earlier run, before the first problem is drawn."""
+        self._run(self._resume(state))
+
     def report(self) -> dict[str, float]:
         """Return the metrics of the interval since the last call."""
         return self._run(self._call(self.session.report))
@@ -141,11 +145,16 @@ class Bridge:
 
     async def _start_session(self) -> None:
         await self.session.start()
-        self.session.begin(self._instance, self._state)
 
     async def _next(self) -> Problem:
         await self._start()
+        self.session.begin(self._instance, self._state)
         return await self.session.next()
+
+    async def _resume(self, state: Mapping[str, Any]) -> None:
+        if self.session.stats is not None:
+            raise RuntimeError("problems were drawn already; resume before the first of them")
+        self._state = state
 
     async def _judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         try:
