@@ -20,7 +20,6 @@ from ..folders import default_dumps_folder, find_checkout
 from ..metrics import MetricsRecorder, service_metrics, task_metrics
 from ..prompting import ChatFormat
 from ..records import DropReason, LibraryInfo, Sampling, Split, Timeouts
-from ..reports.unmeasured_tasks import audit_unmeasured
 from ..tasks.plan import TaskPlan, describe_run, plan_tasks
 from ..workers.pool import WorkerPool
 from .collector import GroupCollector
@@ -144,7 +143,7 @@ class Run:
         pool = WorkerPool(pool_settings(config, checkout))
         library = await pool.start(understaffed=True)
         try:
-            plan = await audit_unmeasured(await plan_tasks(config, library, pool), config, pool)
+            plan = await plan_tasks(config, library, pool)
             eval_plan = plan_evaluation(config, library, plan.tasks)
             _log_library(library, checkout, plan)
             pool.staff(set(plan.tasks) - set(plan.params))
