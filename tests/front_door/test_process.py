@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import run as run_module
+from reasoning_env import session as session_module
 from reasoning_env.atropos.modes import process as process_loop
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
 from testing import GenerationRequest, InferenceServer
@@ -34,7 +34,7 @@ async def process(
     workers: Any, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Process]:
     """Processes with a new environment, and returns the groups in its file."""
-    monkeypatch.setattr(run_module, "WorkerPool", lambda settings: workers)
+    monkeypatch.setattr(session_module, "WorkerPool", lambda settings: workers)
 
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
         settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}

@@ -22,8 +22,7 @@ from ...records import Group
 from ...tasks.plan import describe_run
 from ...terminal import progress_bar
 from ..config import RunMode
-from ..problem_source import RolloutItem
-from ..run import Run
+from ..run import RolloutItem, Run
 from .group_file import GroupFile, OutputError, check_place, encode_line
 from .shutdown import finish_in_flight
 
@@ -64,8 +63,8 @@ async def process(env: Any, run: Run) -> None:
     await _in_thread(file.open)
     if file.lines:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
-    run.backend.collector.keep(tries=TRIES)
-    run.backend.source.start(0, _resumed(file))
+    run.kept = {}
+    run.session.begin(0, _resumed(file))
     with progress_bar("groups", total, done=file.lines) as advance:
         await _Processing(env, run, file, total, advance).run()
 
@@ -75,7 +74,7 @@ def _made_with(env: Any, run: Run) -> dict[str, Any]:
     config = env.config
     models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
     settings = {name: getattr(config, name) for name in DECIDING}
-    return {**describe_run(config, run.backend.plan), **settings, "models": models}
+    return {**describe_run(config, run.session.plan), **settings, "models": models}
 
 
 def _resumed(file: GroupFile) -> dict[str, Any]:
@@ -159,16 +158,16 @@ class _Processing:
 
     async def _collect(self, item: RolloutItem) -> Line | None:
         """Return a group's line, or None for one that was dropped, which is counted and logged."""
-        env, collector, problem = self._env, self._run.backend.collector, item.problem
+        env, problem = self._env, item.problem
         if problem.spec.index in self._file.ahead:
-            self._run.backend.source.done(problem)
+            self._run.session.done(problem)
             self._advance()
             return problem.spec.index, self._file.ahead[problem.spec.index]
         packed, _ = await env.collect_trajectories(item)
         if packed:
             packed = await env.postprocess_histories(packed)
         # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
-        group = collector.kept.pop(problem.spec.index, Group(problem, item.prompt.messages, ()))
+        group = (self._run.kept or {}).pop(problem.spec.index, Group(problem, item.prompt.messages, ()))
         if not packed:
             return None
         env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
@@ -177,7 +176,7 @@ class _Processing:
         await own_turn()
         short = sum(map(len, packed["tokens"])) < LONG_GROUP
         line = encode_line(packed, group) if short else await asyncio.to_thread(encode_line, packed, group)
-        total = self._run.metrics.total
+        total = self._run.session.metrics.total
         self._advance(f"mean score {total.of_rollouts(total.score):.3f}")
         return problem.spec.index, line
 
@@ -199,7 +198,7 @@ class _Processing:
 
     async def _save(self) -> None:
         self._saved_at = time.monotonic()
-        await _in_thread(self._file.save, self._run.backend.source.state())
+        await _in_thread(self._file.save, self._run.session.state())
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
