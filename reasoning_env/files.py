@@ -1,11 +1,10 @@
-"""Write files so that neither a kill nor a full disk leaves a line, or a whole file, half written.
+"""Write files so that neither a kill nor a full disk leaves half a line before others, or half a file.
 
 Imports nothing of the package.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
@@ -13,13 +12,13 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-_SYNC_NOT_SUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
-
 
 class LineFile:
-    """A file of lines that nobody else appends to; used by one thread at a time.
+    """A file of lines that one process appends to; used by one thread at a time.
 
-    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off by `cut` or `append`.
+    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off before the next one is
+    written. Lines are given to the system when `append` returns: they outlast a kill of this process. A power failure
+    may cost what the system had not brought to the disk yet.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -36,7 +35,7 @@ class LineFile:
     def take(cls, path: Path) -> LineFile | None:
         """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
 
-        The lock ends with the process. `read` must come before `append`, if only to find the end.
+        The lock ends with the process. `read` must come before `append`, to find the end.
         """
         file = open(path, "ab", buffering=0)  # noqa: SIM115
         try:
@@ -58,16 +57,14 @@ class LineFile:
                 self.size_bytes += len(line)
                 yield line
 
-    def append(self, data: bytes, *, sync: bool = False) -> None:
-        """Write whole lines, all or, when it raises OSError, none of them; with `sync`, wait for the disk.
+    def append(self, data: bytes) -> None:
+        """Write whole lines, all or, when it raises OSError, none of them.
 
         What cannot be cut off after a failure, the next call cuts off first.
         """
         self.cut()
         try:
             write_all(self._file, data)
-            if sync:
-                _sync(self._file.fileno())
         except OSError:
             with suppress(OSError):
                 self.cut()
@@ -104,14 +101,13 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(pieces)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # or a power failure may leave the new name with nothing behind it
         part.replace(path)
     except Exception:
         # On a full disk, the space that it takes is missing elsewhere.
         with suppress(OSError):
             part.unlink()
         raise
-    sync_folder(path.parent)
 
 
 def write_all(file: FileIO, data: bytes) -> None:
@@ -121,24 +117,5 @@ def write_all(file: FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def sync_folder(folder: Path) -> None:
-    """Let the names in the folder outlast a power failure, where that can be done."""
-    with suppress(OSError):  # a disk in trouble refuses what is written too, and those errors are told
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def _open_exclusively(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o666)
-
-
-def _sync(fd: int) -> None:
-    """Wait until what was written is on the disk, on file systems that can tell."""
-    try:
-        getattr(os, "fdatasync", os.fsync)(fd)  # macOS has no fdatasync
-    except OSError as error:
-        if error.errno not in _SYNC_NOT_SUPPORTED:
-            raise

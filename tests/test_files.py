@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from reasoning_env import files
 from reasoning_env.files import LineFile
 
 
@@ -35,3 +38,19 @@ def test_file_has_one_writer_at_a_time(file: LineFile) -> None:
     again = LineFile.take(file.path)
     assert again is not None
     again.close()
+
+
+def test_write_that_is_cut_short_leaves_whole_lines_only(file: LineFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.append(b"1\n")
+
+    def fill(target: FileIO, data: bytes) -> None:
+        target.write(data[:1])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_all", fill)
+        with pytest.raises(OSError, match="No space left"):
+            file.append(b"2\n")
+    assert file.path.read_bytes() == b"1\n"
+    file.append(b"3\n")
+    assert file.path.read_bytes() == b"1\n3\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ class RolloutItem:
 class ProblemSource:
     """Joins the plan of tasks, the stream of problems and the prompts; used on the event loop.
 
-    Nothing is drawn before `start`. `settled` is awaited before each problem is handed out.
+    Nothing is drawn before `start`.
     """
 
     def __init__(
@@ -51,7 +51,6 @@ class ProblemSource:
         metrics: MetricsRecorder,
         *,
         eval_plan: EvalPlan,
-        settled: Callable[[], Awaitable[None]],
     ) -> None:
         self.eval_plan = eval_plan
         self.evaluation_set = eval_plan.make_set(pool, config, plan.available)
@@ -61,7 +60,6 @@ class ProblemSource:
         self._pool = pool
         self._chat = chat
         self._metrics = metrics
-        self._settled = settled
         self._sampler: UniformSampler | None = None
         self._stream: ProblemStream | None = None
         self._skipped_tasks: set[str] = set()
@@ -94,7 +92,6 @@ class ProblemSource:
         assert self._stream is not None, "start() comes first"
         least = self._config.min_completion_tokens
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
-            await self._settled()
             problem = await self._stream.next()
             await own_turn()
             prompt = await self.prompt(problem)

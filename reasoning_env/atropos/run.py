@@ -76,7 +76,6 @@ class Run:
         self.session = RunApiSession(config.rollout_server_url, run_api_entry(config))
         self.queue = DeliveryQueue(
             self.session,
-            before_send=self._dumped,
             on_drop=lambda: self.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.config = config
@@ -154,7 +153,7 @@ class Run:
         except BaseException:
             await pool.close()
             raise
-        source = ProblemSource(config, plan, pool, self.chat, self.metrics, eval_plan=eval_plan, settled=self._dumped)
+        source = ProblemSource(config, plan, pool, self.chat, self.metrics, eval_plan=eval_plan)
         collector = GroupCollector(config, self.inference, pool, source, self.metrics, self.dumper)
         keeper = StateKeeper(describe_run(config, plan), accept_changes=config.resume_with_changes)
         self._collect_state = collect_state
@@ -241,11 +240,6 @@ class Run:
     async def stop_generating(self) -> None:
         if self._backend is not None:
             await self._backend.close()
-
-    async def _dumped(self) -> None:
-        """Wait until the groups that were taken for dumping are on disk, or need not be waited for."""
-        if self.dumper is not None:
-            await self.dumper.wait_settled()
 
     async def _save_regularly(self, step: Callable[[], int]) -> None:
         """Save the latest state while it changes, and the disk keeps up."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 
@@ -37,12 +36,11 @@ async def make() -> AsyncIterator[Make]:
         length = SAMPLING.token_limit if messages[-1]["content"].startswith("long") else 1
         return Prompt(tuple(messages), "", (0,) * length)
 
-    def make_one(metrics: MetricsRecorder | None = None, settled: Any = None, **settings: Any) -> ProblemSource:
+    def make_one(metrics: MetricsRecorder | None = None, **settings: Any) -> ProblemSource:
         pool: Any = FakeWorkers(lambda spec: problem_of(spec, f"{spec.task} {spec.seed}"))
         chat: Any = SimpleNamespace(prompt=render)
         config = ReasoningGymEnvConfig(**{"prefetch_problems": 2, **settings})
-        around = {"eval_plan": EVAL_PLAN, "settled": settled or AsyncMock()}
-        made.append(ProblemSource(config, PLAN, pool, chat, metrics or MetricsRecorder(), **around))
+        made.append(ProblemSource(config, PLAN, pool, chat, metrics or MetricsRecorder(), eval_plan=EVAL_PLAN))
         return made[-1]
 
     yield make_one
@@ -57,8 +55,8 @@ async def take(source: ProblemSource, count: int) -> list[ProblemSpec]:
 async def test_problems_whose_prompts_are_too_long_are_skipped_counted_and_named_once(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metrics, settled = MetricsRecorder(), AsyncMock()
-    source = make(metrics, settled)
+    metrics = MetricsRecorder()
+    source = make(metrics)
     source.start()
     specs = await take(source, 10)
     assert {spec.task for spec in specs} == {"short"}
@@ -66,7 +64,6 @@ async def test_problems_whose_prompts_are_too_long_are_skipped_counted_and_named
     assert metrics.dropped == {"prompt_too_long": skipped}
     assert skipped > 1
     assert source.in_flight == 10
-    assert settled.call_count == 10 + skipped
     assert [record.args for record in caplog.records] == [("long", SAMPLING.token_limit)]
 
 
