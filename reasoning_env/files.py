@@ -6,11 +6,20 @@ Imports nothing of the package.
 from __future__ import annotations
 
 import fcntl
+import json
+import logging
 import os
-from collections.abc import Iterable, Iterator
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+KEY = re.compile(rb'\{"key": ("(?:[^"\\]|\\.)*"), ')
+"""How a line of a KeyedFile begins; its key can be read without the megabytes of tokens behind it."""
 
 
 class LineFile:
@@ -88,6 +97,56 @@ class LineFile:
     def close(self) -> None:
         """Safe to call twice."""
         self._file.close()
+
+
+class KeyedFile:
+    """A file of JSON lines that a later run goes on with: each begins with its `key`, and no key comes twice.
+
+    Lines come in any order. The file itself says what is done, whatever ended the run that wrote it: `keys` are those
+    of its whole lines, and a torn last line is cut off. Everything here blocks; any thread may call it.
+    """
+
+    def __init__(self, file: LineFile, on_line: Callable[[str, bytes], None]) -> None:
+        self.path = file.path
+        self.keys: set[str] = set()
+        self._file = file
+        self._lock = threading.Lock()
+        without_key = 0
+        for line in file.read():
+            found = KEY.match(line)
+            if found is None:
+                without_key += 1
+            elif (key := str(json.loads(found[1]))) not in self.keys:
+                self.keys.add(key)
+                on_line(key, line)
+        if without_key:
+            logger.warning("%s: %d lines have no key; they stay, and do not count", file.path, without_key)
+        if file.cut():
+            logger.warning("the torn last line of %s is cut off", file.path)
+
+    @classmethod
+    def take(cls, path: Path, on_line: Callable[[str, bytes], None] = lambda key, line: None) -> KeyedFile | None:
+        """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
+
+        `on_line` is called with each line that is there, and its key.
+        """
+        file = LineFile.take(path)
+        return None if file is None else cls(file, on_line)
+
+    def append(self, key: str, line: bytes) -> None:
+        """Write a line, a JSON object that lacks only its key; after an OSError nothing of it is left.
+
+        A key that is there is not written again.
+        """
+        with self._lock:
+            if key not in self.keys:
+                self._file.append(b'{"key": ' + json.dumps(key).encode() + b", " + line[1:])
+                self.keys.add(key)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        with self._lock:
+            self._file.close()
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,7 +60,8 @@ class ProblemStream:
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
     that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run: the positions that
-    it owes are served in their order, and the others from `next_index` on are drawn.
+    it owes are served in their order, and the others from `next_index` on are drawn. Positions in `done`
+    are passed over.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class ProblemStream:
         quarantine_after: int,
         avoid: Callable[[Problem], Awaitable[bool]] | None = None,
         state: Mapping[str, Any] | None = None,
+        done: Container[int] = frozenset(),
     ) -> None:
         self._generator = generator
         self._sampler = sampler
@@ -79,6 +82,7 @@ class ProblemStream:
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
         self._avoid = avoid
+        self._done = done
         saved = state or {}
         self._next_index: int = saved.get("next_index", 0)
         self._owed = deque(_unpacked(spec) for spec in saved.get("owed", ()))
@@ -164,6 +168,10 @@ class ProblemStream:
             spec = self._owed.popleft()
             self._next_index = max(self._next_index, spec.index + 1)
             return _Position(spec.index, spec)
+        while self._next_index in self._done:
+            with suppress(GenerationError):
+                self._sampler.draw(self._next_index, 0)  # as in the run that did it: what follows is drawn alike
+            self._next_index += 1
         index, self._next_index = self._next_index, self._next_index + 1
         try:
             return _Position(index, self._sampler.draw(index, 0))

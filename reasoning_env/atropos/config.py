@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..errors import ConfigError
+from ..settings import fingerprint
+from ..tasks.plan import TaskPlan, describe_run
 from ..workers.pool import PoolSettings
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
@@ -123,6 +125,14 @@ def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
         fast_generators=config.fast_generators,
         checkout=checkout,
     )
+
+
+def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
+    """Return the settings that decide the groups of a run, problems and answers."""
+    # Of Atropos' own fields; those of this environment say it themselves.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    own = {name: getattr(config, name) for name in names}
+    return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

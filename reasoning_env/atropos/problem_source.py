@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,8 +64,18 @@ class ProblemSource:
         self._stream: ProblemStream | None = None
         self._skipped_tasks: set[str] = set()
 
-    def start(self, instance: int = 0, state: Mapping[str, Any] | None = None) -> None:
-        """Begin to draw as `instance`, from an earlier run's `state()` if given; later calls change nothing."""
+    def start(
+        self,
+        instance: int = 0,
+        state: Mapping[str, Any] | None = None,
+        *,
+        done: Container[int] = frozenset(),
+        learn_from: Iterable[Group] = (),
+    ) -> None:
+        """Begin to draw as `instance`, from an earlier run's `state()` if given; later calls change nothing.
+
+        Positions that are `done` are passed over, and the sampler learns from the scored groups of an earlier run.
+        """
         if self._stream is not None:
             return
         config, saved = self._config, state or {}
@@ -73,6 +83,8 @@ class ProblemSource:
         self._sampler = make_sampler(
             self._plan, config, instance=instance, group_size=config.group_size, state=saved.get("sampler")
         )
+        for group in learn_from:
+            self._sampler.observe(group, 0)
         self._stream = ProblemStream(
             self._pool,
             self._sampler,
@@ -81,6 +93,7 @@ class ProblemSource:
             quarantine_after=config.quarantine_after_failures,
             avoid=self.evaluation_set.asks,
             state=saved.get("stream"),
+            done=done,
         )
         self._stream.start()
 

@@ -55,9 +55,9 @@ def is_dump(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
-def record_path(groups: Path) -> Path:
-    """Return where `process` keeps what a file of groups was made with; dumps and evaluations have none."""
-    return groups.with_name(f"{groups.name}.state")
+def header_path(groups: Path) -> Path:
+    """Return where `process` keeps the settings that a file of groups was made with; dumps have none."""
+    return groups.with_name(f"{groups.name}.header")
 
 
 def is_torn(line: bytes) -> bool:
