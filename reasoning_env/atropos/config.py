@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +14,6 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from ..errors import ConfigError
 from ..settings import fingerprint
 from ..tasks.plan import TaskPlan, describe_run
-from ..workers.pool import PoolSettings
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
@@ -108,23 +106,6 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
     for name, level in ATROPOS_LOGGERS.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
-
-
-def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
-    """Return the settings of the workers; `checkout` is a folder with a library to prefer, or None."""
-    return PoolSettings(
-        generators=config.num_generators,
-        verifiers=config.num_verifiers,
-        scoring_deadline_s=config.scoring_deadline_s,
-        memory_mb=config.worker_memory_mb,
-        niceness=config.worker_niceness,
-        start_timeout_s=config.worker_start_timeout_s,
-        strict_rewards=config.strict_rewards,
-        lenient_answers=config.lenient_answers,
-        sandbox_verifiers=config.sandbox_verifiers,
-        fast_generators=config.fast_generators,
-        checkout=checkout,
-    )
 
 
 def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:

@@ -67,14 +67,14 @@ class Evaluator:
 
     scorer: AnswerScorer
     completer: Completer
-    make_prompt: Callable[[Problem], Awaitable[Prompt]]
+    make_prompt: Callable[[Problem], Prompt]
     sampling: Sampling
     settings: ReasoningSettings
     repeats: int
     library_scores: bool
     workers: int
     timeouts: Timeouts
-    note_dropped: Callable[[DropReason, Problem, Exception], None]
+    note_dropped: Callable[[Problem, DropReason, Exception], None]
 
     async def run(self, problems: AsyncIterable[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
         """Evaluate each problem as it comes, and await `on_result` with each result in order of arrival.
@@ -96,7 +96,7 @@ class Evaluator:
         await do_as_they_come(evaluate, problems, at_once=self.workers)
 
     async def _evaluate(self, problem: Problem) -> EvalResult:
-        prompt = await self.make_prompt(problem)
+        prompt = await asyncio.to_thread(self.make_prompt, problem)
         budget, reason = self.sampling.completion_budget(prompt), DropReason.PROMPT_TOO_LONG
         started = time.monotonic()
         try:
@@ -109,7 +109,7 @@ class Evaluator:
         except (RefusedError, WorkerError):  # no other problem would fare better
             raise
         except Exception as error:  # of clients or of ours; it never becomes a score of 0
-            self.note_dropped(reason, problem, error)
+            self.note_dropped(problem, reason, error)
             return EvalResult(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)
 
     async def _score(self, group: Group, seconds: float) -> EvalResult:

@@ -132,7 +132,7 @@ async def draw_positions(
         depth=1,
         deadline_s=defaults.generation_deadline_s,
         quarantine_after=defaults.quarantine_after_failures,
-        avoid=avoid,
+        held_out=avoid,
     )
     asked = 0
     served: list[str] = []

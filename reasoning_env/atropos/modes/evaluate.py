@@ -41,14 +41,13 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     What is done is kept, and shown by the command `evaluate`, whatever ends it. Raises ServerError when not one problem
     could be evaluated, ConfigError where there can be no folder, and ReasoningEnvError when it cannot be written.
     """
-    source = run.backend.source
-    plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
+    plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
     alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
     about = _describe(run, plan, sampling, step)
     folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
-    categories = {task.name: task.category for task in run.backend.library.tasks}
+    categories = {task.name: task.category for task in run.session.library.tasks}
     if alone and run.config.complexity_level is not None and run.config.eval_level is None:
         logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
     logger.info(
@@ -58,7 +57,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     run.evaluation_progress = evaluation.progress
     try:
-        await evaluation.run(source.evaluation_set)
+        await evaluation.run(run.session.evaluation_set)
     finally:
         # After Ctrl-C too.
         results = await evaluation.conclude()
@@ -82,18 +81,17 @@ def _write_inspect_log(folder: Path) -> None:
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
-    backend = run.backend
     return Evaluator(
-        scorer=backend.pool,
+        scorer=run.session.pool,
         completer=run.inference,
-        make_prompt=backend.source.prompt,
+        make_prompt=run.prompt,
         sampling=sampling,
         settings=run.config,
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
         timeouts=run.timeouts(),
-        note_dropped=backend.collector.drop,
+        note_dropped=run.drop,
     )
 
 
@@ -127,7 +125,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
-        "system_prompt": run.backend.source.system_prompt(Split.EVAL),
+        "system_prompt": run.session.system_prompt(Split.EVAL),
         "strict_rewards": config.strict_rewards,
         "lenient_answers": config.lenient_answers,
         "max_answer_bytes": config.max_answer_bytes,
@@ -144,7 +142,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "fingerprint": None,
         "problems": len(plan.tasks) * plan.samples_per_task,
         "versions": {
-            "reasoning_gym": run.backend.library.version,
+            "reasoning_gym": run.session.library.version,
             "environment": __version__,
             "python": platform.python_version(),
         },

@@ -1,8 +1,8 @@
 """The loop of `process`: as many groups under way as the server takes, each written as soon as it is done.
 
-BaseEnv's own collects one group at a time and forgets it when it fails. Here a group that fails is tried again, and one
-that fails for good is made up for by the next problem, so that as many groups come out as were asked for. At Ctrl-C and
-SIGTERM the groups under way get `shutdown_grace_s`. The same command goes on with the problems that the file lacks.
+BaseEnv's own collects one group at a time. Here a group that fails is made up for by the next problem, so that as many
+come out as were asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command goes on
+with the problems that the file lacks.
 """
 
 from __future__ import annotations
@@ -20,15 +20,11 @@ from ...errors import ConfigError
 from ...records import Group, Problem, ProblemSpec, Reason, Rollout, Split, Verdict
 from ...terminal import progress_bar
 from ..config import RunMode, made_with
-from ..problem_source import RolloutItem
-from ..run import Run
+from ..run import RolloutItem, Run
 from .group_file import GroupFile, check_place, encode_line
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
-
-TRIES = 3
-"""How often a group is sampled until it is given up."""
 
 
 async def process(env: Any, run: Run) -> None:
@@ -46,12 +42,12 @@ async def process(env: Any, run: Run) -> None:
     await env.setup()
     await env.setup_wandb()
     models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
-    file = run.group_file = GroupFile(path, {**made_with(config, run.backend.plan), "models": models})
+    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), "models": models})
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
     if file.lines:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
-    run.backend.collector.keep(tries=TRIES)
-    run.backend.source.start(done=file.positions, learn_from=scored)
+    run.kept = {}
+    run.session.begin(done=file.positions, learn_from=scored)
     with progress_bar("groups", total, done=file.lines) as advance:
         await _write_groups(env, run, file, total, advance)
 
@@ -98,14 +94,14 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     if packed:
         packed = await env.postprocess_histories(packed)
     # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
-    group = run.backend.collector.kept.pop(position, Group(item.problem, item.prompt.messages, ()))
+    group = (run.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
     if not packed:
         return
     env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
     if env.config.use_wandb:
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))
-    total = run.metrics.total
+    total = run.session.metrics.total
     advance(f"mean score {total.of_rollouts(total.score):.3f}")
 
 
