@@ -113,6 +113,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "level": problem.level,
         "expected_answer": problem.answer,
         "metadata": json.loads(problem.metadata_json),
+        "reference": problem.reference,
         **({"item": spec.item, "dataset_size": spec.dataset_size} if spec.dataset_size > 1 else {}),
     }
 
@@ -179,7 +180,7 @@ class DumpedRollout:
 class DumpedGroup:
     """One line. Only `item_id` and `rollouts` have to be there.
 
-    `item_id` is the task's name. In evaluations, `problem` is a hash of question and answer, and `failed` counts the
+    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a hash of question and answer, and `failed` counts the
     completions that no server gave. Where there is a `dataset_size`, the problem is number `item` of the library's
     dataset of that size and seed.
     """
@@ -199,6 +200,7 @@ class DumpedGroup:
     item: _Int | None = None
     dataset_size: _Int | None = None
     problem: str | None = None
+    reference: str | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:
