@@ -102,9 +102,17 @@ class Bridge:
         """Let curriculum and metrics learn from a whole group; one with a None is dropped and counted."""
         self._run(self._observe(problem, list(verdicts)))
 
+    def evaluation_problems(self) -> list[Problem]:
+        """Return the fixed evaluation set, which `next` never hands out."""
+        return self._run(self._evaluation_problems())
+
     def state(self) -> dict[str, Any]:
         """Return what decides the next problem, as JSON; a bridge made with it as `state` goes on from there."""
         return self._run(self._call(self.session.state))
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state()` returned in an earlier run, before the first problem is drawn."""
+        self._run(self._resume(state))
 
     def report(self) -> dict[str, float]:
         """Return the metrics of the interval since the last call."""
@@ -141,11 +149,16 @@ class Bridge:
 
     async def _start_session(self) -> None:
         await self.session.start()
-        self.session.begin(self._instance, self._state)
 
     async def _next(self) -> Problem:
         await self._start()
+        self.session.begin(self._instance, self._state)
         return await self.session.next()
+
+    async def _resume(self, state: Mapping[str, Any]) -> None:
+        if self.session.stats is not None:
+            raise RuntimeError("problems were drawn already; resume before the first of them")
+        self._state = state
 
     async def _judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         try:
@@ -179,6 +192,10 @@ class Bridge:
             self.session.observe(problem, whole)
         else:
             self.session.drop(problem, DropReason.SCORING)
+
+    async def _evaluation_problems(self) -> list[Problem]:
+        await self._start()
+        return await self.session.evaluation_set.problems()
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()

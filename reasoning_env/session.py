@@ -81,7 +81,7 @@ class Session:
         self.metrics = MetricsRecorder()
         self.pool = WorkerPool(PoolSettings.of(settings, checkout))
         self.instance = 0
-        self._fits = fits
+        self.fits = fits
         self._checkout = checkout
         self._group_size = group_size
         self._preamble = preamble
@@ -305,11 +305,11 @@ class Session:
         return 0 if self._stream is None else self._stream.in_flight
 
     async def _does_fit(self, problem: Problem) -> bool:
-        if self._fits is None:
+        if self.fits is None:
             return True
         if len(problem.question) > LONG_QUESTION:
-            return await asyncio.to_thread(self._fits, problem)
-        return self._fits(problem)
+            return await asyncio.to_thread(self.fits, problem)
+        return self.fits(problem)
 
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
         for warning in library.warnings:

@@ -26,7 +26,7 @@ HELP = {
     "serve": "generate, sample, score and send groups, for a trainer to pull",
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
-    "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
+    "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: its prompt, reward and reason",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",

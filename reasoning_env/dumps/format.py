@@ -175,6 +175,11 @@ class DumpedRollout:
     seconds: _Float | None = None
     thinking: str = ""
 
+    @property
+    def judged_score(self) -> float:
+        """The verifier's score, before any length penalty; the reward where the line has no other."""
+        return self.score if self.verifier_score is None else self.verifier_score
+
 
 @dataclass(frozen=True)
 class DumpedGroup:

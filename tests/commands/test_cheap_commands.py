@@ -27,7 +27,7 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
         ([], "usage"),
         (["--version"], "reasoning-gym 0.1"),
         (["settings"], "group_size"),
-        (["tasks", "--help"], "--difficulty"),
+        (["tasks", "--help"], "--samples"),
         (["report", "--help"], "--output"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What all reports share: the library's tasks behind running workers, and a measurement per task."""
+"""The library behind running workers, for commands: its tasks, single problems, and a measurement of each task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..concurrency import map_concurrently
-from ..records import LibraryInfo
+from ..errors import ConfigError
+from ..records import LibraryInfo, Problem, ProblemSpec, Split
 from ..signals import run_until_signal
 from ..tasks.sampling import composite_params
 from ..tasks.selection import select_tasks
@@ -25,29 +26,46 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class OpenLibrary:
-    """Running pools, all alike; the selected tasks; parameters of those that need some to be built."""
+    """A running pool, the selected tasks, and the parameters of those that cannot be built without any."""
 
-    pools: tuple[WorkerPool, ...]
+    pool: WorkerPool
     info: LibraryInfo
     tasks: tuple[str, ...]
     params: Mapping[str, Mapping[str, Any]]
 
+    async def check_params(self, params: Mapping[str, Any], level: float | None) -> None:
+        """Raise ConfigError where one of the tasks does not take the parameters."""
+        if not params:
+            return
+        asked = [(task, {**self.params.get(task, {}), **params}, level) for task in self.tasks]
+        faults = await self.pool.check(asked)
+        if faults:
+            raise ConfigError(f"--params: {'; '.join(faults)}")
+
+    async def make_problem(
+        self, task: str, seed: int, *, params: Mapping[str, Any], level: float | None, deadline_s: float
+    ) -> Problem:
+        """Make the problem of exactly this seed, even one that must not be served; raises GenerationError."""
+        params = {**self.params.get(task, {}), **params}
+        spec = ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level, as_is=True)
+        return await self.pool.generate(spec, deadline_s)
+
 
 @contextlib.asynccontextmanager
-async def open_library(settings: PoolSettings, names: Sequence[str], *, pools: int = 1) -> AsyncIterator[OpenLibrary]:
+async def open_library(settings: PoolSettings, names: Sequence[str]) -> AsyncIterator[OpenLibrary]:
     """Run workers, and select the tasks that the patterns in `names` match, or all where there is none.
 
     Raises ConfigError for a pattern that matches nothing, and WorkerError where workers cannot be started.
     """
-    running = tuple(WorkerPool(settings) for _ in range(pools))
+    pool = WorkerPool(settings)
     try:
-        info, *_ = [await pool.start() for pool in running]
+        info = await pool.start()
         for warning in info.warnings:
             logger.warning("%s", warning)
         tasks = select_tasks(info.tasks, names)
-        yield OpenLibrary(running, info, tasks, composite_params(tasks, [task.name for task in info.tasks]))
+        yield OpenLibrary(pool, info, tasks, composite_params(tasks, [task.name for task in info.tasks]))
     finally:
-        await asyncio.gather(*(pool.close() for pool in running))
+        await pool.close()
 
 
 def run_measurement(measure: Callable[[], Awaitable[R]]) -> R:
