@@ -185,9 +185,9 @@ class DumpedRollout:
 class DumpedGroup:
     """One line. Only `item_id` and `rollouts` have to be there.
 
-    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a hash of question and answer, and `failed` counts the
-    completions that no server gave. Where there is a `dataset_size`, the problem is number `item` of the library's
-    dataset of that size and seed.
+    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a
+    hash of question and answer, and `failed` counts the completions that no server gave. Where there is a
+    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)

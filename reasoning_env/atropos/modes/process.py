@@ -110,7 +110,7 @@ def _without_texts(line: DumpedGroup) -> Group:
     spec = ProblemSpec(line.item_id, line.seed or 0, Split.TRAIN, line.index or 0)
     rollouts = []
     for one in line.rollouts:
-        verdict = Verdict(one.score if one.verifier_score is None else one.verifier_score, Reason.SCORED)
+        verdict = Verdict(one.judged_score, Reason.SCORED)
         rollouts.append(Rollout("", (), (), None, one.finish_reason or "", verdict, one.score))
     return Group(Problem(spec, "", None, "{}", b"", level=line.level), (), tuple(rollouts))
 
