@@ -34,10 +34,6 @@ def preload(tasks: Collection[str]) -> None:
         from .grammars import algebra
 
         algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
-    if "codeio" in tasks:
-        from .tree_distance import install
-
-        install()
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:

@@ -7,6 +7,7 @@ the verifier itself gives to a wrong answer.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import math
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from .grammars import boxnet, logic
-from .grammars.expressions import ExpressionError, Kind, evaluate_exactly, is_integer
+from .grammars.expressions import ExpressionError, evaluate_exactly
 from .guards import Dataset, Entry, parse_arithmetic
 
 NUMBER = re.compile(r"[-+]?[\d.,]*\d")
@@ -99,11 +100,11 @@ def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
     """Tell whether an expression has exactly the target's value and exactly these whole numbers."""
     try:
-        program = parse_arithmetic(answer)
-        values = [item for item in program if item.kind is Kind.NUMBER]
-        if not all(map(is_integer, values)) or sorted(int(item.text) for item in values) != sorted(numbers):
+        tree = parse_arithmetic(answer)
+        used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        if not all(map(str.isdigit, used)) or sorted(map(int, used)) != sorted(numbers):
             return False
-        return evaluate_exactly(program) == target
+        return evaluate_exactly(tree) == target
     except ExpressionError:
         return False
 

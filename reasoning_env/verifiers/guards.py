@@ -7,14 +7,14 @@ where the verifier would work for as long as the text tells it to, the guard bou
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from .grammars import logic
-from .grammars.expressions import ExpressionError, Item, evaluate_exactly, parse_expression
-from .grammars.literals import LiteralError, parse_literal
+from .grammars.expressions import ExpressionError, evaluate_exactly, parse_expression, parse_list
 
 Entry = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ class Dataset(Protocol):
 
 Guard = Callable[[str, Entry, Dataset], float]
 
-MAX_ARITHMETIC_ITEMS = 200
+MAX_ARITHMETIC_PARTS = 200
 MAX_RUSH_STEPS = 6
 """The width of a Rush Hour board: no car can move further."""
 MAX_CUBE_MOVES = 2000
@@ -41,7 +41,7 @@ MAX_NUMBER_CHARACTERS = 100
 MAX_EXPONENT = 99
 MAX_COUNT_DIGITS = 9
 MAX_LOGIC_NAMES = 10
-MAX_TREE_WORK = 150_000
+MAX_TREE_WORK = 100_000
 MIN_ANSWER, MAX_ANSWER_RATIO = 300, 20
 """Characters of an answer that are always read, and multiple of the oracle's beyond which it is not similar."""
 MAX_EDIT_COST = 10_000_000
@@ -71,9 +71,9 @@ def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
     return 1.0 if value == 24 and len(used) == 4 and lowest <= min(used) <= max(used) <= highest else 0.01
 
 
-def parse_arithmetic(answer: str) -> tuple[Item, ...]:
-    """Return the program of an answer, without a full stop after its last number. Raises ExpressionError."""
-    return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_ITEMS)
+def parse_arithmetic(answer: str) -> ast.expr:
+    """Return the tree of an answer, without a full stop after its last number. Raises ExpressionError."""
+    return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_PARTS)
 
 
 def _integers(answer: str) -> list[int]:
@@ -126,10 +126,10 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Return the answer, read as a literal, in the oracle's form; None where it has another shape."""
+    """Return the answer, read as a list, in the oracle's form; None where it has another shape."""
     try:
-        return write(parse_literal(answer))
-    except (LiteralError, TypeError, ValueError):
+        return write(parse_list(answer))
+    except (TypeError, ValueError):
         return None
 
 
@@ -147,7 +147,7 @@ def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> flo
 
 def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Hand in the oracle's answer as JSON, because the library evaluates it as Python."""
-    oracle = json.dumps(parse_literal(entry["answer"]))
+    oracle = json.dumps(parse_list(entry["answer"]))
     return dataset.score_answer(answer, {**entry, "answer": oracle})
 
 
