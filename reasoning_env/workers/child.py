@@ -31,12 +31,12 @@ if not __package__:
 
 from reasoning_env.garbage import calm_garbage_collector
 from reasoning_env.library_facts import SLOW_TO_BUILD
+from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
 from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
 from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
-from reasoning_env.workers.scorer import Scorer
 
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""

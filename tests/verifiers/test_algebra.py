@@ -94,7 +94,7 @@ def test_sympy_is_ended_where_it_takes_too_long(monkeypatch: pytest.MonkeyPatch)
                 sum(range(1000))
 
     monkeypatch.setattr(algebra, "SYMPY_S", 0.05)
-    monkeypatch.setattr(algebra.sympy, "simplify", simplify)
+    monkeypatch.setattr(sympy, "simplify", simplify)
     with pytest.raises(ExpressionError, match="takes over"):
         is_antiderivative("x**2/2 + 10**13", "x", "x")
 
@@ -179,6 +179,21 @@ def test_antiderivative_of_a_polynomial_is_right_in_every_form(coefficients: lis
     for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
         assert is_antiderivative(str(form), str(polynomial), "x")
     assert not is_antiderivative(str(right + X), str(polynomial), "x")
+
+
+def test_imaginary_unit_is_the_root_of_minus_one() -> None:
+    assert is_antiderivative("-I*I*x**2/2", "x", "x")
+    assert not is_antiderivative("-I*I*x**2/8", "x", "x")
+
+
+def test_size_of_a_complex_value_has_no_slope() -> None:
+    assert is_antiderivative("Abs(3)*x", "3", "x")
+    assert not is_antiderivative("x**2/2 + Abs(1 + I*x)", "x", "x")
+
+
+def test_polynomials_of_other_values_differ() -> None:
+    assert is_same_polynomial("2*x**2 + 3", "2*x**2 + 3")
+    assert not is_same_polynomial("2*x**2 + 4", "2*x**2 + 3")
 
 
 OTHERS = {

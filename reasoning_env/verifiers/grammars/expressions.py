@@ -1,7 +1,7 @@
 """Read arithmetic, algebra and lists in model text with Python's own parser, and calculate exactly with numbers.
 
-Only texts of a few plain characters reach the parser, which makes a tree and evaluates nothing. A tree may hold numbers,
-names, operators and calls of names, and nothing else; what a name or a call means is up to whoever evaluates the tree.
+Only texts of a few plain characters reach the parser, which makes a tree and evaluates nothing. A tree holds numbers,
+names, operators and calls of names, and nothing else. What a name or a call means is up to whoever evaluates the tree.
 Parts, nesting, digits and exponents are bounded, since short texts can mean numbers that take for ever to write out.
 """
 
