@@ -106,7 +106,7 @@ class ReasoningGymEnv(BaseEnv):
         path = config.data_path_to_save_groups
         self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
         self._testing = testing
-        self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
+        self._run = atropos.Run(config, lambda: self.server, self.tokenizer, FILE.parent)
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 

@@ -9,14 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from ..concurrency import own_turn
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
 from ..metrics import MetricsRecorder
 from ..records import DropReason, Group, Problem, Sampling, Timeouts
 from ..rewards import score_rollouts
 from ..workers.pool import WorkerPool
-from .inference.client import InferenceClient, describe_failure
+from .inference.client import InferenceClient
+from .inference.failures import describe_failure
 from .problem_source import ProblemSource, RolloutItem
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,6 @@ class GroupCollector:
             max_answer_bytes=self._config.max_answer_bytes,
             max_tokens=self._config.max_token_length,
         )
-        await own_turn()
         group = Group(group.problem, group.messages, rollouts)
         outcome = self._metrics.record_group(group)
         self._source.observe(group)

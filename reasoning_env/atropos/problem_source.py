@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..concurrency import own_turn
 from ..errors import ConfigError
 from ..evaluations.plan import EvalPlan
 from ..metrics import MetricsRecorder
@@ -96,7 +95,6 @@ class ProblemSource:
         for _ in range(PROMPTS_TOO_LONG_LIMIT):
             await self._settled()
             problem = await self._stream.next()
-            await own_turn()
             prompt = await self.prompt(problem)
             if sampling.completion_budget(prompt) >= least:
                 logger.debug("next: %s", problem.spec)

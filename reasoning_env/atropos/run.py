@@ -62,11 +62,11 @@ class Backend:
 class Run:
     """The collaborators of one environment; `start` brings up those that need the library.
 
-    `config` is the environment's, `manager` and `tokenizer` are BaseEnv's; `folder` is the front door's, in which a
-    checkout of the library may lie.
+    `config` is the environment's, `manager` returns BaseEnv's server manager, `tokenizer` is BaseEnv's; `folder` is the
+    front door's, in which a checkout of the library may lie.
     """
 
-    def __init__(self, config: Any, manager: Any, tokenizer: Any, folder: Path) -> None:
+    def __init__(self, config: Any, manager: Callable[[], Any], tokenizer: Any, folder: Path) -> None:
         self.mode = RunMode.IMPORTED
         self.uuid = str(uuid.uuid4())
         self.metrics = MetricsRecorder()
@@ -80,7 +80,6 @@ class Run:
             on_drop=lambda: self.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.config = config
-        self._manager = manager
         self._folder = folder
         self._backend: Backend | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -100,7 +99,7 @@ class Run:
     @property
     def servers(self) -> Sequence[Any]:
         """Atropos' inference servers."""
-        return list(self._manager.servers)
+        return self.inference.servers
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -150,7 +149,7 @@ class Run:
             pool.staff(set(plan.tasks) - set(plan.params))
             await self.start_dumps()
             if probe:
-                await check_servers(self._manager.servers, self.inference.mode, self.startup_timeout_s)
+                await check_servers(self.servers, self.inference.mode, self.startup_timeout_s)
         except BaseException:
             await pool.close()
             raise

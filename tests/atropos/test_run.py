@@ -17,7 +17,7 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
 def make_run(tokenizer: Any, **fields: Any) -> Run:
-    return Run(ReasoningGymEnvConfig(**fields), SimpleNamespace(servers=[]), tokenizer, Path("."))
+    return Run(ReasoningGymEnvConfig(**fields), lambda: SimpleNamespace(servers=[]), tokenizer, Path("."))
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServer
 
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
@@ -27,7 +28,7 @@ class APIConnectionError(Exception):
     """Named like the one of the openai package."""
 
 
-class Server:
+class Server(APIServer):  # type: ignore[misc]
     """One inference server that behaves as the outcomes say, the last of them for ever."""
 
     def __init__(self, *outcomes: Any, name: str = "one") -> None:
@@ -35,6 +36,12 @@ class Server:
         self.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._chat)))
         self._outcomes = list(outcomes)
         self.asked = 0
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        raise NotImplementedError
+
+    async def _chat_completion_wrapper(self, **arguments: Any) -> Any:
+        raise NotImplementedError
 
     async def _chat(self, **arguments: Any) -> SimpleNamespace:
         return SimpleNamespace(choices=await self._next({"n": 1, **arguments}))
@@ -118,6 +125,15 @@ async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_stand_in_for_a_server_is_not_asked(mode: Mode) -> None:
+    await check_servers([SimpleNamespace()], mode, 0.0)
+
+
+async def test_context_length_of_a_stand_in_is_not_known() -> None:
+    assert await context_length(SimpleNamespace()) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...concurrency import cancel_all, own_turn
+from ...concurrency import cancel_all
 from ...errors import ConfigError
 from ...records import Group
 from ...tasks.plan import describe_run
@@ -174,7 +174,6 @@ class _Processing:
         env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
         if env.config.use_wandb:
             await env.add_rollouts_for_wandb(packed, item)
-        await own_turn()
         short = sum(map(len, packed["tokens"])) < LONG_GROUP
         line = encode_line(packed, group) if short else await asyncio.to_thread(encode_line, packed, group)
         total = self._run.metrics.total
