@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
+from reasoning_env import retries
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
@@ -68,7 +69,9 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 @pytest.fixture(autouse=True)
 def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_checks, "PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(server_checks, "LEAST_PROBE_S", 0.01)
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
