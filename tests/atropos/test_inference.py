@@ -321,8 +321,7 @@ async def test_manager_that_is_replaced_later_is_asked(chat: ChatFormat, tokeniz
     env = SimpleNamespace(server=managing(Tokens()))
     client = Client(lambda: env.server, chat, tokenizer)
     client.prompt = chat.prompt(build_messages("", "1 + 1?"))
-    env.server = AsyncMock(spec=["completion"])
-    env.server.completion.return_value = reply_of(["mocked"])
+    env.server = SimpleNamespace(completion=AsyncMock(return_value=reply_of(["mocked"])))
     assert await client.ask() == ["mocked"]
 
 

@@ -103,7 +103,7 @@ class ChatRequests:
         self._left_out: set[str] = set()
 
     async def complete(self, servers: Sequence[Any], prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Return up to `n` rollouts, those that came, from the servers in turn; raises what the client raises where none did."""
+        """Ask the servers in turn for `n` rollouts; return those that came, or raise what the client raised for all."""
         budget = sampling.completion_budget(prompt)
         options = {"temperature": sampling.temperature, "top_p": sampling.top_p}
         messages = list(map(dict, prompt.messages))

@@ -209,7 +209,7 @@ class InferenceClient:
         return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
 
     def _whom_to_ask(self) -> Any:
-        """Return the manager, which chooses a server, or a stand-in for a server, among which Atropos' cannot choose."""
+        """Return the manager, or a stand-in for a server, since Atropos' manager cannot choose among those."""
         manager = self._manager()
         if not isinstance(manager, ServerManager):
             return manager

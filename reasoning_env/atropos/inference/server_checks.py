@@ -15,15 +15,17 @@ from openai import AsyncOpenAI
 from ...concurrency import cancel_all
 from ...errors import ServerError
 from ...outage_log import OutageLog
+from ...retries import pauses
 from .chat import CHAT, ChatRequests
 from .client import Mode, address
 from .failures import Failure, Meaning, describe_failure, explain_failure
 
 logger = logging.getLogger(__name__)
 
-PROBE_INTERVAL_S = 1.0
 PROBE_TIMEOUT_S = 30.0
 """How long a server may take for its first token, where nothing else limits it."""
+LEAST_PROBE_S = 1.0
+"""How long it may take however little time is left; a server on the same machine answers within milliseconds."""
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
 NO_REPLY = "it accepts requests and does not reply"
@@ -42,10 +44,10 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
     `timeout_s` may be infinite.
     """
     deadline = time.monotonic() + timeout_s
-    absent = OutageLog(logger)
+    absent, waits = OutageLog(logger), pauses()
     problems: list[str | None] = [None] * len(servers)
     while True:
-        timeout_left_s = min(PROBE_TIMEOUT_S, max(PROBE_INTERVAL_S, deadline - time.monotonic()))
+        timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
         replies = await _probe_all(servers, mode, timeout_left_s)
         # A probe that was cut short says less than the one before it.
         problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
@@ -62,7 +64,7 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
                 "start one, or correct openai.base_url"
             )
         absent.note(f"waiting for an inference server ({summary})")
-        await asyncio.sleep(min(PROBE_INTERVAL_S, timeout_s))
+        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
 async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) -> list[str | None]:
