@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
 
-from .pace import Pace
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
 
 MAXIMA = {
@@ -66,21 +64,16 @@ class _Tally:
 class _Sums:
     """Counts of groups, of verdicts, and the values behind each mean, by the metric's name."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self.outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        self.reasons: Counter[str] = Counter(state.get("reasons", {}))
-        tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
-        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
 
     def add(self, group: Group, outcome: Outcome) -> None:
         self.outcomes[outcome.value] += 1
         for name, values in _values(group):
             self.tallies[name].add(values)
         self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
-
-    def state(self) -> dict[str, Any]:
-        tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
-        return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
@@ -116,32 +109,62 @@ class TaskTotals:
         return count / self.rollouts if self.rollouts else math.nan
 
 
+@dataclass(frozen=True)
+class _RecentGroup:
+    at_s: float
+    score: float
+    tokens: int
+    level: float | None
+
+
+class RecentRates:
+    """How many groups and tokens came in the last minute, and their means; `clock` gives monotonic seconds."""
+
+    WINDOW_S = 60.0
+    MAX_GROUPS = 512
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._groups: deque[_RecentGroup] = deque(maxlen=self.MAX_GROUPS)
+
+    def record(self, group: Group) -> None:
+        tokens = sum(rollout.completion_tokens or 0 for rollout in group.rollouts)
+        score = sum(group.scores) / len(group.scores)
+        self._groups.append(_RecentGroup(self._clock(), score, tokens, group.problem.level))
+
+    def words(self) -> dict[str, str]:
+        """Return rates and, where there are recent groups, their means, as words of the progress line."""
+        now_s = self._clock()
+        while self._groups and now_s - self._groups[0].at_s > self.WINDOW_S:
+            self._groups.popleft()
+        recent = self._groups
+        # A full window begins with its first group, any other with the minute or the start.
+        begins_s = recent[0].at_s if len(recent) == self.MAX_GROUPS else max(now_s - self.WINDOW_S, self._began_s)
+        span_s = max(now_s - begins_s, 1e-3)
+        words = {
+            "groups_per_s": f"{len(recent) / span_s:.2f}",
+            "tokens_per_s": f"{sum(group.tokens for group in recent) / span_s:.0f}",
+        }
+        if recent:
+            words["recent_score"] = f"{sum(group.score for group in recent) / len(recent):.3f}"
+        levels = [group.level for group in recent if group.level is not None]
+        if levels:
+            words["level"] = f"{sum(levels) / len(levels):.2f}"
+        return words
+
+
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._pace = Pace(clock)
-        self.restore({})
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state()` returned, as that run's recorder would have."""
-        self._interval = _Sums(state.get("interval", {}))
-        self._outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        tasks = {task: TaskTotals(*totals) for task, totals in state.get("tasks", {}).items()}
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals, tasks)
-        self.total = TaskTotals(*map(sum, zip(*(vars(totals).values() for totals in tasks.values()), strict=True)))
-        self.dropped: Counter[str] = Counter(state.get("dropped", {}))
-        self._retried: int = state.get("retried", 0)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later reports and progress lines depend on but the pace, as JSON holds it."""
-        return {
-            "interval": self._interval.state(),
-            "outcomes": dict(self._outcomes),
-            "tasks": {task: astuple(totals) for task, totals in self.tasks.items()},
-            "dropped": dict(self.dropped),
-            "retried": self._retried,
-        }
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self.total = TaskTotals()
+        self.dropped: Counter[str] = Counter()
+        self._interval = _Sums()
+        self._outcomes: Counter[str] = Counter()
+        self._retried = 0
+        self._recent = RecentRates(clock)
 
     def record_group(self, group: Group) -> Outcome:
         """Count a scored group, whether or not it will be sent."""
@@ -150,7 +173,7 @@ class MetricsRecorder:
         self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
         self.total.add(group)
-        self._pace.record(group)
+        self._recent.record(group)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
@@ -162,7 +185,7 @@ class MetricsRecorder:
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
-        interval, self._interval = self._interval, _Sums({})
+        interval, self._interval = self._interval, _Sums()
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
@@ -174,7 +197,7 @@ class MetricsRecorder:
         in_flight: int = 0,
         step: int | None = None,
     ) -> str:
-        """Return totals and current pace as `key=value` words, some only where there is anything to tell."""
+        """Return totals and recent rates as `key=value` words, some only where there is anything to tell."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
@@ -186,7 +209,7 @@ class MetricsRecorder:
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
             "in_flight": in_flight,
-            **self._pace.words(),
+            **self._recent.words(),
         }
         if step is not None:
             words["step"] = step

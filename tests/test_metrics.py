@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -172,15 +170,15 @@ def test_progress_line_holds_totals_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.report()
-    line, _, pace = recorder.progress_line(STREAM, in_flight=3, step=4).partition(" groups_per_s=")
+    line, _, rates = recorder.progress_line(STREAM, in_flight=3, step=4).partition(" groups_per_s=")
     assert line == (
         "progress: groups=2 with_signal=1 all_right=1 all_wrong=0 all_equal=0 failed=1 mean_score=0.750 "
         "share_correct=0.750 tasks=2 quarantined=2 ready=5 in_flight=3"
     )
-    assert pace.endswith(" step=4")
+    assert rates.endswith(" step=4")
 
 
-def test_progress_line_tells_the_pace_of_the_last_minute() -> None:
+def test_progress_line_tells_the_rates_of_the_last_minute() -> None:
     now = [0.0]
     recorder = MetricsRecorder(lambda: now[0])
     recorder.record_group(make_group([WRONG, WRONG], level=1.0))
@@ -210,37 +208,3 @@ def test_progress_line_has_every_word_before_the_first_group_and_more_where_grou
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
     assert words(MetricsRecorder().progress_line(None, *idle)).keys() & {"waiting", "dump_dropped"} == set()
-
-
-# ---------------------------------------------------------------------------- saved and restored
-
-EVENTS = st.lists(st.one_of(ANY_GROUPS, st.sampled_from(DropReason), st.just("report")), max_size=12)
-
-
-def feed(recorder: MetricsRecorder, events: list[Any]) -> list[Any]:
-    """Let events happen, a report last, and return all reports and progress lines."""
-    told: list[Any] = []
-    for event in [*events, "report"]:
-        if isinstance(event, Group):
-            recorder.record_group(event)
-        elif isinstance(event, DropReason):
-            recorder.record_dropped(event)
-            recorder.record_retried()
-        else:
-            told += [recorder.progress_line(STREAM).partition(" groups_per_s")[0], recorder.report()]
-    return told
-
-
-@given(EVENTS, ANY_GROUPS, EVENTS)
-def test_restored_recorder_tells_what_the_original_would(before: list[Any], group: Group, after: list[Any]) -> None:
-    original, restored = MetricsRecorder(), MetricsRecorder()
-    feed(original, before)
-    original.record_group(group)
-    restored.restore(json.loads(json.dumps(original.state())))
-    assert feed(restored, after) == feed(original, after)
-    assert restored.state() == original.state()
-
-
-def test_state_does_not_grow_with_the_groups() -> None:
-    group = make_group([RIGHT, WRONG], generation_s=0.5)
-    assert len(json.dumps(recorded(*[group] * 2000).state())) < len(json.dumps(recorded(group).state())) + 100

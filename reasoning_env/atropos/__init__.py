@@ -3,7 +3,7 @@
 What is exported here is what the front door is made of.
 """
 
-from ..checkpoints.keeper import StateKeeper
+from ..checkpoints import StateKeeper
 from ..signals import run_until_signal
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .inference.chat import tokenizer_if_needed

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.keeper import Resumed, StateKeeper
+from ..checkpoints import Checkpoint, StateKeeper
 from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
@@ -23,12 +23,13 @@ from ..rewards import reward
 from ..session import Session
 from ..tasks.plan import describe_run
 from .config import RunMode, run_api_entry
+from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
 from .inference.failures import describe_failure
 from .inference.server_checks import check_servers
 from .modes.group_file import GroupFile
-from .run_api import DeliveryQueue, RunApiSession
+from .run_api import RunApiSession
 
 logger = logging.getLogger(__name__)
 
@@ -264,7 +265,7 @@ class Run:
 
     # ---- the state
 
-    def resume(self, resumed: Resumed) -> None:
+    def resume(self, resumed: Checkpoint) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""
         assert self.keeper is not None, "start() comes first"
         self.session.begin(self.keeper.number or 0, resumed.state)

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.atropos.run_api import DeliveryQueue, RunApiSession
-from reasoning_env.atropos.run_api import queue as queue_module
+from reasoning_env.atropos import delivery
+from reasoning_env.atropos.delivery import DeliveryQueue
+from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.records import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
@@ -33,9 +34,7 @@ def numbers(api: ServedRunApi) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def short_intervals(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_module, "SEND_INTERVAL_S", 0.001)
-    monkeypatch.setattr(queue_module, "RETRY_S", 0.01)
-    monkeypatch.setattr(queue_module, "MAX_RETRY_S", 0.05)
+    monkeypatch.setattr(delivery, "SEND_INTERVAL_S", 0.001)
 
 
 Make = Callable[..., DeliveryQueue]
@@ -66,13 +65,20 @@ async def put_all(queue: DeliveryQueue, *groups: dict[str, Any]) -> None:
     assert not queue.stats.waiting
 
 
-async def test_groups_arrive_whole_in_order_in_the_environments_name_and_then_run_api_is_asked_nothing(
-    api: ServedRunApi, make: Make
-) -> None:
+async def until_encoded(queue: DeliveryQueue) -> None:
+    """Wait until all groups can go in one request."""
+    await asyncio.gather(*(asyncio.wrap_future(entry.body) for entry in queue._entries))
+
+
+async def test_groups_arrive_whole_and_in_order(api: ServedRunApi, make: Make) -> None:
     queue = make()
     await put_all(queue, *map(group, range(100)))
     assert api.groups == [{**group(number), "env_id": 1} for number in range(100)]
     assert queue.stats == DeliveryStats(delivered=100, waiting=0, dropped=0, repeated=0)
+
+
+async def test_run_api_is_asked_nothing_once_all_is_delivered(api: ServedRunApi, make: Make) -> None:
+    await put_all(make(), group(1))
     asked = len(api.requests)
     await asyncio.sleep(0.1)
     assert len(api.requests) == asked
@@ -122,7 +128,7 @@ async def test_a_refused_group_is_dropped_alone_and_named(
     groups[3]["scores"] = ["high"]
     for one in groups:
         queue.put(one)
-    await asyncio.wait([asyncio.wrap_future(body) for _, body in queue.waiting()])  # so that they go in one request
+    await until_encoded(queue)
     queue.start()
     await queue.drain(PATIENCE_S)
     assert numbers(api) == [0, 1, 2, 4, 5]
@@ -150,35 +156,40 @@ async def test_requests_are_limited_in_groups_and_bytes(
     queue = make(started=False)
     for number in range(5):
         queue.put(group(number))
-    largest = max(len(body.result()) for _, body in queue.waiting())
-    monkeypatch.setattr(queue_module, limit, {"BATCH_GROUPS": 2, "BATCH_BYTES": 2 * largest}[limit])
+    await until_encoded(queue)
+    largest = max(len(entry.body.result()) for entry in queue._entries)
+    monkeypatch.setattr(delivery, limit, {"BATCH_GROUPS": 2, "BATCH_BYTES": 2 * largest}[limit])
     queue.start()
     await queue.drain(PATIENCE_S)
     assert [api.count(path) for path in SEND_PATHS] == [1, 2]
     assert numbers(api) == list(range(5))
 
 
-async def test_nothing_is_sent_before_the_start_and_what_waits_goes_on_in_the_next_run_with_its_number(
-    api: ServedRunApi, make: Make
-) -> None:
-    first = make(started=False)
-    for number in range(1, 6):
-        first.put(group(number))
-    assert first.delivered_up_to == 0
-    saved = [(number, body.result()) for number, body in first.waiting()]
-    await first.drain(0.05)
-    await first.close()
+async def test_nothing_is_sent_before_the_start(api: ServedRunApi, make: Make) -> None:
+    queue = make(started=False)
+    queue.put(group(1))
+    await queue.drain(0.05)
     assert numbers(api) == []
-    second = make(started=False)
-    second.restore(saved[2:], next_number=6)
-    assert second.delivered_up_to == 2
-    second.put(group(6))
-    assert [number for number, _ in second.waiting()] == [3, 4, 5, 6]
-    second.start()
-    await second.drain(PATIENCE_S)
-    assert numbers(api) == [3, 4, 5, 6]
-    assert second.delivered_up_to == 6
-    assert second.stats == DeliveryStats(delivered=4, waiting=0, dropped=0, repeated=3)
+
+
+async def test_group_is_done_when_it_was_delivered_or_dropped(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    refused = {**group(1), "scores": ["high"]}
+    done = [queue.put(one) for one in (group(0), refused, {**group(2), "messages": object()})]
+    _, waiting = await asyncio.wait(done, timeout=PATIENCE_S)
+    assert not waiting
+    assert (queue.stats.delivered, queue.stats.dropped) == (1, 2)
+
+
+async def test_group_that_waits_at_the_end_is_never_done(api: ServedRunApi, make: Make) -> None:
+    queue = make()
+    api.faults = {"/scored_data": 503}
+    done = queue.put(group(1))
+    await until(lambda: api.count("/scored_data") > 1)
+    await queue.drain(0.01)
+    await queue.close()
+    assert not done.done()
+    assert queue.stats.waiting == 1
 
 
 async def test_whoever_waits_for_a_group_may_be_cancelled(api: ServedRunApi, make: Make) -> None:
@@ -213,6 +224,6 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @given(st.lists(GROUPS, min_size=1, max_size=2))
 def test_groups_read_back_unchanged_from_a_request(groups: list[dict[str, Any]]) -> None:
-    body = queue_module._join([queue_module._encode(group) for group in groups], 7)
+    body = delivery._join([delivery._encode(group) for group in groups], 7)
     read = json.loads(gzip.decompress(body))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]
