@@ -12,11 +12,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from enum import StrEnum
 from typing import Any
 
+from .outcomes import OUTCOMES, GroupOutcome, outcome_of, outcome_of_group
 from .pace import Pace
-from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
+from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, StreamStats, TaskReport
+from .statistics import Tally
 
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
@@ -26,57 +27,20 @@ MAXIMA = {
 """Means whose highest value is reported too, and under which name."""
 
 
-class Outcome(StrEnum):
-    """What became of a group."""
-
-    WITH_SIGNAL = "with_signal"
-    ALL_RIGHT = "all_right"
-    ALL_WRONG = "all_wrong"
-    ALL_EQUAL = "all_equal"
-    """Equal scores that are neither right nor wrong: no signal either."""
-
-
-def classify(group: Group) -> Outcome:
-    """Tell whether a group carries a signal (a group of one always does) and, if not, why."""
-    if len(group.rollouts) == 1 or group.has_signal:
-        return Outcome.WITH_SIGNAL
-    if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
-        return Outcome.ALL_RIGHT
-    return Outcome.ALL_EQUAL if any(group.scores) else Outcome.ALL_WRONG
-
-
-@dataclass
-class _Tally:
-    """How many values there were, none below 0, their sum and the highest."""
-
-    count: int = 0
-    total: float = 0
-    highest: float = 0
-
-    def add(self, values: Sequence[float]) -> None:
-        self.count += len(values)
-        self.total += sum(values)
-        self.highest = max(self.highest, *values)
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count
-
-
 class _Sums:
-    """Counts of groups, of verdicts, and the values behind each mean, by the metric's name."""
+    """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         self.outcomes: Counter[str] = Counter(state.get("outcomes", {}))
         self.reasons: Counter[str] = Counter(state.get("reasons", {}))
-        tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
-        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
+        tallies = {name: Tally(*values) for name, values in state.get("tallies", {}).items()}
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally, tallies)
 
-    def add(self, group: Group, outcome: Outcome) -> None:
+    def add(self, group: Group, outcome: GroupOutcome) -> None:
         self.outcomes[outcome.value] += 1
         for name, values in _values(group):
-            self.tallies[name].add(values)
-        self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
+            self.tallies[name].add(*values)
+        self.reasons.update(map(outcome_of, group.rollouts))
 
     def state(self) -> dict[str, Any]:
         tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
@@ -84,12 +48,12 @@ class _Sums:
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
-        metrics = {name: tally.mean for name, tally in sorted(self.tallies.items())}
+        metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
         metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
         if self.tallies:
             groups, rollouts = self.outcomes.total(), self.reasons.total()
-            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
-            metrics |= {f"train_reasons/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
+            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
+            metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
         return metrics
 
 
@@ -143,9 +107,9 @@ class MetricsRecorder:
             "retried": self._retried,
         }
 
-    def record_group(self, group: Group) -> Outcome:
+    def record_group(self, group: Group) -> GroupOutcome:
         """Count a scored group, whether or not it will be sent."""
-        outcome = classify(group)
+        outcome = outcome_of_group(group)
         self._interval.add(group, outcome)
         self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
@@ -178,7 +142,7 @@ class MetricsRecorder:
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
-            **{outcome.value: self._outcomes[outcome] for outcome in Outcome},
+            **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
             "mean_score": f"{total.of_rollouts(total.score):.3f}",
             "share_correct": f"{total.of_rollouts(total.right):.3f}",

@@ -21,6 +21,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
 
 from ..errors import ReasoningEnvError
+from ..outcomes import outcome
+from ..records import CORRECT_SCORE
 from .format import is_torn
 
 logger = logging.getLogger(__name__)
@@ -80,6 +82,16 @@ class DumpedRollout:
     def judged_score(self) -> float:
         """The verifier's score, before any length penalty; the reward where the line has no other."""
         return self.score if self.verifier_score is None else self.verifier_score
+
+    @property
+    def correct(self) -> bool:
+        """Whether the completion counts as correct, whatever a length penalty took."""
+        return self.judged_score >= CORRECT_SCORE
+
+    @property
+    def outcome(self) -> str:
+        """What became of the completion: one of `outcomes.OUTCOMES`, or a later version's reason."""
+        return outcome(self.judged_score, self.reason, self.finish_reason)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .evaluator import EvalResult, Evaluator
 from .folder import EvalFolder
 from .presets import Preset, compare_published
 from .problem_set import EvaluationSet, fingerprint
-from .summary import combine, summarise
+from .summary import combine, summarise, tally_by_task
 
 Results = dict[str, Any]
 
@@ -90,7 +90,7 @@ class Evaluation:
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        found = summarise(samples.values(), self._categories, self._not_made)
+        found = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
         if self._finished:
             found["problems"] = len(samples)
             found["fingerprint"] = fingerprint({place: sample.problem or "" for place, sample in samples.items()})

@@ -15,7 +15,6 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Tim
 from ..rewards import AnswerScorer, extract_last_answer, score_texts
 from ..settings import ReasoningSettings
 from .problem_set import problem_key
-from .samples import is_right
 
 
 class Completer(Protocol):
@@ -43,7 +42,7 @@ class EvalResult:
         facts: list[dict[str, object]] = [
             {
                 "tokens": rollout.completion_tokens,
-                "correct": is_right(rollout.score),
+                "correct": rollout.verdict is not None and rollout.verdict.correct,
                 "seconds": round(self.seconds, 3),
             }
             for rollout in self.group.rollouts

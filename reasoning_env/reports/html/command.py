@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,11 @@ from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...library_facts import category
 from ...terminal import progress_bar
+from ..comparison import compare_problems
 from ..sources import Source, find_sources
-from .figures import Figures
+from .figures import PAGE_OUTCOMES, Figures
 from .page import make_page, write_page
 from .sample import RolloutSample, encode_messages, encode_rollout
-from .sums import OUTCOMES
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16
@@ -95,11 +97,12 @@ def collect(sources: Sequence[Source], program: str, sample_characters: int) -> 
         if figures.rollouts:
             read.append((source, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
+    categories = {task: category(task) for task in tasks}
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "notes": [line for source in sources for line in source.faults],
-        "tasks": [[task, category(task)] for task in tasks],
-        "outcomes": OUTCOMES,
+        "tasks": list(categories.items()),
+        "outcomes": PAGE_OUTCOMES,
         "runs": [
             {
                 "name": source.name,
@@ -107,12 +110,24 @@ def collect(sources: Sequence[Source], program: str, sample_characters: int) -> 
                 "evaluation": source.evaluation,
                 "facts": _facts(source.results),
                 "published": _beside_published(source.results),
-                **figures.result(tasks),
+                **figures.result(tasks, categories),
             }
             for source, figures in read
         ],
+        "comparisons": _comparisons([figures for _, figures in read], tasks),
         "groups": sample.groups(),
     }
+
+
+def _comparisons(runs: Sequence[Figures], tasks: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each pair of runs that have problems in common, numbered, with what `compare` says of these."""
+    compared = []
+    for (a, first), (b, second) in itertools.combinations(enumerate(runs), 2):
+        if first.problem_scores.keys() & second.problem_scores.keys():
+            overall, by_task = compare_problems(first.problem_scores, second.problem_scores)
+            rows = [{**asdict(task), "task": tasks.index(task.task)} for task in by_task]
+            compared.append({"a": a, "b": b, "overall": asdict(overall), "tasks": rows})
+    return compared
 
 
 def _facts(results: Mapping[str, Any]) -> list[list[str]]:
