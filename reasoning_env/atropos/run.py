@@ -82,7 +82,6 @@ class Run:
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
         self.queue = DeliveryQueue(
             self.run_api,
-            before_send=lambda: asyncio.sleep(0),
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.keeper: StateKeeper | None = None

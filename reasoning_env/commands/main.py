@@ -32,7 +32,6 @@ HELP = {
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
-    "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print all settings; `settings WORD` searches them",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
@@ -134,10 +133,6 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
 
             default = default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
-        case "recover":
-            from .recover import recover_command
-
-            return functools.partial(recover_command, default_folder=default_dumps_folder(folder))
         case "settings":
             from .settings import settings_command
 

@@ -31,6 +31,7 @@ if not __package__:
 
 from reasoning_env.garbage import calm_garbage_collector
 from reasoning_env.library_facts import SLOW_TO_BUILD
+from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
@@ -43,7 +44,6 @@ from reasoning_env.workers.sandbox import (
     no_sandbox,
     prepare,
 )
-from reasoning_env.workers.scorer import Scorer
 
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""

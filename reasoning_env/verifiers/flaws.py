@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 from ..library_facts import facts
+from .entries import Entry
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
-from .guards import Entry
-from .lazy import (
+from .looks import is_looked_up
+from .shortcuts import (
     NUMBER,
-    colourings,
     copies,
     filled_boards,
-    groupings,
     has_one_blank,
     last_grid,
     pressed_alone,
-    same_content,
     straight_ways,
     turned_fills,
 )
-from .looks import is_looked_up
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -86,6 +85,19 @@ def _simple_colouring(entry: Entry) -> str | None:
     return None
 
 
+def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
+    """Return functions from a vertex to a colour by its number, or by whether edges begin or end there."""
+    starts, ends = ({edge[side] for edge in edges} for side in (0, 1))
+    others = max(1, colours - 1)
+    return {
+        "in turn": lambda vertex: vertex % colours,
+        "by blocks": lambda vertex: vertex * colours // vertices,
+        "by starts": lambda vertex: (vertex in starts) * (1 + vertex % others),
+        "by ends": lambda vertex: (vertex in ends) * (1 + vertex % others),
+        "by starts and ends": lambda vertex: (vertex in starts) + (vertex in starts and vertex not in ends),
+    }
+
+
 def _simple_grouping(entry: Entry) -> str | None:
     """Find words that are grouped without regard to most of their letters: anagrams stand together."""
     groups = entry["metadata"]["solution"]
@@ -94,6 +106,16 @@ def _simple_grouping(entry: Entry) -> str | None:
         if {frozenset(group) for group in found} == right:
             return f"its words {name} are right"
     return None
+
+
+def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list[str]]]:
+    """Group words as they come: by so many, by given sizes, or by neighbours' length or first letter."""
+    by_key = {"by length": groupby(words, len), "by first letter": groupby(words, itemgetter(0))}
+    found = {name: [[*group] for _, group in groups] for name, groups in by_key.items()}
+    found["by sizes"] = [[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    for size in (2, 3, 4, 5):
+        found[f"by {size}"] = [[*words[start : start + size]] for start in range(0, len(words), size)]
+    return found
 
 
 def _straight_way(entry: Entry) -> str | None:
@@ -178,3 +200,12 @@ def _find_copy(task: str, answer: str, question: str) -> str | None:
                 return f"{name} is the right answer"
     cells = re.findall(r"\w+", answer)
     return "all cells of its answer are alike" if len(cells) >= MANY_CELLS and len(set(cells)) == 1 else None
+
+
+def same_content(one: str, other: str) -> bool:
+    """Tell whether two texts hold the same cells, with any separators and in any number format."""
+    return _cells(one) == _cells(other)
+
+
+def _cells(text: str) -> list[object]:
+    return [float(cell) if NUMBER.fullmatch(cell) else cell for cell in re.split(r"[\s,;|\[\](){}'\"]+", text) if cell]

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
-from reasoning_env.evaluations.evaluator import EvalResult, Evaluator
+from reasoning_env.evaluations.run import EvalResult, Evaluator
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
 from reasoning_env.settings import ReasoningSettings
 from tests.records import MESSAGES, SAMPLING, make_problem
@@ -38,7 +38,7 @@ class Inference:
         return [Rollout(text, (1, 2), (-100, 2), None, "stop")] * n
 
 
-async def make_prompt(problem: Problem) -> Prompt:
+def make_prompt(problem: Problem) -> Prompt:
     return Prompt(MESSAGES, problem.question, (0,) * (1000 if problem.question == "long" else 3))
 
 
@@ -99,7 +99,7 @@ async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(ques
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
     assert (second.failed, second.dropped) == (2, dropped)
     [noted] = note_dropped.call_args_list
-    assert noted.args[:2] == (dropped, second.group.problem)
+    assert noted.args[:2] == (second.group.problem, dropped)
 
 
 async def test_many_failures_in_a_row_end_the_run() -> None:

@@ -14,6 +14,7 @@ from reasoning_gym.logic.propositional_logic import Expression
 
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.verifiers import find_flaw
+from reasoning_env.verifiers.flaws import same_content
 from reasoning_env.verifiers.grammars.logic import concludes
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
@@ -173,3 +174,9 @@ def test_few_problems_of_other_tasks_are_flawed() -> None:
     often = {"graph_color", "group_anagrams", "mini_sudoku", "shortest_path", "string_insertion"}
     assert {task for task, count in flawed.items() if count == 3} <= often
     assert sum(map(bool, flawed.values())) < 18
+
+
+def test_content_is_the_same_in_any_form_and_other_content_is_another() -> None:
+    same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
+    others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
+    assert [pair for pair in [*same, *others] if same_content(*pair)] == same

@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.verifiers.lazy import (
+from reasoning_env.verifiers.shortcuts import (
     choice,
     copies,
     filled_boards,
     fragments,
     has_one_blank,
-    ladders,
     last_grid,
     layouts,
     pressed_alone,
-    same_content,
     turned_fills,
 )
 
@@ -43,6 +41,43 @@ def test_single_words_numbers_and_counts_are_found() -> None:
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
     assert found["the first listed line"] == "Begin here"
     assert found["the count of lines"] == "6"
+
+
+def test_every_single_word_number_and_count_has_a_name() -> None:
+    assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
+        "the first number": "12",
+        "the last number": "1",
+        "the largest number": "12",
+        "the most frequent number": "3",
+        "the count of numbers": "5",
+        "the first word": "Is",
+        "the last word": "X",
+        "the most frequent word": "more",
+        "the count of words": "11",
+        "the count of lines": "2",
+        "the count of characters": "33",
+        "the first option": "3",
+        "the last option": "X",
+        "the count of #": "1",
+        "the count of 1": "3",
+        "the count of X": "2",
+        "the first listed line": "1X",
+    }
+
+
+def test_every_way_to_fill_a_board_has_a_name() -> None:
+    fills = {"what is legal", "the last that is legal"}
+    assert {*filled_boards(SUDOKU)} == {
+        f"blanks filled with {fill}" for fill in {"1", "what the row lacks", "the most frequent cell", *fills}
+    }
+    assert {*turned_fills(SUDOKU)} == {
+        f"blanks filled with {fill}, from {start}" for fill in fills for start in ("the end", "the right", "below")
+    }
+
+
+def test_layout_is_filled_with_six_constants() -> None:
+    numbers = ("0", "1", "2", "5", "12", "nan")
+    assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
 
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
@@ -75,10 +110,6 @@ def test_signs_between_cells_stay_and_a_board_with_signs_has_no_boxes() -> None:
     assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
 
 
-def test_words_are_changed_letter_by_letter_from_either_side() -> None:
-    assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
-
-
 def test_buttons_that_alone_reach_the_target_are_pressed_until_it_is_reached() -> None:
     buttons = [
         {"name": name, "type": kind, "value": value, "active_state": light}
@@ -98,12 +129,6 @@ def test_questions_without_a_board_to_fill_have_none(question: str) -> None:
 )
 def test_layout_of_numbers_is_kept_and_that_of_words_is_not_used(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
-
-
-def test_content_is_the_same_in_any_form_and_other_content_is_another() -> None:
-    same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
-    others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
-    assert [pair for pair in [*same, *others] if same_content(*pair)] == same
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))

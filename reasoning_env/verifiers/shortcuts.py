@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, groupby, zip_longest
-from operator import itemgetter
+from itertools import accumulate, zip_longest
 from typing import Any
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -25,7 +24,6 @@ WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 MAX_BOARD = 1000
 """Characters of a board beyond which nobody fills it."""
-SEPARATORS = re.compile(r"[\s,;|\[\](){}'\"]+")
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
 """From the cells of a row, of the column and of the box: what goes into a blank."""
@@ -147,15 +145,6 @@ def last_grid(text: str) -> list[str]:
     return best
 
 
-def same_content(one: str, other: str) -> bool:
-    """Tell whether two texts hold the same cells, with any separators and in any number format."""
-    return _cells(one) == _cells(other)
-
-
-def _cells(text: str) -> list[object]:
-    return [float(cell) if NUMBER.fullmatch(cell) else cell for cell in SEPARATORS.split(text) if cell]
-
-
 def _board_with_signs(text: str) -> list[str]:
     """Return the wordless lines around the last one with blanks; signs may stand between the rows."""
     lines = text.splitlines()
@@ -214,36 +203,6 @@ ORDERS: Mapping[str, Order] = {
     "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
     "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),
 }
-
-
-def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
-    """Return functions from a vertex to a colour by its number, or by whether edges begin or end there."""
-    starts, ends = ({edge[side] for edge in edges} for side in (0, 1))
-    others = max(1, colours - 1)
-    return {
-        "in turn": lambda vertex: vertex % colours,
-        "by blocks": lambda vertex: vertex * colours // vertices,
-        "by starts": lambda vertex: (vertex in starts) * (1 + vertex % others),
-        "by ends": lambda vertex: (vertex in ends) * (1 + vertex % others),
-        "by starts and ends": lambda vertex: (vertex in starts) + (vertex in starts and vertex not in ends),
-    }
-
-
-def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list[str]]]:
-    """Group words as they come: by so many, by given sizes, or by neighbours' length or first letter."""
-    by_key = {"by length": groupby(words, len), "by first letter": groupby(words, itemgetter(0))}
-    found = {name: [[*group] for _, group in groups] for name, groups in by_key.items()}
-    found["by sizes"] = [[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)]
-    for size in (2, 3, 4, 5):
-        found[f"by {size}"] = [[*words[start : start + size]] for start in range(0, len(words), size)]
-    return found
-
-
-def ladders(start: str, end: str) -> list[str]:
-    """Change one word into another letter by letter, from the left and from the right, words or not."""
-    places = range(len(end) + 1)
-    ways = ([end[:n] + start[n:] for n in places], [start[:n] + end[n:] for n in reversed(places)])
-    return [",".join(word for word, _ in groupby(way)) for way in ways]
 
 
 def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:

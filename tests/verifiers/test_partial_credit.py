@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 from typing import Any
 
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers import PartialCredit, find_flaw, verify
-from reasoning_env.verifiers.floors import FORM_PAY
-from reasoning_env.verifiers.lazy import filled_boards, ladders, pressed_alone, quotations
-
-ENTRY = {"question": "Repeat after me: a b c d", "answer": "d c b a", "metadata": {}}
+from reasoning_env.verifiers import Scorer, find_flaw
+from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, guesses, ladders
+from reasoning_env.verifiers.shortcuts import filled_boards, pressed_alone, quotations
 
 
-def _credit(floor: float, entry: Any = ENTRY) -> PartialCredit:
-    return PartialCredit(entry, lambda answer: floor if answer == "a b c d" else 0.0)
+@pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.5), (1.0, 1.0)])
+def test_credit_is_measured_between_the_best_guess_and_full_marks(score: float, credit: float) -> None:
+    assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
-@pytest.mark.parametrize(
-    ("score", "rebased"), [(0.0, 0.0), (0.05, 0.05), (0.1, 0.1), (0.5, 0.1), (0.6, 0.1), (0.8, 0.5), (1.0, 1.0)]
-)
-def test_credit_is_rebased_between_the_floor_and_full_marks(score: float, rebased: float) -> None:
-    assert _credit(0.6).rebase(score) == pytest.approx(rebased)
-
-
-@pytest.mark.parametrize("floor", [0.0, 0.05, 0.3, 0.65, 0.97])
-def test_higher_score_never_earns_less_than_a_lower_one(floor: float) -> None:
-    earned = [_credit(floor).rebase(score / 100) for score in range(101)]
+@pytest.mark.parametrize("guess", [0.0, 0.05, 0.3, 0.65, 0.97])
+def test_higher_score_never_earns_less_than_a_lower_one(guess: float) -> None:
+    earned = [above_guessing(score / 100, guess) for score in range(101)]
     assert earned == sorted(earned)
 
 
-def test_right_answer_is_no_floor_nor_one_on_which_the_verifier_fails() -> None:
-    def fail(answer: str) -> float:
-        raise SystemExit
+def test_copies_and_other_numbers_in_the_right_layout_are_guesses() -> None:
+    entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
+    assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
 
-    assert _credit(1.0).rebase(0.8) == PartialCredit(ENTRY, fail).rebase(0.8) == 0.8
+
+def test_words_are_changed_letter_by_letter_from_either_side() -> None:
+    assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 
 def _scores(task: str, answers: Any, **params: Any) -> list[float]:
-    """What answers to some problems earn, re-based; `answers` makes them from an entry."""
+    """What answers to some problems earn; `answers` makes them from an entry."""
     dataset = reasoning_gym.create_dataset(task, seed=5, size=10, **params)
     scores = []
     for entry in (dataset[number] for number in range(10)):
         if find_flaw(task, entry) is not None:
             continue
-
-        def score(answer: str, entry: Any = entry) -> float:
-            return verify(task, dataset, answer, copy.deepcopy(entry), strict=True)
-
-        credit = PartialCredit(entry, score)
-        scores += [credit.rebase(score(answer)) for answer in answers(entry)]
+        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False)
+        scores += [scorer.score(answer) for answer in answers(entry)]
     return scores
 
 
@@ -78,20 +68,20 @@ def _filled(entry: Any) -> Any:
 
 EMPTY_BOARD = str([[0] * 10] * 10)
 GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
-    "a filled board": ("sudoku", _filled, {}, {FORM_PAY}),
-    "a filled board with signs": ("futoshiki", _filled, {}, {FORM_PAY}),
-    "an empty board": ("game_of_life", lambda _: [EMPTY_BOARD, EMPTY_BOARD.replace("0", "0.0")], {}, {FORM_PAY}),
+    "a filled board": ("sudoku", _filled, {}, {FORM_SCORE}),
+    "a filled board with signs": ("futoshiki", _filled, {}, {FORM_SCORE}),
+    "an empty board": ("game_of_life", lambda _: [EMPTY_BOARD, EMPTY_BOARD.replace("0", "0.0")], {}, {FORM_SCORE}),
     "letters exchanged one by one": (
         "word_ladder",
         lambda entry: ladders(entry["metadata"]["start_word"], entry["metadata"]["end_word"]),
         {},
-        {FORM_PAY},
+        {FORM_SCORE},
     ),
     "one button over and over": (
         "quantum_lock",
         lambda entry: pressed_alone(entry["metadata"]["buttons"], entry["metadata"]["target_value"]),
         {"difficulty": 3},
-        {FORM_PAY},
+        {FORM_SCORE},
     ),
     "everybody alike": ("knights_knaves", _everybody_alike, {"n_people": 3}, {0.0, 1.0}),
     "one of each": ("knights_knaves", _one_of_each, {"n_people": 2}, {0.0, 1.0}),
@@ -104,4 +94,4 @@ def test_guess_earns_what_form_pays_at_most_unless_it_is_right(guess: str) -> No
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores
-    assert all(score <= FORM_PAY or score in earned for score in scores)
+    assert all(score <= FORM_SCORE or score in earned for score in scores)
