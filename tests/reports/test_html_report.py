@@ -19,8 +19,7 @@ from reasoning_env.dumps.reader import read_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.reports.comparison import compare, read_evaluation
-from reasoning_env.reports.html.command import collect, encode, report_command
-from reasoning_env.reports.html.page import make_page, write_page
+from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
 from reasoning_env.reports.sources import find_sources
 
 from .lines import group, rollout, write, write_evaluation

@@ -1,9 +1,12 @@
-"""The `report` command: reads what paths lead to and writes the page."""
+"""The `report` command: reads what paths lead to, and writes the page, which holds its data, script and style."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import functools
+import gzip
+import hashlib
 import itertools
 import json
 import shlex
@@ -11,23 +14,27 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
+from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
 from ..comparison import compare_problems
 from ..sources import Source, find_sources
 from .figures import PAGE_OUTCOMES, Figures
-from .page import make_page, write_page
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16
 FACTS = ("model", "preset", "step", "started", "fingerprint")
 SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
+
+STYLES = ("uPlot.min.css", "style.css")
+SCRIPTS = ("uPlot.iife.min.js", "app.js")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -194,3 +201,40 @@ def _command(group: DumpedGroup, program: str) -> str | None:
     elif group.level is not None:
         words += ["--level", str(group.level)]
     return f"{program} {shlex.join(words)}"
+
+
+def make_page(data: bytes) -> str:
+    """Return the page that shows `data`, which is JSON in ASCII.
+
+    The data are in it as base64 of gzip, so no text in them can be taken for markup. The policy allows this script and
+    this style by their hashes, and no connection to anywhere.
+    """
+    assets = files(__package__) / "assets"
+    style, script = (
+        "\n".join((assets / name).read_text(encoding="utf-8") for name in names) for names in (STYLES, SCRIPTS)
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = (assets / "index.html").read_text(encoding="utf-8")
+    for name, value in {
+        "POLICY": policy,
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii"),
+    }.items():
+        page = page.replace(f"%%{name}%%", value)
+    return page
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write the file beside its place, then rename it; raises ConfigError where that is not possible."""
+    try:
+        replace_file(path, [page.encode()], mode=0o666)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file with `-o FILE`") from error
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
