@@ -7,12 +7,10 @@ Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
 from .outcomes import OUTCOMES, GroupOutcome, outcome_of, outcome_of_group
 from .pace import Pace
@@ -30,21 +28,16 @@ MAXIMA = {
 class _Sums:
     """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self.outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        self.reasons: Counter[str] = Counter(state.get("reasons", {}))
-        tallies = {name: Tally(*values) for name, values in state.get("tallies", {}).items()}
-        self.tallies: defaultdict[str, Tally] = defaultdict(Tally, tallies)
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
     def add(self, group: Group, outcome: GroupOutcome) -> None:
         self.outcomes[outcome.value] += 1
         for name, values in _values(group):
             self.tallies[name].add(*values)
         self.reasons.update(map(outcome_of, group.rollouts))
-
-    def state(self) -> dict[str, Any]:
-        tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
-        return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
@@ -59,53 +52,36 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """Totals of a task; `right` and `unanswered` count rollouts, `score` is the sum of their scores."""
+    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers."""
 
     groups: int = 0
-    rollouts: int = 0
-    score: float = 0.0
-    right: int = 0
-    unanswered: int = 0
+    score: Tally = field(default_factory=Tally)
+    correct: Tally = field(default_factory=Tally)
+    unanswered: Tally = field(default_factory=Tally)
 
     def add(self, group: Group) -> None:
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.groups += 1
-        self.rollouts += len(verdicts)
-        self.score += sum(group.scores)
-        self.right += sum(verdict.correct for verdict in verdicts)
-        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+        self.score.add(*group.scores)
+        self.correct.add(*(float(verdict.correct) for verdict in verdicts))
+        self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
 
-    def of_rollouts(self, count: float) -> float:
-        """Return the mean over all rollouts of what `count` adds up; not a number where there are none."""
-        return count / self.rollouts if self.rollouts else math.nan
+    @property
+    def rollouts(self) -> int:
+        return self.score.count
 
 
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self.total = TaskTotals()
+        self.dropped: Counter[str] = Counter()
+        self._interval = _Sums()
+        self._outcomes: Counter[str] = Counter()
+        self._retried = 0
         self._pace = Pace(clock)
-        self.restore({})
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state()` returned, as that run's recorder would have."""
-        self._interval = _Sums(state.get("interval", {}))
-        self._outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        tasks = {task: TaskTotals(*totals) for task, totals in state.get("tasks", {}).items()}
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals, tasks)
-        self.total = TaskTotals(*map(sum, zip(*(vars(totals).values() for totals in tasks.values()), strict=True)))
-        self.dropped: Counter[str] = Counter(state.get("dropped", {}))
-        self._retried: int = state.get("retried", 0)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later reports and progress lines depend on but the pace, as JSON holds it."""
-        return {
-            "interval": self._interval.state(),
-            "outcomes": dict(self._outcomes),
-            "tasks": {task: astuple(totals) for task, totals in self.tasks.items()},
-            "dropped": dict(self.dropped),
-            "retried": self._retried,
-        }
 
     def record_group(self, group: Group) -> GroupOutcome:
         """Count a scored group, whether or not it will be sent."""
@@ -126,7 +102,7 @@ class MetricsRecorder:
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
-        interval, self._interval = self._interval, _Sums({})
+        interval, self._interval = self._interval, _Sums()
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
@@ -144,8 +120,8 @@ class MetricsRecorder:
             "groups": total.groups,
             **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
-            "mean_score": f"{total.of_rollouts(total.score):.3f}",
-            "share_correct": f"{total.of_rollouts(total.right):.3f}",
+            "mean_score": _figure(total.score.mean),
+            "share_correct": _figure(total.correct.mean),
             "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
@@ -161,6 +137,10 @@ class MetricsRecorder:
         if dumps is not None and dumps.dropped:
             words["dump_dropped"] = dumps.dropped
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
+
+
+def _figure(mean: float | None) -> str:
+    return "nan" if mean is None else f"{mean:.3f}"
 
 
 def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:

@@ -287,14 +287,8 @@ def count_surface(question: str) -> list[float]:
     numbers = [*map(float, NUMBER.findall(question))] or [0.0]
     sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
     doubled = len(DOUBLED_MARK.findall(question))
-    return [
-        *sizes,
-        doubled,
-        numbers[0],
-        numbers[-1],
-        max(numbers),
-        *(text.count(mark.casefold()) for mark in SPLIT_MARKS),
-    ]
+    marks = [text.count(mark.casefold()) for mark in SPLIT_MARKS]
+    return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
 
 
 def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[float]:
