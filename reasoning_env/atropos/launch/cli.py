@@ -13,7 +13,7 @@ from ...dumps.chat import KEEP
 from ...errors import ConfigError, ReasoningEnvError, ServerError
 from ...garbage import calm_garbage_collector
 from ...terminal import StderrHandler
-from ..inference.client import describe_failure
+from ..inference.failures import describe_failure
 from .configs import build_launch, known_options, read_options
 from .full_help import full_help
 from .redaction import RedactingFormatter, find_secrets, redact
