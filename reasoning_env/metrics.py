@@ -7,14 +7,14 @@ Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict, dataclass, field
 
-from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
+from .outcomes import OUTCOMES, GroupOutcome, outcome_of, outcome_of_group
+from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, StreamStats, TaskReport
+from .statistics import Tally
 
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
@@ -24,89 +24,50 @@ MAXIMA = {
 """Means whose highest value is reported too, and under which name."""
 
 
-class Outcome(StrEnum):
-    """What became of a group."""
-
-    WITH_SIGNAL = "with_signal"
-    ALL_RIGHT = "all_right"
-    ALL_WRONG = "all_wrong"
-    ALL_EQUAL = "all_equal"
-    """Equal scores that are neither right nor wrong: no signal either."""
-
-
-def classify(group: Group) -> Outcome:
-    """Tell whether a group carries a signal (a group of one always does) and, if not, why."""
-    if len(group.rollouts) == 1 or group.has_signal:
-        return Outcome.WITH_SIGNAL
-    if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
-        return Outcome.ALL_RIGHT
-    return Outcome.ALL_EQUAL if any(group.scores) else Outcome.ALL_WRONG
-
-
-@dataclass
-class _Tally:
-    """How many values there were, none below 0, their sum and the highest."""
-
-    count: int = 0
-    total: float = 0
-    highest: float = 0
-
-    def add(self, values: Sequence[float]) -> None:
-        self.count += len(values)
-        self.total += sum(values)
-        self.highest = max(self.highest, *values)
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count
-
-
 class _Sums:
-    """Counts of groups, of verdicts, and the values behind each mean, by the metric's name."""
+    """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
-        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
-    def add(self, group: Group, outcome: Outcome) -> None:
+    def add(self, group: Group, outcome: GroupOutcome) -> None:
         self.outcomes[outcome.value] += 1
         for name, values in _values(group):
-            self.tallies[name].add(values)
-        self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
+            self.tallies[name].add(*values)
+        self.reasons.update(map(outcome_of, group.rollouts))
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
-        metrics = {name: tally.mean for name, tally in sorted(self.tallies.items())}
+        metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
         metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
         if self.tallies:
             groups, rollouts = self.outcomes.total(), self.reasons.total()
-            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
-            metrics |= {f"train_reasons/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
+            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
+            metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
         return metrics
 
 
 @dataclass
 class TaskTotals:
-    """Totals of a task; `right` and `unanswered` count rollouts, `score` is the sum of their scores."""
+    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers."""
 
     groups: int = 0
-    rollouts: int = 0
-    score: float = 0.0
-    right: int = 0
-    unanswered: int = 0
+    score: Tally = field(default_factory=Tally)
+    correct: Tally = field(default_factory=Tally)
+    unanswered: Tally = field(default_factory=Tally)
 
     def add(self, group: Group) -> None:
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.groups += 1
-        self.rollouts += len(verdicts)
-        self.score += sum(group.scores)
-        self.right += sum(verdict.correct for verdict in verdicts)
-        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+        self.score.add(*group.scores)
+        self.correct.add(*(float(verdict.correct) for verdict in verdicts))
+        self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
 
-    def of_rollouts(self, count: float) -> float:
-        """Return the mean over all rollouts of what `count` adds up; not a number where there are none."""
-        return count / self.rollouts if self.rollouts else math.nan
+    @property
+    def rollouts(self) -> int:
+        return self.score.count
 
 
 @dataclass(frozen=True)
@@ -166,9 +127,9 @@ class MetricsRecorder:
         self._retried = 0
         self._recent = RecentRates(clock)
 
-    def record_group(self, group: Group) -> Outcome:
+    def record_group(self, group: Group) -> GroupOutcome:
         """Count a scored group, whether or not it will be sent."""
-        outcome = classify(group)
+        outcome = outcome_of_group(group)
         self._interval.add(group, outcome)
         self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
@@ -201,10 +162,10 @@ class MetricsRecorder:
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
-            **{outcome.value: self._outcomes[outcome] for outcome in Outcome},
+            **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
-            "mean_score": f"{total.of_rollouts(total.score):.3f}",
-            "share_correct": f"{total.of_rollouts(total.right):.3f}",
+            "mean_score": _figure(total.score.mean),
+            "share_correct": _figure(total.correct.mean),
             "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
@@ -220,6 +181,10 @@ class MetricsRecorder:
         if dumps is not None and dumps.dropped:
             words["dump_dropped"] = dumps.dropped
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
+
+
+def _figure(mean: float | None) -> str:
+    return "nan" if mean is None else f"{mean:.3f}"
 
 
 def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:

@@ -28,7 +28,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter
 
-from ..records import Group, Problem, Rollout
+from ..outcomes import outcome
+from ..records import CORRECT_SCORE, Group, Problem, Rollout
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -179,6 +180,16 @@ class DumpedRollout:
     def judged_score(self) -> float:
         """The verifier's score, before any length penalty; the reward where the line has no other."""
         return self.score if self.verifier_score is None else self.verifier_score
+
+    @property
+    def correct(self) -> bool:
+        """Whether the completion counts as correct, whatever a length penalty took."""
+        return self.judged_score >= CORRECT_SCORE
+
+    @property
+    def outcome(self) -> str:
+        """What became of the completion: one of `outcomes.OUTCOMES`, or a later version's reason."""
+        return outcome(self.judged_score, self.reason, self.finish_reason)
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from ..errors import ConfigError, RefusedError, ServerError, WorkerError
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
 from ..rewards import AnswerScorer, extract_last_answer, score_texts
 from ..settings import ReasoningSettings
+from ..statistics import Tally
 from ..terminal import progress_bar
 from .folder import EvalFolder
 from .plan import Preset, compare_published
 from .problem_set import EvaluationSet, fingerprint, problem_key
-from .samples import is_right
-from .summary import combine, summarise
+from .summary import combine, summarise, tally_by_task
 
 Results = dict[str, Any]
 
@@ -54,7 +54,7 @@ class EvalResult:
         facts: list[dict[str, object]] = [
             {
                 "tokens": rollout.completion_tokens,
-                "correct": is_right(rollout.score),
+                "correct": rollout.verdict is not None and rollout.verdict.correct,
                 "seconds": round(self.seconds, 3),
             }
             for rollout in self.group.rollouts
@@ -156,7 +156,7 @@ class Evaluation:
         self._started = time.monotonic()
         self._finished = False
         self._failed: list[EvalResult] = []
-        self._total, self._count = 0.0, 0
+        self._scores = Tally()
         self._wanted = 0
         self._not_made: Counter[str] = Counter()
 
@@ -178,7 +178,7 @@ class Evaluation:
                 advance(self._note())
 
             await self._evaluator.run(problems.stream(done=done), take)
-        if not self._count:
+        if not self._scores.count:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._keep, result)
@@ -217,7 +217,7 @@ class Evaluation:
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        found = summarise(samples.values(), self._categories, self._not_made)
+        found = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
         if self._finished:
             found["problems"] = len(samples)
             found["fingerprint"] = fingerprint({place: sample.problem or "" for place, sample in samples.items()})
@@ -229,12 +229,11 @@ class Evaluation:
         return self._folder.write_results(found, finished=self._finished)
 
     def _add(self, sample: DumpedGroup) -> None:
-        self._total += sum(sample.scores)
-        self._count += len(sample.rollouts)
+        self._scores.add(*sample.scores)
 
     def _note(self) -> str:
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        return f"mean score {self._total / max(1, self._count):.3f}{failed}"
+        return f"mean score {self._scores.mean or 0.0:.3f}{failed}"
 
 
 def metrics(results: Results) -> dict[str, float]:

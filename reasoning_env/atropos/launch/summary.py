@@ -31,10 +31,10 @@ def print_summary(run: Run, keep: str | None = None) -> None:
 
 def print_tasks(metrics: MetricsRecorder) -> None:
     """Print a row for each task that groups were scored of, and one for all of them."""
-    tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].of_rollouts(item[1].score), item[0]))
+    tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
     Table(COLUMNS, [_row(*item) for item in [*tasks, ("all", metrics.total)]]).print()
 
 
 def _row(name: str, totals: TaskTotals) -> tuple[Any, ...]:
-    sums = (totals.score, totals.right, totals.unanswered)
-    return name, totals.groups, totals.rollouts, *map(totals.of_rollouts, sums)
+    means = (totals.score.mean, totals.correct.mean, totals.unanswered.mean)
+    return name, totals.groups, totals.rollouts, *means

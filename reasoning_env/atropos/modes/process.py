@@ -102,7 +102,7 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))
     total = run.session.metrics.total
-    advance(f"mean score {total.of_rollouts(total.score):.3f}")
+    advance(f"mean score {total.score.mean or 0.0:.3f}")
 
 
 def _without_texts(line: DumpedGroup) -> Group:
