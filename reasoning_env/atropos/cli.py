@@ -22,7 +22,7 @@ from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..options import OptionParser, option_parser, settings_parser
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
-from .config import BASE_RANGES
+from .config import BASE_RANGES, Range
 from .inference.client import describe_failure
 from .launch import build_launch, server_class
 
@@ -185,21 +185,22 @@ def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
     atropos = {name: field for name, field in type(defaults).model_fields.items() if name not in own}
     server = [
         (name, default, limits, "Its tokenizer; by default the environment's." if name == "tokenizer_name" else meaning)
-        for name, default, limits, meaning in _rows(server_class(servers).model_fields)
+        for name, default, limits, meaning in _rows(server_class(servers).model_fields, {})
     ]
     return {
-        "This environment's settings (`--env.NAME`)": _rows(own),
-        "Atropos' settings (`--env.NAME`)": _rows(atropos),
+        "This environment's settings (`--env.NAME`)": _rows(own, {}),
+        "Atropos' settings (`--env.NAME`)": _rows(atropos, BASE_RANGES),
         "Settings of an inference server (`--openai.NAME`)": server,
     }
 
 
-def _rows(fields: Mapping[str, FieldInfo]) -> list[SettingRow]:
+def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[SettingRow]:
+    """Return the rows of some settings; `ranges` has those that the fields themselves do not know."""
     return [
         (
             name,
             default_text(field),
-            BASE_RANGES[name].words if name in BASE_RANGES else range_text(field),
+            ranges[name].words if name in ranges else range_text(field),
             field.description or "",
         )
         for name, field in fields.items()
