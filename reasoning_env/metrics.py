@@ -231,7 +231,6 @@ def service_metrics(
         "workers/replaced": pool.workers_replaced,
         "workers/timeouts": pool.timeouts,
         "workers/crashes": pool.crashes,
-        "workers/blocked": pool.blocked,
         "workers/protocol_faults": pool.protocol_faults,
     }
     if stream is not None:

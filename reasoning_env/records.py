@@ -38,8 +38,6 @@ class Reason(StrEnum):
     """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
     TIMEOUT = "timeout"
     """The verifier was still working on this answer at its deadline and was killed."""
-    BLOCKED = "blocked"
-    """The answer made its verifier try what no verifier needs, such as running code, and was refused."""
     CRASH = "crash"
     """The verifier worker died while it scored this answer, or broke the protocol, twice."""
 
@@ -95,6 +93,7 @@ class Problem:
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
     of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
+    `reference` is the problem's public name, from which any process makes it again.
     """
 
     spec: ProblemSpec
@@ -106,6 +105,7 @@ class Problem:
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
     flawed: int = 0
+    reference: str = ""
 
     @property
     def task(self) -> str:
@@ -259,7 +259,6 @@ class PoolStats:
     scored: int = 0
     timeouts: int = 0
     crashes: int = 0
-    blocked: int = 0
     protocol_faults: int = 0
     workers_replaced: int = 0
     fork_servers_started: int = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from .records import Problem, Reason, Rollout, Verdict
+from .records import Group, Problem, Reason, Verdict
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
@@ -119,17 +119,15 @@ async def score_texts(
     ]
 
 
-async def score_rollouts(
-    verifier: AnswerScorer, problem: Problem, rollouts: Sequence[Rollout], *, max_answer_bytes: int, max_tokens: int
-) -> tuple[Rollout, ...]:
-    """Return the rollouts with their verdicts, and with rewards after the length penalty at `max_tokens`."""
-    verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
-    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in rollouts]
-    rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
-    return tuple(
-        replace(rollout, verdict=verdict, score=reward)
-        for rollout, verdict, reward in zip(rollouts, verdicts, rewards, strict=True)
-    )
+def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
+    """Return the group with a verdict for each rollout, and rewards after the length penalty at `max_tokens`."""
+    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
+    scores = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
+    rewarded = [
+        replace(rollout, verdict=verdict, score=score)
+        for rollout, verdict, score in zip(group.rollouts, verdicts, scores, strict=True)
+    ]
+    return replace(group, rollouts=tuple(rewarded))
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:

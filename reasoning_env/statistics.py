@@ -1,9 +1,10 @@
-"""Statistics of scores: intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
+"""Statistics of scores: sums, intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
@@ -16,6 +17,30 @@ LEAST_SPREAD = 1e-9
 """Above what rounding alone makes."""
 DRAWS_AT_ONCE = 1_000_000
 """Bounds the memory of a bootstrap over many values."""
+
+
+@dataclass
+class Tally:
+    """How many values there were, none of them below 0, their sum and the highest."""
+
+    count: int = 0
+    total: float = 0.0
+    highest: float = 0.0
+
+    def add(self, *values: float) -> None:
+        self.count += len(values)
+        self.total += sum(values)
+        self.highest = max(self.highest, *values)
+
+    def merge(self, other: Tally) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.highest = max(self.highest, other.highest)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values; None where there are none."""
+        return self.total / self.count if self.count else None
 
 
 class Interval(NamedTuple):

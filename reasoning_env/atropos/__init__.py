@@ -3,6 +3,7 @@
 What is exported here is what the front door is made of.
 """
 
+from ..checkpoints.keeper import StateKeeper
 from ..signals import run_until_signal
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
@@ -13,8 +14,7 @@ from .modes.process import process
 from .modes.serve import serve
 from .modes.shutdown import close
 from .packing import pack
-from .problem_source import RolloutItem
-from .run import Run
+from .run import RolloutItem, Run, Sending
 from .run_api import Registration
 from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
@@ -25,6 +25,8 @@ __all__ = [
     "RolloutItem",
     "Run",
     "RunMode",
+    "Sending",
+    "StateKeeper",
     "check_base_settings",
     "close",
     "commands",

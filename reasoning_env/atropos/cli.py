@@ -23,7 +23,7 @@ from ..options import OptionParser, option_parser, settings_parser
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
 from .config import BASE_RANGES, Range
-from .inference.client import describe_failure
+from .inference.failures import describe_failure
 from .launch import build_launch, server_class
 
 CHATTY_LOGGERS = {
@@ -113,7 +113,7 @@ def explain(error: Exception, secrets: Sequence[str]) -> Exception:
     if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
         error = ServerError(f"gave up after several tries: {describe_failure(error)}")
     if isinstance(error, ReasoningEnvError):
-        error.args = (redact(str(error), secrets),)
+        error.args = tuple(redact(word, secrets) if isinstance(word, str) else word for word in error.args)
     return error
 
 

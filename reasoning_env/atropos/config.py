@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..errors import ConfigError
-from ..workers.pool import PoolSettings
+from ..settings import fingerprint
+from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
@@ -108,21 +108,12 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
-def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
-    """Return the settings of the workers; `checkout` is a folder with a library to prefer, or None."""
-    return PoolSettings(
-        generators=config.num_generators,
-        verifiers=config.num_verifiers,
-        scoring_deadline_s=config.scoring_deadline_s,
-        memory_mb=config.worker_memory_mb,
-        niceness=config.worker_niceness,
-        start_timeout_s=config.worker_start_timeout_s,
-        strict_rewards=config.strict_rewards,
-        lenient_answers=config.lenient_answers,
-        sandbox_verifiers=config.sandbox_verifiers,
-        fast_generators=config.fast_generators,
-        checkout=checkout,
-    )
+def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
+    """Return the settings that decide the groups of a run, problems and answers."""
+    # Of Atropos' own fields; those of this environment say it themselves.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    own = {name: getattr(config, name) for name in names}
+    return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

@@ -17,16 +17,14 @@ def print_summary(run: Run, keep: str | None = None) -> None:
 
     With `keep`, make chat data of them. Prints nothing for a run that has scored nothing.
     """
-    if run.metrics.tasks:
-        print_tasks(run.metrics)
+    if run.session.metrics.tasks:
+        print_tasks(run.session.metrics)
     file = run.group_file
-    if file is None or not (file.lines or file.ahead):
+    if file is None or not file.lines:
         return
-    if file.lines > run.metrics.total.groups:
+    if file.lines > run.session.metrics.total.groups:
         print("\nThe table is of this run alone.")
     print(f"\n{file.lines} groups are in {file.path}; look at them with the command `report {file.path}`")
-    if file.ahead:
-        print(f"{len(file.ahead)} more wait for groups before them; the same command goes on with them")
     if keep is not None:
         print(f"{write_chat(file.path, keep)} conversations are in {chat_path(file.path, keep)}")
 

@@ -4,7 +4,7 @@ The folder `{checkpoint_dir}/env_checkpoints/{number}` belongs to one living env
 is also that of its stream of problems: no two share a stream, and who takes over a folder takes over its stream.
 
 A run past its first step goes on from the first folder that nobody holds and whose checkpoint, of that step or before,
-fits: an environment of the same name made it, with the same seed and tasks. The folder of its own number comes first,
+fits: an environment of the same name made it, with the same problems. The folder of its own number comes first,
 then the others in the order of their numbers. Where nothing fits it begins anew, in the first free folder from its
 number on that holds no checkpoints. A run at its first step begins anew in the first free folder, and puts aside what
 lies there.
@@ -27,8 +27,6 @@ from .folder import CheckpointFolder, Waiting, choosing, group_file, take_folder
 logger = logging.getLogger(__name__)
 
 FOLDER = "env_checkpoints"
-DECISIVE = ("seed", "tasks")
-"""What must be the same for a run to go on; the other settings may change and count from then on."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class Resumed:
 class StateKeeper:
     """Saves and loads the state of a run, in a folder that is this process' own from `open` to `close`.
 
-    `made_with` holds what decides which problems the run draws; what is DECISIVE of it may only differ from a
-    checkpoint's with `accept_changes`. `open` and `close` wait for files, and belong in a thread.
+    `made_with` holds what decides which problems the run draws; it may only differ from a checkpoint's with
+    `accept_changes`. `open` and `close` wait for files, and belong in a thread.
     """
 
     def __init__(self, made_with: Mapping[str, Any], *, accept_changes: bool) -> None:
@@ -75,7 +73,7 @@ class StateKeeper:
 
         Nothing is kept where the trainer names no `checkpoint_dir` or nothing can be written to it. Called again, it
         changes nothing. Raises ConfigError where nothing fits because the checkpoint of its own number was made with
-        another seed or other tasks.
+        other settings.
         """
         if self._opened or not checkpoint_dir:
             return
@@ -126,12 +124,11 @@ class StateKeeper:
             found = find_checkpoint(folder.path, step, prefer_latest=candidate != number)
             if found is not None and found.state["made_with"]["name"] == self._made_with["name"]:
                 changed = self._changes(found)
-                decisive = [name for name in changed if name in DECISIVE]
-                if not decisive or self._accept_changes:
+                if not changed or self._accept_changes:
                     self._resumed = _resume(found, changed)
                     return folder
                 if candidate == number:
-                    refusal = f"the checkpoint {found.path} was made with other {' and '.join(decisive)}"
+                    refusal = f"the checkpoint {found.path} was made with other {' and '.join(changed)}"
             folder.close()
         if refusal is not None:
             raise ConfigError(f"{refusal}; resume with the same, set env.resume_with_changes, or move it away")
@@ -160,7 +157,7 @@ def _resume(found: Checkpoint, changed: Sequence[str]) -> Resumed:
     if changed:
         logger.warning("it was made with other %s", ", ".join(changed))
     state, delivery = found.state, found.state["delivery"]
-    if any(name in DECISIVE for name in changed):
+    if changed:
         # Position, counts and what was learnt of tasks stay; problems of the other run that were drawn ahead do not.
         state = {**state, "stream": {**state["stream"], "owed": []}}
     # There may also be groups that came after this checkpoint; their problems are served again.

@@ -26,13 +26,12 @@ HELP = {
     "serve": "generate, sample, score and send groups, for a trainer to pull",
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
-    "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
+    "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: its prompt, reward and reason",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
-    "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print all settings; `settings WORD` searches them",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
@@ -134,10 +133,6 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
 
             default = default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
-        case "recover":
-            from .recover import recover_command
-
-            return functools.partial(recover_command, default_folder=default_dumps_folder(folder))
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
     raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")

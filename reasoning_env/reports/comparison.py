@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..evaluations.samples import is_right
+from ..settings import ReasoningSettings, decides
 from ..statistics import bootstrap_interval, sign_test
 from .sources import Source
 
 logger = logging.getLogger(__name__)
 
 OVERALL = "mean over tasks"
-DECIDING = ("tasks", "eval_", "num_eval", "version of")
-"""How the names begin of what an evaluation set depends on."""
 
 
 class ProblemKey(NamedTuple):
@@ -142,7 +141,12 @@ def differing_settings(first: EvaluationScores, second: EvaluationScores) -> lis
 
 def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
     differing = differing_settings(first, second)
-    deciding = [name for name in differing if name.startswith(DECIDING)] or differing
-    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding]
+    fields = ReasoningSettings.model_fields
+    deciding = [
+        name
+        for name in differing
+        if name.startswith("version of") or (name in fields and decides(fields[name], "problems"))
+    ]
+    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding or differing]
     said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")
     return "; ".join(said)

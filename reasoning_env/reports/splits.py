@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
-from ..verifiers.lazy import NUMBER
+from ..verifiers.shortcuts import NUMBER
 
 ENOUGH = 20
 """Problems from which a split can be chosen at all."""

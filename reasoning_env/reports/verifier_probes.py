@@ -19,7 +19,7 @@ from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
-from ..verifiers.lazy import choice, copies, filled_boards, fragments, layouts, turned_fills
+from ..verifiers.shortcuts import choice, copies, filled_boards, fragments, layouts, turned_fills
 from .splits import pay_best_split
 
 FREE_BOUND = 0.35

@@ -31,12 +31,19 @@ if not __package__:
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
 from reasoning_env.library_facts import SLOW_TO_BUILD
+from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
-from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
-from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
-from reasoning_env.workers.scorer import Scorer
+from reasoning_env.workers.sandbox import (
+    Sandbox,
+    WorkerLimits,
+    code_paths,
+    enter_worker,
+    lower_group_priority,
+    no_sandbox,
+    prepare,
+)
 
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""
@@ -75,7 +82,7 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> None:
+def serve_verifier(library: Library, sock: socket.socket) -> None:
     """Answer score requests until the socket closes, with one frame for each answer, in order.
 
     A request may ask to be told when the task is built, which can take longer than scoring, before the first answer.
@@ -90,14 +97,13 @@ def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> N
         except BaseException as error:
             _reply(sock, request, {"fault": _describe(error)})
             continue
-        sandbox.take_refusal()  # what building the task was refused is no answer's doing
         if header["announce"]:
             _reply(sock, request, {"ready": True})
         for position, answer in enumerate(header["answers"]):
-            _reply(sock, request, {"position": position, **_score_answer(scorer, answer, sandbox)})
+            _reply(sock, request, {"position": position, **_score_answer(scorer, answer)})
 
 
-def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, Any]:
+def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
     started = time.perf_counter()
     score, reason = 0.0, "scored"
     try:
@@ -106,8 +112,6 @@ def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, An
         os._exit(MEMORY_EXHAUSTED)
     except BaseException:
         reason = "verifier_error"
-    if sandbox.take_refusal() is not None:
-        score, reason = 0.0, "blocked"
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
 
 
@@ -225,7 +229,7 @@ class Forker:
                 serve_generator(self._library, sock)
             else:
                 self._sandbox.enter()
-                serve_verifier(self._library, sock, self._sandbox)
+                serve_verifier(self._library, sock)
             status = 0
         except ConnectionError:
             status = 0

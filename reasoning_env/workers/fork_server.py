@@ -25,6 +25,7 @@ from typing import Any
 from ..errors import WorkerError
 from ..library_facts import SLOW_TO_BUILD
 from ..records import LibraryInfo, TaskInfo
+from ..settings import ReasoningSettings
 from .channel import Channel, DeadlineExceeded, WorkerDied
 from .protocol import ORDER, Frame, FrameLimits, Order, ProtocolFault, Role
 
@@ -60,11 +61,28 @@ class PoolSettings:
     lenient_answers: bool = True
     """Whether answers are also read without what stands around them, such as a code fence."""
     sandbox_verifiers: bool = True
-    """Whether the operating system and an audit hook restrict verifier workers."""
+    """Whether the operating system restricts verifier workers."""
     fast_generators: bool = True
     """Whether slow functions of the library's generators are replaced by faster ones that make the same problems."""
     checkout: Path | None = None
     """A folder that holds a `reasoning_gym` package to use instead of the installed one."""
+
+    @classmethod
+    def of(cls, settings: ReasoningSettings, checkout: Path | None = None) -> PoolSettings:
+        """Return what an environment's settings say of its workers."""
+        return cls(
+            generators=settings.num_generators,
+            verifiers=settings.num_verifiers,
+            scoring_deadline_s=settings.scoring_deadline_s,
+            memory_mb=settings.worker_memory_mb,
+            niceness=settings.worker_niceness,
+            start_timeout_s=settings.worker_start_timeout_s,
+            strict_rewards=settings.strict_rewards,
+            lenient_answers=settings.lenient_answers,
+            sandbox_verifiers=settings.sandbox_verifiers,
+            fast_generators=settings.fast_generators,
+            checkout=checkout,
+        )
 
 
 class Worker:

@@ -15,12 +15,13 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
 from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
+from ..references import Reference
 from .channel import DeadlineExceeded, WorkerDied
 from .fork_server import ForkServer, PoolSettings, Worker
 from .protocol import Frame, ProtocolFault, Role
@@ -72,6 +73,7 @@ class WorkerPool:
         self._scorings = ScoringQueue(settings.verifiers)
         self._owners: list[asyncio.Task[None]] = []
         self._failure: WorkerError | None = None
+        self._library = ""
         self.stats = PoolStats()
 
     async def start(self, *, understaffed: bool = False) -> LibraryInfo:
@@ -84,6 +86,7 @@ class WorkerPool:
         except BaseException:
             await self.close()
             raise
+        self._library = info.version
         self._own_workers(min(1, self._settings.generators), min(1, self._settings.verifiers))
         if not understaffed:
             self.staff(())
@@ -136,7 +139,8 @@ class WorkerPool:
         result: asyncio.Future[Problem] = asyncio.get_running_loop().create_future()
         order = (spec.split is not Split.EVAL, next(self._generation_numbers))
         self._generations.put_nowait(_GenerationJob(order, spec, deadline_s, result))
-        return await result
+        problem = await result
+        return replace(problem, reference=str(Reference.of(problem, self._library)))
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]:
         """Score answers to a problem: one verdict each, in order; equal answers are scored once.
@@ -240,7 +244,6 @@ class WorkerPool:
             worker.built_tasks.add(built)
         for position, answer in enumerate(answers):
             verdict = read_verdict(await self._reply(worker, job, answer), position, answer, spec)
-            self.stats.blocked += verdict.reason is Reason.BLOCKED
             self.stats.scored += 1
             job.verdicts.append(verdict)
 

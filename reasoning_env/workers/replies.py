@@ -35,7 +35,7 @@ class _VerdictReply(_Reply):
     position: int
     score: float = Field(ge=0.0, le=1.0)
     scoring_s: float = Field(ge=0.0, le=MAX_SCORING_S)
-    reason: Literal["scored", "verifier_error", "blocked"]
+    reason: Literal["scored", "verifier_error"]
 
 
 def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.atropos.cli import CHATTY_LOGGERS, commands, environment_options, explain, find_secrets, redact
-from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.errors import ConfigError, InvalidReferenceError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 
@@ -87,6 +87,11 @@ def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.Cap
     assert "is no key" in captured.err
     assert "ValueError" in captured.err
     assert KEY not in f"{captured.out}{captured.err}{raised.value}{sys.argv}"
+
+
+def test_key_is_taken_out_of_an_error_of_several_parts() -> None:
+    explained = explain(InvalidReferenceError(f"gcd:{KEY}", "no such task"), [KEY])
+    assert str(explained) == "reference 'gcd:<key>': no such task"
 
 
 def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,6 @@ sys.stdin.read()
     ("other", "owed", "named"),
     [
         ({}, ["spec"], []),
-        ({"complexity_mode": "random"}, ["spec"], [("complexity_mode",)]),
         ({"seed": 7, "accept_changes": True}, [], [("seed",)]),
     ],
 )
@@ -173,9 +172,9 @@ def test_a_run_goes_on_with_other_settings_named_and_told_so_without_what_anothe
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed .*tasks")],
+    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "complexity_mode": "random"}, "seed .*mode")],
 )
-def test_a_checkpoint_of_its_own_number_but_another_seed_or_other_tasks_is_refused(
+def test_a_checkpoint_of_its_own_number_but_of_other_problems_is_refused(
     take: Take, leave: Leave, other: dict[str, Any], said: str
 ) -> None:
     path = leave(0, 5) / step_file(5)

@@ -30,7 +30,7 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
         (["process", "--env.seed", "1", "--help"], "--keep"),
         (["evaluate", "-h"], "--preset"),
         (["settings", "-h"], "--markdown"),
-        (["tasks", "--help"], "--difficulty"),
+        (["tasks", "--help"], "--samples"),
         (["report", "--help"], "--output"),
     ],
 )

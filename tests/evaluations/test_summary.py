@@ -27,7 +27,6 @@ def summary_of(*samples: DumpedGroup, **not_made: int) -> dict[str, Any]:
         (0.0, "no_answer", "length", "truncated"),
         (0.0, "unclosed_answer", "length", "truncated"),
         (0.0, "several_answers", "length", "several_answers"),
-        (0.0, "blocked", "stop", "blocked"),
         (1.0, None, None, "right"),
     ],
 )

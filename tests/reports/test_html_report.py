@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps.format import FAILED, PASSED, record_path
+from reasoning_env.dumps.format import FAILED, PASSED, header_path
 from reasoning_env.errors import ConfigError
 from reasoning_env.reports.html.command import collect, encode, report_command
 from reasoning_env.reports.html.page import make_page, write_page
@@ -150,7 +150,7 @@ def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> 
 
 def test_files_of_process_are_runs_chat_data_beside_them_is_none_and_a_path_counts_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        record_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
+        header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
     data = report(tmp_path, tmp_path / "a.jsonl", tmp_path)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("a.jsonl", 1), ("b.jsonl", 1)]

@@ -61,6 +61,12 @@ def score(answer, entry):
         raise ValueError("cannot read this")
     if verb == "text":
         return "a score that is no number"
+    if verb == "python":  # a verifier without a guard: runs the answer, and tells whether the system let it
+        try:
+            exec(rest, {"os": os, "sys": sys, "subprocess": subprocess})
+        except PermissionError:
+            return 0.5
+        return 1.0
     act(verb)
     if verb == "spawn":  # starts a process of its own, whose pid goes into a file, and hangs
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

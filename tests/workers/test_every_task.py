@@ -16,6 +16,7 @@ import pytest
 
 from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.references import Reference
 from reasoning_env.tasks.sampling import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
@@ -40,13 +41,15 @@ class Served:
     """What the workers made of a spec, the verdicts on the library's own answer and on a wrong one, and a direct call.
 
     `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
-    `direct` is the library's entry, None where it was not called.
+    `direct` is the library's entry, None where it was not called. `remade` is the question of the problem that was made
+    from this one's reference.
     """
 
     problem: Problem
     oracle: Verdict | None
     plain: list[Verdict]
     direct: Any = None
+    remade: str | None = None
     direct_scores: list[float | None] = field(default_factory=list)
 
     @property
@@ -101,7 +104,8 @@ async def _through_workers() -> list[Served]:
             scorable = problem.answer is not None
             oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
             asked = _plain_answers(problem)
-            return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
+            remade = await pool.generate(Reference.parse(problem.reference).spec(), PATIENCE_S)
+            return Served(problem, oracle, await plain.score(problem, asked) if asked else [], remade=remade.question)
 
         return list(await asyncio.gather(*map(serve, _specs())))
 
@@ -150,6 +154,10 @@ def test_problems_hold_the_params_and_the_level_that_they_have(served: list[Serv
             assert (problem.params, problem.level) == (resolved.params, resolved.level)
             # Only what the user sets may move a problem away from the level that was asked for.
             assert problem.level == asked or overrides or problem.task in REBUILT[Rebuild.FOR_EACH_SEED]
+
+
+def test_references_make_the_same_problems_again(served: list[Served]) -> None:
+    assert [one.name for one in served if one.remade != one.problem.question] == []
 
 
 def test_questions_stay_short_at_every_level(served: list[Served]) -> None:

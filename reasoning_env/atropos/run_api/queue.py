@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -45,19 +45,12 @@ class DeliveryQueue:
     """Delivers groups by way of `session`, one request at a time.
 
     There is no limit to what may wait: who puts groups in waits for their delivery where many wait already. Groups are
-    numbered from 1, over all runs that went on from each other. `before_send` is awaited before each request: what must
-    have happened to groups first. `on_drop` is called for every group that is given up. Used on one event loop.
+    numbered from 1, over all runs that went on from each other. `on_drop` is called for every group that is given up.
+    Used on one event loop.
     """
 
-    def __init__(
-        self,
-        session: RunApiSession,
-        *,
-        before_send: Callable[[], Awaitable[None]],
-        on_drop: Callable[[], None],
-    ) -> None:
+    def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
-        self._before_send = before_send
         self._on_drop = on_drop
         self._encoder = ThreadPoolExecutor(1, thread_name_prefix="group-encoder")
         self._entries: deque[_Entry] = deque()
@@ -129,7 +122,6 @@ class DeliveryQueue:
             next_send = loop.time() + SEND_INTERVAL_S
             try:
                 batch = await self._next_batch()
-                await self._before_send()
                 number = await self._session.clear_to_send()
                 sent = not batch or await self._send(batch, number)
             except Exception:  # without its sender nothing would be delivered any more

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import Mock
 
 import pytest
 
@@ -34,7 +34,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         api.start()
         await train(api)
         sessions = [RunApiSession(api.url, ENTRY) for _ in range(2)]
-        queues = [DeliveryQueue(session, before_send=AsyncMock(), on_drop=Mock()) for session in sessions]
+        queues = [DeliveryQueue(session, on_drop=Mock()) for session in sessions]
         for session, queue in zip(sessions, queues, strict=True):
             await session.register()
             queue.start()

@@ -50,7 +50,7 @@ async def make(api: ServedRunApi) -> AsyncIterator[Make]:
     await session.register()
 
     def make_one(*, started: bool = True, **options: Any) -> DeliveryQueue:
-        made.append(DeliveryQueue(session, **{"before_send": AsyncMock(), "on_drop": Mock(), **options}))
+        made.append(DeliveryQueue(session, **{"on_drop": Mock(), **options}))
         if started:
             made[-1].start()
         return made[-1]
@@ -76,27 +76,6 @@ async def test_groups_arrive_whole_in_order_in_the_environments_name_and_then_ru
     asked = len(api.requests)
     await asyncio.sleep(0.1)
     assert len(api.requests) == asked
-
-
-async def test_nothing_is_sent_before_what_comes_first_is_done(api: ServedRunApi, make: Make) -> None:
-    """What was put meanwhile is not covered by it, and waits for the next time."""
-    gates: list[asyncio.Event] = []
-
-    async def before_send() -> None:
-        gates.append(asyncio.Event())
-        await gates[-1].wait()
-
-    queue = make(before_send=before_send)
-    queue.put(group(1))
-    await until(lambda: len(gates) == 1)
-    queue.put(group(2))
-    assert api.groups == []
-    gates[0].set()
-    await until(lambda: len(gates) == 2)
-    assert numbers(api) == [1]
-    gates[1].set()
-    await queue.drain(PATIENCE_S)
-    assert numbers(api) == [1, 2]
 
 
 @pytest.mark.parametrize("fault", [None, 503, 404, "<html>back soon</html>"])
@@ -212,9 +191,10 @@ async def test_whoever_waits_for_a_group_may_be_cancelled(api: ServedRunApi, mak
 
 
 async def test_a_failure_before_sending_is_survived(
-    api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture
+    api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = make(before_send=AsyncMock(side_effect=[RuntimeError("the disk is gone"), None]))
+    monkeypatch.setattr(RunApiSession, "clear_to_send", AsyncMock(side_effect=[RuntimeError("a fault of ours"), 1]))
+    queue = make()
     await put_all(queue, group(1))
     assert numbers(api) == [1]
     assert len(said(caplog, "ERROR")) == 1
