@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dumps.chat import chat_path, write_chat
-from ...metrics import MetricsRecorder, TaskTotals
-from ...terminal import Table
-from ..run import Run
+from ..dumps.chat import chat_path, write_chat
+from ..metrics import MetricsRecorder, TaskTotals
+from ..terminal import Table
+from .run import Run
 
 COLUMNS = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
 

@@ -1,4 +1,4 @@
-"""Build what a command starts with: defaults, then a file, then options, the later ones winning.
+"""Build a command's configs: defaults, then a file, then options, the later ones winning.
 
 Atropos' own parsing is silent about some mistakes (it ignores what it does not know in a file, and takes the value of
 an option that begins with a minus for an option), and prints all settings with the keys among them. Here each mistake
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -19,28 +19,10 @@ import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from ...errors import ConfigError, did_you_mean
-from ..config import check_url
+from ..errors import ConfigError, did_you_mean
+from .config import check_url
 
-SWITCHES = ("slurm", "testing")
-FLAGS = ("help-all", "print-config")
-"""Options without a value."""
-COMMAND_OPTIONS: Mapping[str, tuple[str, ...]] = {"process": ("keep",)}
-"""Options of one command that are no settings."""
-SHORT_NAMES = {"preset": "env.eval_preset"}
-"""Options that have a short name."""
 SECRET_SETTINGS = ("api_key",)
-MANY = 5
-"""More settings than that are not listed where one is unknown."""
-IN_FLIGHT_PER_SERVER = 64
-MODE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "process": {
-        "ensure_scores_are_not_same": False,
-        "include_messages": True,
-        "max_num_workers_per_node": IN_FLIGHT_PER_SERVER,
-    },
-}
-"""Defaults that only one command has."""
 WHOLE_NUMBER = re.compile(r"\d+(?:\.\d*)?[eE]\+?\d+")
 
 C = TypeVar("C", bound=BaseModel)
@@ -86,11 +68,12 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Laun
     """Join what environment class, file and options say; raises ConfigError for invalid settings."""
     defaults, default_servers = env_cls.config_init()
     file = read_config_file(Path(options["config"])) if "config" in options else Sections()
-    sections = make_config(Sections, {**dict(file), **{name: options[name] for name in SWITCHES if name in options}})
-    mode = dict(MODE_DEFAULTS.get(command, {}))
-    if command == "process" and defaults.data_path_to_save_groups is None:
-        mode["data_path_to_save_groups"] = f"data/{env_cls.name or 'groups'}.jsonl"
-    base = {**defaults.model_dump(), **mode}
+    switches = {name: options[name] for name in ("slurm", "testing") if name in options}
+    sections = make_config(Sections, {**dict(file), **switches})
+    base = defaults.model_dump()
+    if command == "process":
+        base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
+        base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
     given = {**sections.env, **_section("env", options)}
     config = make_config(type(defaults), {**base, **given}, "env.")
     servers = _build_servers(default_servers, sections.openai, _section("openai", options))
@@ -100,40 +83,6 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Laun
     if isinstance(servers, list):
         differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
     return Launch(config, servers, sections.slurm, sections.testing, differing)
-
-
-def known_options(env_cls: Any, command: str) -> dict[str, Any]:
-    """Return the options of a command by name, with the field that describes each, where there is one."""
-    defaults, servers = env_cls.config_init()
-    return {
-        **{f"env.{name}": field for name, field in type(defaults).model_fields.items()},
-        **{f"openai.{name}": field for name, field in _server_class(servers).model_fields.items()},
-        **dict.fromkeys((*SWITCHES, "config", *FLAGS, *COMMAND_OPTIONS.get(command, ()))),
-    }
-
-
-def read_options(argv: Sequence[str], known: Collection[str]) -> dict[str, str]:
-    """Return the options' values by name.
-
-    Raises ConfigError for an option that is not known, one without its value, and a word that is neither.
-    """
-    options: dict[str, str] = {}
-    words = list(argv)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        name = SHORT_NAMES.get(name, name)
-        if not word.startswith("--"):
-            raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
-        if name not in known:
-            hint = did_you_mean(f"--{name}", [f"--{option}" for option in known])
-            raise ConfigError(f"there is no option --{name}{hint}")
-        if not equals and name not in FLAGS:
-            if not words or words[0].startswith("--"):
-                raise ConfigError(f"the option --{name} needs a value, as in --{name}=VALUE")
-            value = words.pop(0)
-        options[name] = value
-    return options
 
 
 def read_config_file(path: Path) -> Sections:
@@ -150,7 +99,8 @@ def read_config_file(path: Path) -> Sections:
     return make_config(Sections, content, f"--config: {path}: ")
 
 
-def _server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
+def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
+    """Return the class of an inference server's settings, given those that an environment class has by default."""
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
     return type(first) if isinstance(first, APIServerConfig) else APIServerConfig
 
@@ -158,7 +108,7 @@ def _server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIS
 def _build_servers(
     defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, str]
 ) -> ServerBaseline | list[APIServerConfig]:
-    server_cls = _server_class(defaults)
+    server_cls = server_class(defaults)
     default_list = defaults if isinstance(defaults, list) else [defaults]
     if options and max(len(several), len(default_list)) > 1:
         raise ConfigError(
@@ -186,7 +136,8 @@ def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = ""
     fields = config_cls.model_fields
     unknown = [str(name) for name in values if name not in fields]
     if unknown:
-        hint = did_you_mean(unknown[0], fields) or (f"; there are {', '.join(fields)}" if len(fields) <= MANY else "")
+        few = len(fields) <= len(Sections.model_fields)
+        hint = did_you_mean(unknown[0], fields) or (f"; there are {', '.join(fields)}" if few else "")
         raise ConfigError(f"{prefix}{unknown[0]}: there is no such setting{hint}")
     read = {name: _read(value, fields[name].annotation) for name, value in values.items()}
     try:
