@@ -79,9 +79,9 @@ class EvalFolder:
             self._add(key, line)
             return self.samples[task, number]
 
-    def write_results(self, found: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
+    def write_results(self, results: Mapping[str, Any], *, finished: bool) -> dict[str, Any]:
         """Replace results.json and return what it says now; raises ReasoningEnvError."""
-        document = {"format": FORMAT, "finished": finished, **self._header, **found}
+        document = {"format": FORMAT, "finished": finished, **self._header, **results}
         try:
             replace_file(self.path / RESULTS, [json.dumps(document, indent=1, allow_nan=False).encode()])
         except OSError as error:
@@ -107,12 +107,12 @@ class EvalFolder:
 
 def read_results(folder: Path) -> dict[str, Any]:
     """Return what results.json says; raises OSError, and ValueError for one that is none of this format."""
-    found = json.loads((folder / RESULTS).read_bytes())
+    results = json.loads((folder / RESULTS).read_bytes())
     needed = {"model", "server", "step", "preset", "settings", "versions", "finished", "started", "seconds"}
     needed |= {"fingerprint", "remarks", "overall"}
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not found.keys() >= needed:
+    if not isinstance(results, dict) or results.get("format") != FORMAT or not results.keys() >= needed:
         raise ValueError(f"no results of an evaluation in format {FORMAT}")
-    return found
+    return results
 
 
 def open_folder(
@@ -132,10 +132,10 @@ def open_folder(
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     try:
-        for path, found in _unfinished(root) if resume else ():
-            if all(found.get(name) == value for name, value in made_with.items()):
+        for path, results in _unfinished(root) if resume else ():
+            if all(results.get(name) == value for name, value in made_with.items()):
                 with suppress(BlockingIOError):
-                    folder = EvalFolder(path, {**header, "started": found["started"]}, spent_s=found["seconds"])
+                    folder = EvalFolder(path, {**header, "started": results["started"]}, spent_s=results["seconds"])
                     logger.info("going on in %s, where %d problems are done", path, len(folder.samples))
                     return folder
         return _make(root, header)
@@ -163,6 +163,6 @@ def _unfinished(root: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield folders of unfinished evaluations with what their results.json says, the newest first."""
     for path in sorted(root.glob(f"*/{RESULTS}"), key=lambda path: path.stat().st_mtime, reverse=True):
         with suppress(OSError, ValueError):
-            found = read_results(path.parent)
-            if not found["finished"]:
-                yield path.parent, found
+            results = read_results(path.parent)
+            if not results["finished"]:
+                yield path.parent, results

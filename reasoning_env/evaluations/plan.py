@@ -56,14 +56,14 @@ class Preset:
 
 def load_preset(name: str) -> Preset:
     """Read a preset from the package's own files."""
-    found = json.loads((FOLDER / f"{name}.json").read_text())
-    tasks = tuple(found["tasks"])
+    content = json.loads((FOLDER / f"{name}.json").read_text())
+    tasks = tuple(content["tasks"])
     published = {
         model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
-        for model, scores in found["mean_score"].items()
+        for model, scores in content["mean_score"].items()
     }
-    identical = frozenset(tasks).difference(found["not_identical"])
-    fields = {field: found[field] for field in ("source", "library", "repeats", "params")}
+    identical = frozenset(tasks).difference(content["not_identical"])
+    fields = {field: content[field] for field in ("source", "library", "repeats", "params")}
     return Preset(name=name, tasks=tasks, identical=identical, published=published, **fields)
 
 
@@ -201,13 +201,13 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
     `tasks` are the rows of a summary. A model without a result for a task is averaged over the others.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
-    found: dict[str, Any] = {}
+    means: dict[str, Any] = {}
     for model, scores in preset.published.items():
         here = {task: scores[task] for task in scored if task in scores}
         if not here:
             continue
         categories = {tasks[task]["category"] for task in here}
-        found[model] = {
+        means[model] = {
             "overall": _mean(here, here),
             "identical": _mean(here, preset.identical.intersection(here)),
             "categories": {
@@ -216,7 +216,7 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
             },
             "tasks": here,
         }
-    return dict(sorted(found.items(), key=lambda item: -item[1]["overall"]))
+    return dict(sorted(means.items(), key=lambda item: -item[1]["overall"]))
 
 
 def _mean(scores: Mapping[str, float], tasks: Collection[str]) -> float | None:

@@ -157,7 +157,8 @@ class Evaluation:
         self._finished = False
         self._failed: list[EvalResult] = []
         self._scores = Tally()
-        self._wanted = 0
+        self._problems = 0
+        """How many problems the set has, or should have."""
         self._not_made: Counter[str] = Counter()
 
     async def run(self, problems: EvaluationSet) -> None:
@@ -165,10 +166,11 @@ class Evaluation:
 
         A problem without a completion is written when all have been tried, so that a later start tries it again.
         """
-        done, self._wanted = dict(self._folder.samples), len(problems.tasks) * problems.samples_per_task
+        done = dict(self._folder.samples)
+        self._problems = len(problems.tasks) * problems.samples_per_task
         for sample in done.values():
             self._add(sample)
-        with progress_bar("evaluation", self._wanted, done=len(done)) as advance:
+        with progress_bar("evaluation", self._problems, done=len(done)) as advance:
 
             async def take(result: EvalResult) -> None:
                 if result.dropped is None:
@@ -183,7 +185,8 @@ class Evaluation:
         for result in self._failed:
             await asyncio.to_thread(self._keep, result)
         # Problems that could not be made are not of the set.
-        self._finished, self._wanted = True, len(self._folder.samples)
+        self._finished = True
+        self._problems = len(self._folder.samples)
         self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
         self._not_made.subtract(task for task, _ in self._folder.samples)
 
@@ -197,11 +200,11 @@ class Evaluation:
     def progress(self) -> str:
         """Return a line on how far it has come."""
         tried = len(self._folder.samples) + len(self._failed)
-        return f"progress: {tried} of {self._wanted} problems, {self._note()}"
+        return f"progress: {tried} of {self._problems} problems, {self._note()}"
 
     def describe(self) -> str:
         """Return a line on what there is, and where."""
-        folder, problems = self._folder.path, self._wanted
+        folder, problems = self._folder.path, self._problems
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
@@ -217,16 +220,16 @@ class Evaluation:
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        found = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
+        results = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
         if self._finished:
-            found["problems"] = len(samples)
-            found["fingerprint"] = fingerprint({place: sample.problem or "" for place, sample in samples.items()})
-        found["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
+            results["problems"] = len(samples)
+            results["fingerprint"] = fingerprint({key: sample.problem or "" for key, sample in samples.items()})
+        results["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
-            identical = {task: row for task, row in found["tasks"].items() if task in self._preset.identical}
-            found["identical"] = combine(identical.values())
-            found["published"] = compare_published(self._preset, found["tasks"])
-        return self._folder.write_results(found, finished=self._finished)
+            identical = {task: row for task, row in results["tasks"].items() if task in self._preset.identical}
+            results["identical"] = combine(identical.values())
+            results["published"] = compare_published(self._preset, results["tasks"])
+        return self._folder.write_results(results, finished=self._finished)
 
     def _add(self, sample: DumpedGroup) -> None:
         self._scores.add(*sample.scores)
@@ -239,7 +242,7 @@ class Evaluation:
 def metrics(results: Results) -> dict[str, float]:
     """Return what a metrics backend gets of results.json."""
     overall, tasks = results["overall"], results["tasks"]
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "eval/mean_score": overall.get("mean_score"),
         "eval/share_correct": overall.get("accuracy"),
         "eval/library_score": overall.get("library_score"),
@@ -248,14 +251,14 @@ def metrics(results: Results) -> dict[str, float]:
         "eval/failed": results["problems"] - overall["problems"],
         "eval/not_made": overall["not_made"],
     }
-    found |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
-    found |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
-    found |= {
+    values |= {f"eval/pass_at/{k}": share for k, share in overall.get("pass_at", {}).items()}
+    values |= {f"eval_reasons/{word}": share for word, share in overall.get("reasons", {}).items()}
+    values |= {
         f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
     }
     for task, row in tasks.items():
-        found |= {
+        values |= {
             f"eval_tasks/{task}/mean_score": row.get("mean_score"),
             f"eval_tasks/{task}/share_correct": row.get("accuracy"),
         }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

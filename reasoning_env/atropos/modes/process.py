@@ -42,7 +42,8 @@ async def process(env: Any, run: Run) -> None:
     await env.setup()
     await env.setup_wandb()
     models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
-    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), "models": models})
+    versions = {"models": models, "reasoning_gym": run.session.library.version}
+    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
     if file.lines:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
@@ -74,8 +75,9 @@ async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance
                 item = await env.get_next_item()
                 under_way.add(asyncio.create_task(_write_group(env, run, file, item, advance)))
             ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-            for group in ended:
-                group.result()
+            errors = [error for group in ended if (error := group.exception()) is not None]
+            if errors:
+                raise errors[0]
             env.curr_step = file.lines
             if time.monotonic() - logged_at >= 2.0:
                 logged_at = time.monotonic()
