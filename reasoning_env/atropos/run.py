@@ -61,8 +61,8 @@ class Run:
     """What one environment is made of; `start` brings up what needs the library.
 
     `config` is the environment's, `manager` returns BaseEnv's server manager, `tokenizer` is BaseEnv's; `folder` is the
-    front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which counts where it is
-    positive.
+    front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which
+    counts where it is positive.
     """
 
     def __init__(

@@ -25,7 +25,6 @@ from ..settings import ReasoningSettings
 logger = logging.getLogger(__name__)
 
 
-@ray.remote(num_cpus=0, max_restarts=-1)
 class _NodeJudge:
     """A session in an actor, which Ray starts again when its process dies."""
 
@@ -46,8 +45,9 @@ class RayJudges:
     def __init__(self, settings: ReasoningSettings | None = None) -> None:
         given = settings or ReasoningSettings()
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        actor: Any = ray.remote(num_cpus=0, max_restarts=-1)(_NodeJudge)
         self._busy: dict[Any, int] = {
-            _NodeJudge.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(given): 0
+            actor.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(given): 0
             for node in nodes
         }
 
