@@ -1,8 +1,8 @@
 """The environment, run by its command line, which also writes down what it hands out and scores.
 
 `journal.jsonl` in the working directory gets a line for each: `{"event": "handed_out", "task": ..., "seed": ...,
-"index": ..., "attempt": ..., "params": ..., "level": ..., "question": ...}` or
-`{"event": "scored", "index": ..., "scores": ...}`, where scores are null for a group that is not to be sent.
+"index": ..., "attempt": ..., "params": ..., "level": ..., "question": ...}` or `{"event": "scored",
+"index": ..., "scores": ...}`, where scores are null for a group that is not to be sent.
 """
 
 from __future__ import annotations
