@@ -1,7 +1,4 @@
-"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only.
-
-A task, a seed, the parameters that a user set and the level of difficulty, if there is one, determine a problem.
-"""
+"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only."""
 
 from __future__ import annotations
 
@@ -16,24 +13,41 @@ import random
 import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import find_flaw, look, option, preload
+from ..verifiers import PartialCredit, find_flaw, look, option, plain_reading, preload, verify
 from .datasets import DatasetCache
-from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
-from .scorer import Scorer
 
 MAX_DRAWS = 300
 """Problems made for one that may be served, after which a task counts as failing."""
 
 
 @dataclass(frozen=True)
+class Request:
+    """What determines a problem: item `item` of the dataset that `dataset_size`, the seed and the parameters make.
+
+    `params` are set over those of the level, where there is one. `as_is` asks for this problem whatever its flaws.
+    """
+
+    task: str
+    seed: int
+    params: Mapping[str, Any]
+    level: float | None = None
+    item: int = 0
+    dataset_size: int = 1
+    as_is: bool = False
+
+
+@dataclass(frozen=True)
 class Generated:
+    """A problem; `flawed` others were made before it that are not served."""
+
     question: str
     answer: str | None
     metadata_json: str
@@ -42,17 +56,19 @@ class Generated:
     params: Mapping[str, Any]
     level: float | None
     flawed: int = 0
-    """How many others were made that are not served."""
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    made: Generated
-    kind: Hashable
-    """Problems of one kind look alike; an answer must not be more frequent than others among them."""
-    twins: int
-    """How many others of its kind are drawn beside it."""
+class _Candidate:
+    """A problem that is served unless others that look like it have the same answer."""
+
+    problem: Generated
+    look: Hashable
+    """What it shares with the problems that it is compared with."""
     option: Hashable
+    """Its answer, in the form in which it is compared."""
+    compared_with: int
+    """How many other problems that look like it are drawn beside it."""
 
 
 class Library:
@@ -67,7 +83,6 @@ class Library:
     def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
-        defer(PLOTTING)
         self._from_checkout = checkout is not None
         self.strict = self.lenient = True
         self.module: ModuleType = importlib.import_module("reasoning_gym")
@@ -76,7 +91,7 @@ class Library:
         preload(self.tasks)
         self._difficulty = self._read_difficulty()
         self.adjustable = self._find_adjustable()
-        self._datasets = DatasetCache(self.module, self._difficulty.configs)
+        self._datasets = DatasetCache(self.module)
 
     @property
     def path(self) -> str:
@@ -147,10 +162,6 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return found
 
-    def build(self, task: str) -> None:
-        """Build a task's dataset at its defaults, ahead of its problems; raises what the library does."""
-        self._datasets.get(task, {}, {}, None)
-
     def generate(
         self,
         task: str,
@@ -163,68 +174,62 @@ class Library:
     ) -> Generated:
         """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
-        is replaced by that of another seed, which follows from the first.
-
-        Where one right answer is frequent, problems are drawn until some are of one kind; the first of these is served
-        if no other has its answer, else all of these are put away. Chance orders them, so that "yes, then no" comes as
-        often as "no, then yes": of two answers neither is served more often, whatever share of all problems it has.
+        Unless `as_is`, a problem that must not be served is replaced by that of another seed, which follows from the
+        first. Where one right answer is frequent, problems are drawn until several look alike; the first of them is
+        served if no other has its answer, else all of them are put away. Chance orders them, so that "yes, then no"
+        comes as often as "no, then yes": of two answers neither is served more often, whatever share of all problems it
+        has.
 
         Raises ValueError where MAX_DRAWS do not suffice.
         """
-        waiting: dict[Hashable, list[_Drawn]] = {}
+        request = Request(task, seed, params, level, item, dataset_size, as_is)
+        waiting: dict[Hashable, list[_Candidate]] = {}
+        flaw = ""
         for number in range(MAX_DRAWS):
-            drawn = self._draw(task, follow_seed(seed, number), params, level, item, dataset_size, as_is)
+            drawn = self._draw(replace(request, seed=follow_seed(seed, number)))
             if isinstance(drawn, str):
                 flaw = drawn
                 continue
-            alike: list[_Drawn] = [*waiting.pop(drawn.kind, ()), drawn]
-            first, others = alike[0], alike[1:]
-            if len(others) < drawn.twins:
-                waiting[drawn.kind] = alike
-            elif all(other.option != first.option for other in others):
-                return replace(first.made, flawed=number)
+            alike = waiting.setdefault(drawn.look, [])
+            alike.append(drawn)
+            if len(alike) <= drawn.compared_with:
+                continue
+            del waiting[drawn.look]
+            first, *others = alike
+            if all(other.option != first.option for other in others):
+                return replace(first.problem, flawed=number)
             flaw = "its answer is too frequent among problems that look like it"
         raise ValueError(f"{MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
 
-    def _draw(
-        self,
-        task: str,
-        seed: int,
-        params: Mapping[str, Any],
-        level: float | None,
-        item: int,
-        dataset_size: int,
-        as_is: bool,
-    ) -> _Drawn | str:
-        """Make a problem, or say why it must not be served."""
-        _reset_globals(seed)
-        first_seed, wanted = seed, params
-        composite = task == COMPOSITE
-        if composite:
+    def _draw(self, request: Request) -> _Candidate | str:
+        """Make the problem of a request's own seed, or say why it must not be served."""
+        _reset_globals(request.seed)
+        task, seed, params = request.task, request.seed, request.params
+        if task == COMPOSITE:
             task, seed, params = _composite_member(seed, params)
-        resolved = self._resolve(task, params, level)
-        if dataset_size == 1:
-            dataset = self._datasets.get(task, params, resolved.params, seed)
+        resolved = self._resolve(task, params, request.level)
+        if request.dataset_size == 1:
+            dataset = self._datasets.get(task, resolved.params, seed)
         else:
-            dataset = self._datasets.get_whole(task, resolved.params, seed, dataset_size)
-        entry = dataset[item]
-        if not as_is and (flaw := find_flaw(task, entry)):
+            dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
+        entry = dataset[request.item]
+        if not request.as_is and (flaw := find_flaw(task, entry)):
             return flaw
         question, answer = str(entry["question"]), entry.get("answer")
-        made = Generated(
+        problem = Generated(
             question=question,
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=pickle.dumps(entry),
-            seed=first_seed,
-            params=wanted if composite else resolved.params,
+            seed=request.seed,
+            params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
         )
-        twins = 0 if as_is else facts(task).twins
-        if not twins:
-            return _Drawn(made, None, 0, None)
-        return _Drawn(made, (task, repr(params), look(task, question)), twins, option(task, entry))
+        compared_with = 0 if request.as_is else facts(task).twins
+        if not compared_with:
+            return _Candidate(problem, look=None, option=None, compared_with=0)
+        same_look = (task, repr(params), look(task, question))
+        return _Candidate(problem, same_look, option(task, entry), compared_with)
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
@@ -237,7 +242,7 @@ class Library:
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
-        dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
+        dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not plainly and (not self.strict or task not in FACTS)
@@ -251,6 +256,65 @@ class Library:
         if level is None:
             return Resolved(params, None)
         return self._difficulty.parameters(task, level, params)
+
+
+@dataclass
+class Scorer:
+    """Scores answers to one entry, unpickled for each verification, as verifiers may write into it.
+
+    `full_stop` tells whether a full stop at an answer's end is none of its own, None that answers are read as they are.
+    """
+
+    task: str
+    dataset: Any
+    entry: bytes
+    strict: bool
+    with_tags: bool
+    full_stop: bool | None = None
+
+    def score(self, answer: str) -> float:
+        """Return the highest score, in [0, 1], of an answer's forms: bare, read plainly, inside its tags.
+
+        A form whose verifier raises, or returns what is not a finite number, earns nothing; when every form does,
+        raises the last one's error. Raises MemoryError at once.
+        """
+        best: float | None = None
+        failure: BaseException | None = None
+        for form in self._forms(answer):
+            try:
+                value = self._verify(form)
+                if self.strict:
+                    value = self._partial_credit.rebase(value)
+            except MemoryError:
+                raise
+            except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
+                failure = error
+            else:
+                best = value if best is None else max(best, value)
+                if best >= 1.0:
+                    break
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best
+
+    def _forms(self, answer: str) -> dict[str, None]:
+        forms = [answer]
+        if self.full_stop is not None:
+            forms.append(plain_reading(answer, full_stop=self.full_stop))
+        if self.with_tags:
+            forms.append(f"<answer>{answer}</answer>")
+        return dict.fromkeys(forms)
+
+    @cached_property
+    def _partial_credit(self) -> PartialCredit:
+        return PartialCredit(pickle.loads(self.entry), self._verify)
+
+    def _verify(self, form: str) -> float:
+        value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
+        if not math.isfinite(value):
+            raise ValueError(f"the verifier returned {value}")
+        return min(1.0, max(0.0, value))
 
 
 def _reset_globals(seed: int) -> None:

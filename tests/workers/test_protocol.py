@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.workers.channel import Channel, WorkerDied
+from reasoning_env.workers.fork_server import Channel, WorkerDied
 from reasoning_env.workers.protocol import FRAME, Frame, FrameLimits, ProtocolFault, encode_frame, read_frame
 from tests.waiting import PATIENCE_S
 
