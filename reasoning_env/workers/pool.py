@@ -3,11 +3,7 @@
 Generator workers make problems and never see model text; verifier workers score answers. Each role has a queue, and
 each worker a slot with a task that owns it: it takes the next job and replaces the process as soon as that dies or is
 killed. Groups are scored in order of arrival. Deadlines count from the moment a job reaches a worker, never from the
-queue. A job ends at once when its caller is cancelled.
-
-An answer has a deadline of processor time, beyond which it scores 0, and a group a budget of it, beyond which the
-group is not scored at all. Where the system does not tell another process's processor time (only Linux does), both are
-time of the clock.
+queue; how long scoring may take is told in `scoring.py`. A job ends at once when its caller is cancelled.
 """
 
 from __future__ import annotations
@@ -22,11 +18,13 @@ from typing import Any, TypeVar
 
 from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
-from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Reason, Split, Verdict
+from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Split, Verdict
 from ..references import Reference
 from ..retries import pauses
-from .fork_server import DeadlineExceeded, ForkServer, PoolSettings, Worker, WorkerDied, launch
+from .fork_server import ForkServer, PoolSettings, launch
 from .protocol import Frame, ProtocolFault, Role
+from .scoring import GroupScorer
+from .worker import DeadlineExceeded, Slot, Worker, WorkerDied
 
 __all__ = ["PoolSettings", "WorkerPool"]
 
@@ -36,20 +34,6 @@ T = TypeVar("T")
 
 FORK_SERVER_STARTS = 3
 """How often in a row a fork server may fail before the pool gives up."""
-DEADLINES_OF_A_GROUP = 4
-"""A group's budget of processor time, in deadlines of one answer, where no budget is set."""
-LEAST_WAIT_S = 0.02
-"""Between two looks at the processor time of a worker that is close to its deadline."""
-MAX_SCORING_S = 1e6
-"""More than any deadline: a verifier worker that claims to have worked for longer lies."""
-
-
-@dataclass(eq=False)
-class _Slot:
-    """A place for one worker, whose process may be replaced while a job runs there."""
-
-    role: Role
-    worker: Worker
 
 
 @dataclass(frozen=True, order=True)
@@ -57,27 +41,8 @@ class _Job:
     """What a worker is to do; urgent jobs come first, then those that arrived first."""
 
     order: tuple[bool, int]
-    run: Callable[[_Slot], Awaitable[Any]] = field(compare=False)
+    run: Callable[[Slot], Awaitable[Any]] = field(compare=False)
     result: asyncio.Future[Any] = field(compare=False)
-
-
-@dataclass
-class _Group:
-    """Answers to one problem, the verdicts on the first of them, and the processor time left for the others."""
-
-    problem: Problem
-    answers: Sequence[str]
-    plainly: bool
-    budget_s: float
-    verdicts: list[Verdict] = field(default_factory=list)
-
-    @property
-    def left(self) -> Sequence[str]:
-        return self.answers[len(self.verdicts) :]
-
-
-class _BudgetSpent(ScoringError):
-    """A group's answers take too much processor time; another try would take as much."""
 
 
 class WorkerPool:
@@ -89,11 +54,12 @@ class WorkerPool:
         self._fork_server_lock = asyncio.Lock()
         self._jobs: dict[Role, asyncio.PriorityQueue[_Job]] = {role: asyncio.PriorityQueue() for role in Role}
         self._arrivals = itertools.count()
-        self._slots: list[_Slot] = []
+        self._slots: list[Slot] = []
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failure: WorkerError | None = None
         self._library = ""
         self.stats = PoolStats()
+        self._scorer = GroupScorer(settings, self.stats, self._replace)
 
     async def start(self, *, workers: int | None = None) -> LibraryInfo:
         """Start the processes; returns when the library is imported. Raises WorkerError.
@@ -153,9 +119,8 @@ class WorkerPool:
         distinct = list(dict.fromkeys(answers))
         if not distinct and self._failure is None:
             return []
-        budget_s = self._settings.scoring_budget_s or DEADLINES_OF_A_GROUP * self._settings.scoring_deadline_s
-        group = _Group(problem, distinct, plainly, budget_s)
-        verdicts = await self._do(Role.VERIFIER, lambda slot: self._score(slot, group))
+        group = self._scorer.group(problem, distinct, plainly=plainly)
+        verdicts = await self._do(Role.VERIFIER, lambda slot: self._scorer.score(slot, group))
         by_answer = dict(zip(distinct, verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
@@ -176,7 +141,7 @@ class WorkerPool:
 
     # ---- generating
 
-    async def _generate(self, slot: _Slot, spec: ProblemSpec, deadline_s: float) -> Problem:
+    async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float) -> Problem:
         request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
         request |= {"item": spec.item, "dataset_size": spec.dataset_size, "as_is": spec.as_is}
         died = False
@@ -198,101 +163,9 @@ class WorkerPool:
             except (TypeError, ValueError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
-    # ---- scoring
-
-    async def _score(self, slot: _Slot, group: _Group) -> list[Verdict]:
-        """Return a verdict on each answer of a group.
-
-        A worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of the same
-        answer is the answer to blame. A fault of ours is tried again once.
-        """
-        died_at: int | None = None
-        failed = False
-        while group.left:
-            try:
-                await self._score_with(slot.worker, group)
-                continue
-            except DeadlineExceeded:
-                self.stats.timeouts += 1
-                deadline_s = self._settings.scoring_deadline_s
-                group.verdicts.append(Verdict(0.0, Reason.TIMEOUT, group.left[0], deadline_s))
-            except (WorkerDied, ProtocolFault) as error:
-                if isinstance(error, ProtocolFault):
-                    self.stats.protocol_faults += 1
-                position = len(group.verdicts)
-                if position == died_at:
-                    self.stats.crashes += 1
-                    group.verdicts.append(Verdict(0.0, Reason.CRASH, group.left[0]))
-                died_at = position
-            except ScoringError as error:
-                if failed or isinstance(error, _BudgetSpent):
-                    await self._replace(slot)
-                    raise
-                failed = True
-            await self._replace(slot)
-        return group.verdicts
-
-    async def _score_with(self, worker: Worker, group: _Group) -> None:
-        """Have a worker score what is left of a group, and add its verdicts; raises what went wrong on the way."""
-        spec, answers = group.problem.spec, group.left
-        request = {"task": spec.task, "params": dict(spec.params), "level": group.problem.level}
-        worker.send({**request, "answers": answers, "plainly": group.plainly}, group.problem.entry)
-        await self._await_task(worker, spec)
-        for position, answer in enumerate(answers):
-            reply = await self._await_verdict(worker, group)
-            group.verdicts.append(read_verdict(reply, position, answer))
-            self.stats.scored += 1
-
-    async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
-        """Wait until a verifier worker has built its task, which is no answer's time. Raises ScoringError."""
-        limit_s = self._settings.start_timeout_s
-        try:
-            header = (await worker.receive(limit_s)).header
-            if "fault" not in header and header.get("ready") is not True:
-                raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
-        except DeadlineExceeded:
-            raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
-        except (WorkerDied, ProtocolFault) as error:
-            if isinstance(error, ProtocolFault):
-                self.stats.protocol_faults += 1
-            raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
-        if "fault" in header:
-            fault = str(header["fault"])[:500]
-            raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")
-
-    async def _await_verdict(self, worker: Worker, group: _Group) -> Frame:
-        """Wait for the verdict on a group's next answer, and take its processor time from the group's budget.
-
-        Raises DeadlineExceeded where the answer is too slow, _BudgetSpent where the group is, and ScoringError where
-        the machine gives the worker next to no time.
-        """
-        deadline_s = self._settings.scoring_deadline_s
-        limit_s = min(deadline_s, group.budget_s)
-        used_s, measure = 0.0, _stopwatch(worker)
-        began = asyncio.get_running_loop().time()
-        try:
-            while used_s < limit_s:
-                try:
-                    return await worker.receive(max(limit_s - used_s, LEAST_WAIT_S))
-                except DeadlineExceeded:
-                    used_s = measure()
-                waited_s = asyncio.get_running_loop().time() - began
-                if used_s < limit_s and waited_s > self._settings.start_timeout_s:
-                    message = f"the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
-                    raise ScoringError(f"{group.problem.task}: {message}")
-        finally:
-            group.budget_s -= min(measure(), deadline_s)
-        if limit_s == deadline_s:
-            raise DeadlineExceeded
-        self.stats.over_budget += 1
-        spec = group.problem.spec
-        message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
-        logger.warning("%s; the group is dropped, see scoring_budget_s", message)
-        raise _BudgetSpent(f"{message} ({len(group.verdicts)} of {len(group.answers)} were scored)")
-
     # ---- who runs the jobs
 
-    async def _do(self, role: Role, run: Callable[[_Slot], Awaitable[T]], *, urgent: bool = False) -> T:
+    async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
         """Queue a job and return what it returns, or raise what it raises."""
         if self._failure is not None:
             raise WorkerError(str(self._failure))
@@ -302,9 +175,9 @@ class WorkerPool:
 
     async def _own_worker(self, role: Role) -> None:
         """Keep one worker alive and give it jobs, until there are no workers any more."""
-        slot: _Slot | None = None
+        slot: Slot | None = None
         try:
-            slot = _Slot(role, await self._spawn(role))
+            slot = Slot(role, await self._spawn(role))
             self._slots.append(slot)
             while True:
                 await self._run(slot, await self._jobs[role].get())
@@ -318,7 +191,7 @@ class WorkerPool:
                 self._slots.remove(slot)
                 slot.worker.kill()
 
-    async def _run(self, slot: _Slot, job: _Job) -> None:
+    async def _run(self, slot: Slot, job: _Job) -> None:
         """Run a job and tell its caller what came of it; what is no job's fault is raised."""
         if job.result.done():  # its caller is gone
             return
@@ -354,7 +227,7 @@ class WorkerPool:
             while not queue.empty():
                 _fail(queue.get_nowait().result, WorkerError(str(self._failure)))
 
-    async def _replace(self, slot: _Slot) -> None:
+    async def _replace(self, slot: Slot) -> None:
         slot.worker.kill()
         self.stats.workers_replaced += 1
         slot.worker = await self._spawn(slot.role)
@@ -402,43 +275,6 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolFault(f"a problem that cannot be one: {type(error).__name__}: {error}") from error
-
-
-def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
-    """Return the verdict at a position. A verifier worker has read model text and may reply anything.
-
-    Raises ProtocolFault for what no verifier worker says.
-    """
-    said: Any = reply.header
-    score, reason, scoring_s = said.get("score"), said.get("reason"), said.get("scoring_s")
-    genuine = (
-        _is_number(said.get("position"), position)
-        and said["position"] == position
-        and _is_number(score, 1.0)
-        and _is_number(scoring_s, MAX_SCORING_S)
-        and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
-    )
-    if not genuine:
-        raise ProtocolFault(f"a verdict that cannot be one: {str(said)[:500]}")
-    return Verdict(float(score), Reason(reason), answer, float(scoring_s))
-
-
-def _is_number(value: Any, highest: float) -> bool:
-    return type(value) in (int, float) and 0 <= value <= highest
-
-
-def _stopwatch(worker: Worker) -> Callable[[], float]:
-    """Return a function that tells the processor time that a worker has used since, or time of the clock."""
-    now = asyncio.get_running_loop().time
-    began, cpu_began_s = now(), worker.cpu_s()
-
-    def elapsed_s() -> float:
-        cpu_s = worker.cpu_s()
-        if cpu_s is None or cpu_began_s is None:
-            return now() - began
-        return cpu_s - cpu_began_s
-
-    return elapsed_s
 
 
 def _failed(spec: ProblemSpec, how: str) -> GenerationError:

@@ -22,6 +22,7 @@ from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.library_facts import KNOWN_TASKS, category
 from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
+from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.records import make_problem
@@ -225,14 +226,14 @@ async def test_workers_are_killed_where_there_are_no_pidfds(
 ) -> None:
     caplog.set_level("INFO")
     monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=PermissionError("refused")), raising=False)
-    fork_server_module._pidfds_work.cache_clear()
+    worker._pidfds_work.cache_clear()
     try:
         async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
             verifier = pool.worker_pids[1]
             await pool.score(await make(pool, seed=3), ["hang", "hang 2"])
             await until(lambda: is_gone(verifier))
     finally:
-        fork_server_module._pidfds_work.cache_clear()
+        worker._pidfds_work.cache_clear()
     assert len([record for record in caplog.records if "pidfds (refused)" in record.message]) == 1
 
 

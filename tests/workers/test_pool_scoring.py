@@ -16,9 +16,10 @@ import pytest
 
 from reasoning_env.errors import ScoringError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.workers import pool as pool_module
-from reasoning_env.workers.pool import WorkerPool, read_verdict
+from reasoning_env.workers.pool import WorkerPool
 from reasoning_env.workers.protocol import FRAME, Frame, ProtocolFault, encode_frame
+from reasoning_env.workers.scoring import read_verdict
+from reasoning_env.workers.worker import Worker
 from tests.waiting import until
 
 from .support import is_gone, make, running_pool, spec
@@ -214,7 +215,7 @@ async def test_worker_that_the_machine_starves_for_a_while_costs_nothing(fake_li
 async def test_worker_that_the_machine_starves_for_good_is_replaced(fake_library: Path, tmp_path: Path) -> None:
     async with running_pool(fake_library, scoring_deadline_s=1.0) as pool:
         problem, verifier, marker = await make(pool, seed=3), pool.worker_pids[1], tmp_path / "marker"
-        pool._settings = replace(pool._settings, start_timeout_s=0.5)
+        pool._scorer._settings = replace(pool._settings, start_timeout_s=0.5)
         scoring = asyncio.create_task(pool.score(problem, [f"once {marker} hang", "3"]))
         await until(marker.exists)
         os.kill(verifier, signal.SIGSTOP)
@@ -239,7 +240,7 @@ async def test_broken_protocol_before_the_answer_was_read_is_no_verdict(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = await make(pool, seed=3)
-    monkeypatch.setattr(pool_module.Worker, "receive", AsyncMock(return_value=Frame({"score": 1.0}, b"")))
+    monkeypatch.setattr(Worker, "receive", AsyncMock(return_value=Frame({"score": 1.0}, b"")))
     with pytest.raises(ScoringError, match=r"^ok: "):
         await pool.score(problem, ["3"])
     assert pool.stats.protocol_faults == 2
