@@ -90,8 +90,8 @@ class LineFile:
     def in_place(self) -> bool:
         """Tell whether the path leads to this file still, with all of its whole lines. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            found = os.stat(self.path)
-            return os.path.samestat(found, os.fstat(self._file.fileno())) and found.st_size >= self.size_bytes
+            at_path = os.stat(self.path)
+            return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
         return False
 
     def close(self) -> None:
@@ -113,10 +113,10 @@ class KeyedFile:
         self._lock = threading.Lock()
         without_key = 0
         for line in file.read():
-            found = KEY.match(line)
-            if found is None:
+            beginning = KEY.match(line)
+            if beginning is None:
                 without_key += 1
-            elif (key := str(json.loads(found[1]))) not in self.keys:
+            elif (key := str(json.loads(beginning[1]))) not in self.keys:
                 self.keys.add(key)
                 on_line(key, line)
         if without_key:

@@ -17,7 +17,7 @@ from pathlib import Path
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import CHECKOUT, default_dumps_folder
-from .help import ABOUT, short_help
+from ..options import help_text
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -37,7 +37,7 @@ HELP = {
 }
 
 
-ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate")
+ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """Those that need the environment class, whose imports take seconds."""
 CONSOLE_SCRIPT = "reasoning-gym-environment"
 HELP_OPTIONS = frozenset(("-h", "--help"))
@@ -85,8 +85,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         if name == "--version":
             print(_versions())
             return 0
-        if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
-            print(short_help(program(), name))
+        if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):
+            print(help_text(program(), name))
             return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
@@ -133,10 +133,6 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
 
             default = default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
-        case "settings":
-            from .settings import settings_command
-
-            return settings_command
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
     raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evaluations.samples import outcome
 from ..folders import find_checkout
+from ..outcomes import outcome
 from ..prompting import build_messages
 from ..records import Problem, Verdict
 from ..reports.library import open_library, run_measurement

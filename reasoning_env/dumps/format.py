@@ -28,7 +28,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter
 
-from ..records import Group, Problem, Rollout
+from ..outcomes import outcome
+from ..records import CORRECT_SCORE, Group, Problem, Rollout
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -180,14 +181,24 @@ class DumpedRollout:
         """The verifier's score, before any length penalty; the reward where the line has no other."""
         return self.score if self.verifier_score is None else self.verifier_score
 
+    @property
+    def correct(self) -> bool:
+        """Whether the completion counts as correct, whatever a length penalty took."""
+        return self.judged_score >= CORRECT_SCORE
+
+    @property
+    def outcome(self) -> str:
+        """What became of the completion: one of `outcomes.OUTCOMES`, or a later version's reason."""
+        return outcome(self.judged_score, self.reason, self.finish_reason)
+
 
 @dataclass(frozen=True)
 class DumpedGroup:
     """One line. Only `item_id` and `rollouts` have to be there.
 
-    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a hash of question and answer, and `failed` counts the
-    completions that no server gave. Where there is a `dataset_size`, the problem is number `item` of the library's
-    dataset of that size and seed.
+    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a
+    hash of question and answer, and `failed` counts the completions that no server gave. Where there is a
+    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)

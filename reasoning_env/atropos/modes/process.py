@@ -42,7 +42,8 @@ async def process(env: Any, run: Run) -> None:
     await env.setup()
     await env.setup_wandb()
     models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
-    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), "models": models})
+    versions = {"models": models, "reasoning_gym": run.session.library.version}
+    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
     if file.lines:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
@@ -74,8 +75,9 @@ async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance
                 item = await env.get_next_item()
                 under_way.add(asyncio.create_task(_write_group(env, run, file, item, advance)))
             ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-            for group in ended:
-                group.result()
+            errors = [error for group in ended if (error := group.exception()) is not None]
+            if errors:
+                raise errors[0]
             env.curr_step = file.lines
             if time.monotonic() - logged_at >= 2.0:
                 logged_at = time.monotonic()
@@ -102,7 +104,7 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))
     total = run.session.metrics.total
-    advance(f"mean score {total.of_rollouts(total.score):.3f}")
+    advance(f"mean score {total.score.mean or 0.0:.3f}")
 
 
 def _without_texts(line: DumpedGroup) -> Group:
@@ -110,7 +112,7 @@ def _without_texts(line: DumpedGroup) -> Group:
     spec = ProblemSpec(line.item_id, line.seed or 0, Split.TRAIN, line.index or 0)
     rollouts = []
     for one in line.rollouts:
-        verdict = Verdict(one.score if one.verifier_score is None else one.verifier_score, Reason.SCORED)
+        verdict = Verdict(one.judged_score, Reason.SCORED)
         rollouts.append(Rollout("", (), (), None, one.finish_reason or "", verdict, one.score))
     return Group(Problem(spec, "", None, "{}", b"", level=line.level), (), tuple(rollouts))
 
