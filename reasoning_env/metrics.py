@@ -220,6 +220,7 @@ def service_metrics(
         "workers/timeouts": pool.timeouts,
         "workers/crashes": pool.crashes,
         "workers/protocol_faults": pool.protocol_faults,
+        "workers/over_budget": pool.over_budget,
     }
     if stream is not None:
         metrics["problems/ready"] = stream.ready

@@ -260,6 +260,8 @@ class PoolStats:
     timeouts: int = 0
     crashes: int = 0
     protocol_faults: int = 0
+    over_budget: int = 0
+    """Groups that were not scored because their answers took more processor time than a group may."""
     workers_replaced: int = 0
     fork_servers_started: int = 0
 

@@ -101,7 +101,7 @@ class Session:
 
         Raises ConfigError and WorkerError, each with its remedy; no process is left then.
         """
-        library = await self.pool.start(understaffed=True)
+        library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
             self._eval_plan = plan_evaluation(self.settings, library, plan.tasks)
@@ -111,7 +111,7 @@ class Session:
             raise
         self._library, self._plan = library, plan
         self._log_library(library, plan)
-        self.pool.staff(set(plan.tasks) - set(plan.params))
+        self.pool.grow()
         return library
 
     def begin(

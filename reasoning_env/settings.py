@@ -261,6 +261,13 @@ class ReasoningSettings(BaseModel):
         description="Seconds of processor time that the scoring of one answer may take.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
+    scoring_budget_s: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=86_400.0,
+        description="Seconds of processor time that all answers of a group may take; a group that takes more is "
+        "dropped and counted, never scored 0. None for four times `scoring_deadline_s`.",
+    )
     sandbox_verifiers: bool = Field(
         default=True,
         description="Restrict verifier workers with what the operating system offers: no files, network, processes.",

@@ -197,17 +197,6 @@ class SlowBuild(Base):
         super().__init__(config)
 
 
-class ArcAgi(Base):
-    """Named like a task that is built ahead. Its question is the process that built it."""
-
-    def __init__(self, config):
-        self.builder = os.getpid()
-        super().__init__(config)
-
-    def __getitem__(self, index):
-        return {**super().__getitem__(index), "question": str(self.builder)}
-
-
 class Inspect(Base):
     """Reports, as the question, what the worker process is."""
 
