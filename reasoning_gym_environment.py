@@ -129,7 +129,7 @@ class ReasoningGymEnv(BaseEnv):
         groups failed in a row, and the error that ended the workers.
         """
         processing = self._run.mode is atropos.RunMode.PROCESS
-        return await self._run.next(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
+        return await self._run.line.next(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
 
     async def collect_trajectories(
         self, item: atropos.RolloutItem
@@ -141,15 +141,15 @@ class ReasoningGymEnv(BaseEnv):
         """
         run, problem = self._run, item.problem
         try:
-            rollouts = await run.complete(item)
+            rollouts = await run.line.complete(item)
         except Exception as error:  # clients raise all sorts of things; it never becomes a score of 0
             timed_out = isinstance(error, TimeoutError)
-            run.drop(problem, DropReason.TIMED_OUT if timed_out else DropReason.INFERENCE, error)
+            run.line.drop(problem, DropReason.TIMED_OUT if timed_out else DropReason.INFERENCE, error)
             return None, []
         try:
             scored = await self.score(Group(problem, item.prompt.messages, tuple(rollouts)))
         except Exception as error:  # of ours or of a subclass
-            run.drop(problem, DropReason.SCORING, error)
+            run.line.drop(problem, DropReason.SCORING, error)
             return None, []
         if scored is None or run.mode is not atropos.RunMode.SERVE:  # otherwise it is in flight until it is delivered
             run.session.done(problem)
@@ -164,8 +164,8 @@ class ReasoningGymEnv(BaseEnv):
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
         config, run = self.config, self._run
-        judged = await run.judge(group)
-        run.observe(judged)
+        judged = await run.line.judge(group)
+        run.line.observe(judged)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
         filtered = config.ensure_scores_are_not_same and run.mode is not atropos.RunMode.PROCESS
         if filtered and not judged.has_signal:
@@ -197,7 +197,7 @@ class ReasoningGymEnv(BaseEnv):
         problem = None
         if sending is not None:
             sending.begun, problem = True, sending.problem
-        delivered = run.send(scored_data if isinstance(scored_data, list) else [scored_data], problem)
+        delivered = run.line.send(scored_data if isinstance(scored_data, list) else [scored_data], problem)
         if run.queue.stats.waiting > self.max_num_workers:
             await asyncio.wait(delivered)
 
@@ -208,7 +208,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         run = self._run
         try:
-            metrics = await atropos.evaluate(run, run.sampling(Split.EVAL), self.curr_step)
+            metrics = await atropos.evaluate(run, run.line.sampling(Split.EVAL), self.curr_step)
         except core.ReasoningEnvError as error:
             if run.mode is atropos.RunMode.EVALUATE:
                 raise

@@ -28,7 +28,7 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
     tokenizer: Any, own: int, trainer: int, limit: int
 ) -> None:
-    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).sampling(Split.TRAIN)
+    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).line.sampling(Split.TRAIN)
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 

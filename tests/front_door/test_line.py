@@ -25,13 +25,13 @@ def completions(item: Any) -> list[Rollout]:
 
 async def test_scored_group_is_observed_dumped_and_returned(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env()
-    env._run.dumper = Mock()
+    env._run.line._dumper = Mock()
     group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
     assert group["scores"] == [1.0, *[0.0] * (GROUP_SIZE - 1)]
-    [dumped] = [call.args[0] for call in env._run.dumper.offer.call_args_list]
+    [dumped] = [call.args[0] for call in env._run.line._dumper.offer.call_args_list]
     assert dumped.problem is item.problem
     assert env._run.session.metrics.total.groups == 1
-    env._run.dumper = None
+    env._run.line._dumper = None
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ async def test_failed_group_is_dropped_and_counted(
 ) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.complete = AsyncMock(return_value=completions(item), side_effect=completing)
-    env._run.judge = AsyncMock(side_effect=judging)
+    env._run.line.complete = AsyncMock(return_value=completions(item), side_effect=completing)
+    env._run.line.judge = AsyncMock(side_effect=judging)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {reason: 1}
     assert env._run.session.in_flight == 0
@@ -59,7 +59,7 @@ async def test_failed_group_is_dropped_and_counted(
 async def test_error_of_a_subclass_that_scores_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.complete = AsyncMock(return_value=completions(item))
+    env._run.line.complete = AsyncMock(return_value=completions(item))
     env.score = AsyncMock(side_effect=ZeroDivisionError)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {"scoring_failed": 1}
@@ -74,8 +74,8 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
         waiting.set()
         await asyncio.Event().wait()
 
-    env._run.complete = AsyncMock(return_value=completions(item))
-    setattr(env._run, where, wait)
+    env._run.line.complete = AsyncMock(return_value=completions(item))
+    setattr(env._run.line, where, wait)
     collecting = asyncio.create_task(env.collect_trajectories(item))
     await waiting.wait()
     collecting.cancel()
@@ -90,7 +90,7 @@ async def test_scored_group_ends_the_failures_in_a_row(make_env: MakeEnv) -> Non
     env._run.mode = RunMode.PROCESS
     for error in (ServerError("gone"), None, ServerError("gone")):
         item = await env.get_next_item()
-        env._run.complete = AsyncMock(return_value=completions(item), side_effect=error)
+        env._run.line.complete = AsyncMock(return_value=completions(item), side_effect=error)
         await env.collect_trajectories(item)
     assert await env.get_next_item()
 
@@ -101,7 +101,7 @@ async def test_what_no_other_group_escapes_ends_the_run(
 ) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.complete = AsyncMock(side_effect=error)
+    env._run.line.complete = AsyncMock(side_effect=error)
     caplog.clear()
     await env.collect_trajectories(item)
     with pytest.raises(type(error), match=str(error)):
@@ -117,17 +117,17 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` whose deliveries a test settles, with a scored group and its item."""
     env: Any = await make_env(group_size=2)
     env._run.mode = RunMode.SERVE
-    env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
-    env._run.queue.stats.waiting = 0
+    queue = env._run.queue = env._run.line._queue = Mock(drain=AsyncMock(), close=AsyncMock())
+    queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
 
     def put(group: object) -> asyncio.Future[None]:
         puts.append(asyncio.get_running_loop().create_future())
         return puts[-1]
 
-    env._run.queue.put = put
+    queue.put = put
     item = await env.get_next_item()
-    env._run.complete = AsyncMock(return_value=completions(item))
+    env._run.line.complete = AsyncMock(return_value=completions(item))
     group, _ = await env.collect_trajectories(item)
     yield env, item, group, puts
     env._run.mode = RunMode.IMPORTED

@@ -82,14 +82,14 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
     return Evaluator(
         scorer=run.session.pool,
         completer=run.inference,
-        make_prompt=run.prompt,
+        make_prompt=run.line.prompt,
         sampling=sampling,
         settings=run.config,
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
         timeouts=run.timeouts(),
-        note_dropped=run.drop,
+        note_dropped=run.line.drop,
     )
 
 

@@ -20,7 +20,8 @@ from ...errors import ConfigError
 from ...records import Group, Problem, ProblemSpec, Reason, Rollout, Split, Verdict
 from ...terminal import progress_bar
 from ..config import RunMode, made_with
-from ..run import RolloutItem, Run
+from ..line import RolloutItem
+from ..run import Run
 from .group_file import GroupFile, check_place, encode_line
 from .shutdown import finish_in_flight
 
@@ -47,7 +48,7 @@ async def process(env: Any, run: Run) -> None:
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
     if file.lines:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
-    run.kept = {}
+    run.line.kept = {}
     run.session.begin(done=file.positions, learn_from=scored)
     with progress_bar("groups", total, done=file.lines) as advance:
         await _write_groups(env, run, file, total, advance)
@@ -96,7 +97,7 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     if packed:
         packed = await env.postprocess_histories(packed)
     # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
-    group = (run.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
+    group = (run.line.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
     if not packed:
         return
     env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
