@@ -12,9 +12,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from .outcomes import OUTCOMES, GroupOutcome, outcome_of, outcome_of_group
+from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
 from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, StreamStats, TaskReport
-from .statistics import Tally
 
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",

@@ -1,7 +1,8 @@
-"""What became of completions and of groups, in the words that training, evaluations and reports share."""
+"""What became of completions and of groups: the words and the sums that training, evaluations and reports share."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from .records import CORRECT_SCORE, Group, Reason, Rollout
@@ -19,6 +20,30 @@ OUTCOMES = (
     *(reason.value for reason in Reason if reason is not Reason.SCORED and reason.value not in FORMAT_FAILURES),
 )
 """All words for a completion: how right it is where it was scored, else the reason for its 0."""
+
+
+@dataclass
+class Tally:
+    """How many values there were, none of them below 0, their sum and the highest."""
+
+    count: int = 0
+    total: float = 0.0
+    highest: float = 0.0
+
+    def add(self, *values: float) -> None:
+        self.count += len(values)
+        self.total += sum(values)
+        self.highest = max((self.highest, *values))
+
+    def merge(self, other: Tally) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.highest = max(self.highest, other.highest)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the values; None where there are none."""
+        return self.total / self.count if self.count else None
 
 
 def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:

@@ -1,10 +1,9 @@
-"""Statistics of scores: sums, intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
+"""Statistics of scores: intervals, unbiased pass@k and the sign test. Imports nothing of the package."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 from typing import NamedTuple
 
@@ -12,30 +11,6 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 MANY_VALUES = 1000
 """From so many values on, the bootstrap's interval is the normal distribution's, which takes no time."""
-
-
-@dataclass
-class Tally:
-    """How many values there were, none of them below 0, their sum and the highest."""
-
-    count: int = 0
-    total: float = 0.0
-    highest: float = 0.0
-
-    def add(self, *values: float) -> None:
-        self.count += len(values)
-        self.total += sum(values)
-        self.highest = max((self.highest, *values))
-
-    def merge(self, other: Tally) -> None:
-        self.count += other.count
-        self.total += other.total
-        self.highest = max(self.highest, other.highest)
-
-    @property
-    def mean(self) -> float | None:
-        """The mean of the values; None where there are none."""
-        return self.total / self.count if self.count else None
 
 
 class Interval(NamedTuple):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasoning_env.outcomes import OUTCOMES, GroupOutcome, outcome, outcome_of_group
+from reasoning_env.outcomes import OUTCOMES, GroupOutcome, Tally, outcome, outcome_of_group
 from reasoning_env.records import Reason, Rollout
 from tests.records import make_group, make_rollout
 
@@ -54,3 +54,20 @@ def test_every_reason_has_its_word(reason: Reason, finish_reason: str) -> None:
 )
 def test_outcome_says_why_a_group_carries_no_signal(rollouts: list[Rollout], word: GroupOutcome) -> None:
     assert outcome_of_group(make_group(rollouts)) is word
+
+
+def test_tally_of_nothing_has_no_mean() -> None:
+    assert Tally().mean is None
+
+
+def test_tally_keeps_count_sum_and_highest() -> None:
+    tally = Tally()
+    tally.add(1.0, 3.0)
+    tally.add(2.0)
+    assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
+
+
+def test_merged_tallies_count_the_values_of_both() -> None:
+    tally = Tally(1, 4.0, 4.0)
+    tally.merge(Tally(2, 6.0, 5.0))
+    assert tally == Tally(3, 10.0, 5.0)

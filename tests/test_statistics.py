@@ -9,29 +9,11 @@ import pytest
 from reasoning_env.statistics import (
     MANY_VALUES,
     Interval,
-    Tally,
     bootstrap_interval,
     interval_of_means,
     pass_at_k,
     sign_test,
 )
-
-
-def test_tally_of_nothing_has_no_mean() -> None:
-    assert Tally().mean is None
-
-
-def test_tally_keeps_count_sum_and_highest() -> None:
-    tally = Tally()
-    tally.add(1.0, 3.0)
-    tally.add(2.0)
-    assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
-
-
-def test_merged_tallies_count_the_values_of_both() -> None:
-    tally = Tally(1, 4.0, 4.0)
-    tally.merge(Tally(2, 6.0, 5.0))
-    assert tally == Tally(3, 10.0, 5.0)
 
 
 @pytest.mark.parametrize("size", [60, MANY_VALUES])

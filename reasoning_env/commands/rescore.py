@@ -15,12 +15,12 @@ from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, ScoringError
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE
+from ..outcomes import Tally
 from ..records import ProblemSpec, Split, Verdict
 from ..reports.library import OpenLibrary, open_library, run_measurement
 from ..reports.sources import find_sources
 from ..rewards import score_texts
 from ..settings import ReasoningSettings
-from ..statistics import Tally
 from ..terminal import Table, print_json, progress_bar, visible
 from ..workers.pool import PoolSettings
 

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from ..concurrency import do_as_they_come
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
+from ..outcomes import Tally
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
 from ..rewards import AnswerScorer, extract_last_answer, score_texts
 from ..settings import ReasoningSettings
-from ..statistics import Tally
 from ..terminal import progress_bar
 from .folder import EvalFolder
 from .plan import Preset, compare_published

@@ -21,7 +21,8 @@ from statistics import fmean
 from typing import Any
 
 from ..dumps.reader import DumpedGroup
-from ..statistics import Interval, Tally, bootstrap_interval, interval_of_means, pass_at_k
+from ..outcomes import Tally
+from ..statistics import Interval, bootstrap_interval, interval_of_means, pass_at_k
 
 Row = dict[str, Any]
 FIGURES = ("mean_score", "accuracy", "library_score")
