@@ -16,8 +16,7 @@ from ..evaluations.problem_set import EvaluationSet, question_key
 from ..problems import Generator, ProblemStream, Sampler
 from ..records import Problem
 from ..settings import ReasoningSettings
-from ..tasks.parameters import SpecRules
-from ..tasks.sampling import UniformSampler, composite_members
+from ..tasks.sampling import TaskSampler
 from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
 from .measuring import measure_each, open_library, run_measurement
@@ -96,10 +95,9 @@ async def _measure(settings: PoolSettings, names: Sequence[str], seed: int, item
         )
         try:
             evaluated = await evaluation_set.problems()
-            members = composite_members(tasks, [task.name for task in library.info.tasks])
 
             async def measure(task: str) -> TaskContamination:
-                sampler = UniformSampler([task], [task, *members], SpecRules(seed))
+                sampler = TaskSampler({task: 1.0}, run_seed=seed, params=library.params)
                 positions = await draw_positions(pool, sampler, evaluation_set.asks, items=items)
                 return count_known(task, positions, evaluated)
 

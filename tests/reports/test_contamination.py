@@ -11,8 +11,7 @@ from reasoning_env.problems import MAX_AVOIDED
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.contamination import BUDGET_S, TaskContamination, count_known, draw_positions, summary_line
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.parameters import SpecRules
-from reasoning_env.tasks.sampling import UniformSampler
+from reasoning_env.tasks.sampling import TaskSampler
 from tests.fake_workers import FakeWorkers, no_luck
 from tests.records import problem_of
 
@@ -33,7 +32,7 @@ async def _measure(
     async def asks(problem: Problem) -> bool:
         return problem.question in evaluated
 
-    sampler = UniformSampler(["gcd"], ["gcd"], SpecRules(42))
+    sampler = TaskSampler({"gcd": 1.0}, run_seed=42)
     spec = sampler.draw(0, 0)
     positions = await draw_positions(workers, sampler, asks, items=items)
     evaluation_set = [problem_of(spec, question) for question in evaluated]
