@@ -108,7 +108,7 @@ class ReasoningGymEnv(BaseEnv):
         self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
         self._testing = testing
         self._run = atropos.Run(
-            config, self.server, self.tokenizer, FILE.parent, trainer_limit=lambda: self.max_token_len
+            config, lambda: self.server, self.tokenizer, FILE.parent, trainer_limit=lambda: self.max_token_len
         )
         self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None

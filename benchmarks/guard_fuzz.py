@@ -34,7 +34,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from reasoning_env.verifiers import GUARDS, preload, verify
+from reasoning_env.verifiers import preload
+from reasoning_env.verifiers.scoring import GUARDS, verify
 from reasoning_env.workers.sandbox import code_paths
 
 from ._solved import Bench, load

@@ -102,6 +102,10 @@ class Bridge:
         """Let curriculum and metrics learn from a whole group; one with a None is dropped and counted."""
         self._run(self._observe(problem, list(verdicts)))
 
+    def evaluation_problems(self) -> list[Problem]:
+        """Return the fixed evaluation set, which `next` never hands out."""
+        return self._run(self._evaluation_problems())
+
     def state(self) -> dict[str, Any]:
         """Return what decides the next problem, as JSON; a bridge made with it as `state` goes on from there."""
         return self._run(self._call(self.session.state))
@@ -188,6 +192,10 @@ class Bridge:
             self.session.observe(problem, whole)
         else:
             self.session.drop(problem, DropReason.SCORING)
+
+    async def _evaluation_problems(self) -> list[Problem]:
+        await self._start()
+        return await self.session.evaluation_set.problems()
 
     async def _call(self, function: Callable[[], T]) -> T:
         return function()

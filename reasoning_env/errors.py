@@ -43,7 +43,11 @@ class InvalidReferenceError(ReasoningEnvError):
     exit_code = 2
 
     def __init__(self, reference: str, reason: str) -> None:
-        super().__init__(f"reference {reference[:200]!r}: {reason}")
+        super().__init__(reference, reason)
+
+    def __str__(self) -> str:
+        reference, reason = self.args
+        return f"reference {reference[:200]!r}: {reason}"
 
 
 class WorkerError(ReasoningEnvError):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -72,7 +73,7 @@ class ProblemStream:
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
     that `held_out` says yes to are drawn again. `state` is what `state()` returned in an earlier run: its positions are
-    served first, in their order, and then those from its `next_index` on.
+    served first, in their order, and then those from its `next_index` on. Positions in `done` are passed over.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ProblemStream:
         quarantine_after: int,
         held_out: Callable[[Problem], Awaitable[bool]] | None = None,
         state: Mapping[str, Any] | None = None,
+        done: Container[int] = frozenset(),
     ) -> None:
         self._generator = generator
         self._sampler = sampler
@@ -92,6 +94,7 @@ class ProblemStream:
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
         self._held_out = held_out
+        self._done = done
         saved = state or {}
         self._next_index: int = saved.get("next_index", 0)
         self._restored = deque(_unpacked(*position) for position in saved.get("positions", ()))
@@ -176,6 +179,10 @@ class ProblemStream:
             position = self._restored.popleft()
             self._next_index = max(self._next_index, position.index + 1)
             return position
+        while self._next_index in self._done:
+            with suppress(GenerationError):
+                self._sampler.draw(self._next_index, 0)  # as in the run that did it: what follows is drawn alike
+            self._next_index += 1
         index, self._next_index = self._next_index, self._next_index + 1
         try:
             return _Position(index, self._sampler.draw(index, 0))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-CORRECT = 1.0 - 1e-9
-"""The score from which an answer counts as correct."""
+CORRECT_SCORE = 0.99
+"""A completion counts as correct from this score on, in training and evaluation alike."""
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 
@@ -168,8 +168,8 @@ class Verdict:
 
     @property
     def correct(self) -> bool:
-        """Whether the verifier calls the answer entirely right."""
-        return self.score >= CORRECT
+        """Whether the answer counts as correct."""
+        return self.score >= CORRECT_SCORE
 
 
 @dataclass(frozen=True)

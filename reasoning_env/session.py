@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -114,10 +114,19 @@ class Session:
         self.pool.staff(set(plan.tasks) - set(plan.params))
         return library
 
-    def begin(self, instance: int = 0, state: Mapping[str, Any] | None = None) -> None:
+    def begin(
+        self,
+        instance: int = 0,
+        state: Mapping[str, Any] | None = None,
+        *,
+        done: Container[int] = frozenset(),
+        learn_from: Iterable[Group] = (),
+    ) -> None:
         """Begin to draw problems, as `next` does by itself; once it has begun, nothing changes.
 
         Sessions of different `instance` numbers share no problem. `state` is what `state()` returned in an earlier run.
+        Where an earlier run left groups instead of a state, `done` holds the positions of their problems, which are
+        passed over, and the sampler learns from these groups.
         """
         if self._stream is not None:
             return
@@ -126,6 +135,8 @@ class Session:
         self._sampler = make_sampler(
             self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
         )
+        for group in learn_from:
+            self._sampler.observe(group.problem, group.scores)
         self._stream = ProblemStream(
             self.pool,
             self._sampler,
@@ -134,6 +145,7 @@ class Session:
             quarantine_after=settings.quarantine_after_failures,
             held_out=self.evaluation_set.asks,
             state=saved.get("stream"),
+            done=done,
         )
         self._stream.start()
 

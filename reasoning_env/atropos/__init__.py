@@ -3,12 +3,11 @@
 What is exported here is what the front door is made of.
 """
 
-from ..checkpoints.keeper import StateKeeper
+from ..checkpoints import StateKeeper
 from ..signals import run_until_signal
+from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .inference.chat import tokenizer_if_needed
-from .launch.cli import commands
-from .launch.summary import print_summary
 from .modes.evaluate import evaluate
 from .modes.group_file import BackgroundWriter
 from .modes.process import process
@@ -17,6 +16,7 @@ from .modes.shutdown import close
 from .packing import pack
 from .run import RolloutItem, Run, Sending
 from .run_api import Registration
+from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [

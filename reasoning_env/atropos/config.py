@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 from ..errors import ConfigError
+from ..settings import fingerprint
+from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
@@ -104,6 +106,14 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
     for name, level in ATROPOS_LOGGERS.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
+
+
+def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
+    """Return the settings that decide the groups of a run, problems and answers."""
+    # Of Atropos' own fields; those of this environment say it themselves.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    own = {name: getattr(config, name) for name in names}
+    return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.keeper import Resumed, StateKeeper
+from ..checkpoints import Checkpoint, StateKeeper
 from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
@@ -23,11 +23,13 @@ from ..rewards import reward
 from ..session import Session
 from ..tasks.plan import describe_run
 from .config import RunMode, run_api_entry
+from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
-from .inference.client import InferenceClient, describe_failure
+from .inference.client import InferenceClient
+from .inference.failures import describe_failure
 from .inference.server_checks import check_servers
 from .modes.group_file import GroupFile
-from .run_api import DeliveryQueue, RunApiSession
+from .run_api import RunApiSession
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +60,19 @@ class Sending:
 class Run:
     """What one environment is made of; `start` brings up what needs the library.
 
-    `config` is the environment's, `manager` and `tokenizer` are BaseEnv's; `folder` is the front door's, in which a
-    checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which counts where it is
+    `config` is the environment's, `manager` returns BaseEnv's server manager, `tokenizer` is BaseEnv's; `folder` is the
+    front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which counts where it is
     positive.
     """
 
     def __init__(
-        self, config: Any, manager: Any, tokenizer: Any, folder: Path, *, trainer_limit: Callable[[], int]
+        self,
+        config: Any,
+        manager: Callable[[], Any],
+        tokenizer: Any,
+        folder: Path,
+        *,
+        trainer_limit: Callable[[], int],
     ) -> None:
         self.config = config
         self.mode = RunMode.IMPORTED
@@ -82,7 +90,6 @@ class Run:
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
         self.queue = DeliveryQueue(
             self.run_api,
-            before_send=lambda: asyncio.sleep(0),
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.keeper: StateKeeper | None = None
@@ -92,7 +99,6 @@ class Run:
         self.kept: dict[int, Group] | None = None
         """Scored groups by problem index, where a mode takes them from here."""
         self._trainer_limit = trainer_limit
-        self._manager = manager
         self._prompts: dict[int, Prompt] = {}
         """Prompts of problems that fit, until the problem is taken."""
         self._failures_in_a_row = 0
@@ -201,7 +207,7 @@ class Run:
     @property
     def servers(self) -> Sequence[Any]:
         """Atropos' inference servers."""
-        return list(self._manager.servers)
+        return self.inference.servers
 
     # ---- beginning and end
 
@@ -215,7 +221,7 @@ class Run:
         try:
             await self.start_dumps()
             if probe:
-                await check_servers(self._manager.servers, self.inference.mode, self.startup_timeout_s)
+                await check_servers(self.servers, self.inference.mode, self.startup_timeout_s)
         except BaseException:
             await self.session.close()
             raise
@@ -259,7 +265,7 @@ class Run:
 
     # ---- the state
 
-    def resume(self, resumed: Resumed) -> None:
+    def resume(self, resumed: Checkpoint) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""
         assert self.keeper is not None, "start() comes first"
         self.session.begin(self.keeper.number or 0, resumed.state)

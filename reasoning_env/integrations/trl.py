@@ -106,7 +106,7 @@ class TrlEnvironment:
                 self.bridge.observe(problem, group)
 
 
-class _StreamCallback(TrainerCallback):  # type: ignore[misc]
+class _StreamCallback(TrainerCallback):
     def __init__(self, environment: TrlEnvironment) -> None:
         self._environment = environment
 
@@ -128,7 +128,7 @@ class _StreamCallback(TrainerCallback):  # type: ignore[misc]
                 tokens = tokenizer.apply_chat_template(
                     bridge.messages(problem), add_generation_prompt=True, return_dict=True
                 )
-                return len(tokens["input_ids"]) <= room
+                return bool(len(tokens["input_ids"]) <= room)
 
             bridge.session.fits = fits
         if state.global_step > 0 and state.is_world_process_zero:

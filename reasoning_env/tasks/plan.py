@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..errors import ConfigError
 from ..library_facts import COMPOSITE, gameable_tasks
 from ..records import LibraryInfo
-from ..settings import ReasoningSettings
+from ..settings import ReasoningSettings, fingerprint
 from .estimator import SignalEstimator
 from .sampling import TaskSampler, composite_params
 from .selection import match_tasks, resolve_patterns, select_tasks
@@ -144,14 +144,14 @@ def make_sampler(
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
-    """Return what decides which problems a run draws, as JSON reads it back."""
-    made_with = {
-        "seed": settings.seed,
+    """Return what decides which problems a run draws, as JSON reads it back.
+
+    Tasks are those that the patterns and exclusions come down to, so it does not matter how they were asked for.
+    """
+    tasks = {
         "tasks": plan.training_tasks,
-        "complexity_mode": settings.complexity_mode,
-        "complexity_level": settings.complexity_level,
-        "task_sampling": settings.task_sampling,
         "task_params": {task: dict(params) for task, params in plan.params.items()},
         "task_weights": dict(plan.weights),
     }
-    return dict(json.loads(json.dumps(made_with)))
+    run = {**fingerprint(settings, "problems"), **json.loads(json.dumps(tasks))}
+    return {name: value for name, value in run.items() if name not in ("exclude_tasks", "exclude_gameable")}

@@ -1,4 +1,4 @@
-"""The library's verifiers, with guards before and corrections after them against hostile text.
+"""Score model text with the library's verifiers, safely; tell which problems must not be served.
 
 Runs inside workers only. Nothing here imports reasoning_gym; the library's datasets are handed in.
 """
@@ -8,24 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..library_facts import facts
-from .corrections import CORRECTIONS, correct_parts_of_numbers
-from .floors import PartialCredit
-from .guards import GUARDS, Dataset, Entry
-from .invalid_problems import find_flaw
+from .flaws import find_flaw
 from .looks import look, option
-from .readings import plain_reading
+from .scoring import Scorer
 
-__all__ = [
-    "CORRECTIONS",
-    "GUARDS",
-    "PartialCredit",
-    "find_flaw",
-    "look",
-    "option",
-    "plain_reading",
-    "preload",
-    "verify",
-]
+__all__ = ["Scorer", "find_flaw", "look", "option", "preload"]
 
 
 def preload(tasks: Collection[str]) -> None:
@@ -34,18 +21,3 @@ def preload(tasks: Collection[str]) -> None:
         from .grammars import algebra
 
         algebra.is_antiderivative("x**2/2", "x", "x")  # sympy imports most of itself when it first simplifies
-    if "codeio" in tasks:
-        from .tree_distance import install
-
-        install()
-
-
-def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """Return an answer's score, corrected where `strict`. Raises whatever the library's verifier raises."""
-    guard = GUARDS.get(task)
-    score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
-    if not strict:
-        return score
-    if task in CORRECTIONS:
-        return CORRECTIONS[task](answer, entry, dataset, score)
-    return correct_parts_of_numbers(answer, entry, dataset, score)

@@ -9,8 +9,8 @@ import math
 import re
 from collections.abc import Callable, Hashable, Mapping
 
-from .guards import Entry
-from .lazy import choice, straight_ways
+from .entries import Entry
+from .shortcuts import choice, straight_ways
 
 SHARES = 10
 """Shares of a whole are told apart in steps of one such part."""

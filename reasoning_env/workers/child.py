@@ -11,6 +11,7 @@ way) it kills every worker, removes their folders and exits.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -29,8 +30,8 @@ if not __package__:
     _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
-from reasoning_env.garbage import calm_garbage_collector
 from reasoning_env.library_facts import SLOW_TO_BUILD
+from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
 from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
@@ -43,12 +44,18 @@ from reasoning_env.workers.sandbox import (
     no_sandbox,
     prepare,
 )
-from reasoning_env.workers.scorer import Scorer
 
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""
 MEMORY_EXHAUSTED = 77
 """Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
+
+
+def calm_garbage_collector() -> None:
+    """Leave what exists now out of later collections, so that its pages stay shared; collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def serve_generator(library: Library, sock: socket.socket) -> None:

@@ -22,11 +22,10 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import find_flaw, look, option, preload
+from ..verifiers import Scorer, find_flaw, look, option, preload
 from .datasets import DatasetCache
 from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
-from .scorer import Scorer
 
 MAX_DRAWS = 300
 """Problems made for one that may be served, after which a task counts as failing."""

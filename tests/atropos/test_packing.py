@@ -1,19 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.rollouts import rollout_from_node, rollout_from_text
+from reasoning_env.atropos.inference.client import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.packing import pack
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout
 from tests.records import SAMPLING, make_group, make_rollout
 
 LIMIT = SAMPLING.token_limit
-CHOICE = SimpleNamespace(text="some text", finish_reason="length")
 
 
 @pytest.fixture(scope="module")
@@ -24,36 +22,41 @@ def prompt(chat: ChatFormat) -> Prompt:
 # ---------------------------------------------------------------------------- servers that give tokens
 
 
-def node(completion: Sequence[int] = (7, 8), **changed: Any) -> SimpleNamespace:
-    """A node as the managed server keeps it, for a prompt of two tokens."""
-    fields: dict[str, Any] = {
-        "tokens": [1, 2, *completion],
-        "masked_tokens": [-100, -100, *completion],
-        "logprobs": [1.0, 1.0, *(-0.5 for _ in completion)],
-    }
-    return SimpleNamespace(**{**fields, **changed})
+@pytest.fixture(scope="module")
+def from_tokens(tokenizer: Any) -> Any:
+    """Turns a server's tokens into a rollout, for a prompt of two tokens."""
+
+    def convert(tokens: list[int], logprobs: list[float], finish_reason: Any = "stop") -> Any:
+        return rollout_from_tokens(tokenizer, LIMIT, (1, 2), (tokens, logprobs, finish_reason))
+
+    return convert
+
+
+def test_tokens_are_kept_with_a_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
+    completion = tokenizer.encode("It is 2.", add_special_tokens=False)
+    rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
+    assert rollout.text == "It is 2."
+    assert rollout.tokens == (1, 2, *completion, tokenizer.eos_token_id)
+    assert rollout.masks == (-100, -100, *completion, tokenizer.eos_token_id)
+    assert rollout.logprobs == (1.0, 1.0, *(-0.5 for _ in completion), -0.5)
+    assert rollout.token_count == len(completion) + 1
+
+
+@pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "stop")])
+def test_finish_reason_may_be_a_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
+    assert from_tokens([7], [-0.5], reason).finish_reason == kept
 
 
 @pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
-def test_rollout_has_a_completion_and_stays_below_the_limit(completion: int, usable: bool) -> None:
-    assert isinstance(rollout_from_node(CHOICE, node([7] * completion), LIMIT), Rollout) is usable
+def test_rollout_has_a_completion_and_stays_below_the_limit(from_tokens: Any, completion: int, usable: bool) -> None:
+    assert isinstance(from_tokens([7] * completion, [-0.5] * completion), Rollout) is usable
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [
-        {"masked_tokens": [-100, -100, 7]},
-        {"logprobs": [1.0, 1.0]},
-        {"tokens": [], "masked_tokens": [], "logprobs": []},
-        {"masked_tokens": [-100, -100, 7, 9]},
-        {"masked_tokens": [-100, 2, -100, 8]},
-        {"logprobs": [1.0, 1.0, float("nan"), -0.5]},
-        {"logprobs": [1.0, 1.0, float("-inf"), float("inf")]},
-    ],
-    ids=str,
+    "logprobs", [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")]], ids=str
 )
-def test_node_that_contradicts_itself_is_no_rollout(changed: dict[str, Any]) -> None:
-    assert isinstance(rollout_from_node(CHOICE, node(**changed), LIMIT), str)
+def test_tokens_without_sound_logprobs_are_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
+    assert isinstance(from_tokens([7, 8], logprobs), str)
 
 
 # ---------------------------------------------------------------------------- servers that give text

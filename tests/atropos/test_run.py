@@ -19,7 +19,9 @@ from reasoning_gym_environment import ReasoningGymEnvConfig
 
 def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
     manager = SimpleNamespace(servers=[])
-    return Run(ReasoningGymEnvConfig(**fields), manager, tokenizer, Path("."), trainer_limit=lambda: trainer_limit)
+    return Run(
+        ReasoningGymEnvConfig(**fields), lambda: manager, tokenizer, Path("."), trainer_limit=lambda: trainer_limit
+    )
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])

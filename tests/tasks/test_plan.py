@@ -237,3 +237,15 @@ async def test_run_is_described_as_json_reads_it_back() -> None:
     run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
     assert run == json.loads(json.dumps(run))
     assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})
+
+
+async def test_same_tasks_are_the_same_run_however_they_were_asked_for() -> None:
+    def run(**settings: Any) -> Any:
+        return _described(ReasoningSettings(**settings))
+
+    assert await run(tasks="gcd,chain_sum") == await run(tasks="chain_sum,gcd,acre", exclude_tasks="acre")
+    assert await run(tasks="gcd") != await run(tasks="gcd", complexity_level=0.5)
+
+
+async def _described(settings: ReasoningSettings) -> dict[str, Any]:
+    return describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))

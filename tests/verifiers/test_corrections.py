@@ -20,7 +20,8 @@ import pytest
 import reasoning_gym
 from reasoning_gym.logic.propositional_logic import Expression
 
-from reasoning_env.verifiers import CORRECTIONS, find_flaw, verify
+from reasoning_env.verifiers import find_flaw
+from reasoning_env.verifiers.scoring import CORRECTIONS, verify
 
 Answers = Callable[[str, Any], list[str]]
 """From the library's own answer and the metadata of an entry: answers to it."""
@@ -559,6 +560,16 @@ def _joined(premises: list[str]) -> str:
 def test_probability_is_paid_by_the_share_of_its_digits(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
     assert verify("coin_flip", dataset, answer, {**dataset[0], "answer": "0.375"}, strict=True) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"), [("1:00:00", 1.0), ("1:01:00", 5 / 6), ("1:03:00", 0.5), ("0:57:00", 0.5), ("1:06:00", 0.0)]
+)
+def test_duration_is_paid_by_how_near_it_is_in_proportion(answer: str, score: float) -> None:
+    dataset = reasoning_gym.create_dataset("time_intervals", seed=SEED, size=1)
+    metadata = {**dataset[0]["metadata"], "task_type": "time"}
+    entry = {**dataset[0], "answer": "1:00:00", "metadata": metadata}
+    assert verify("time_intervals", dataset, answer, entry, strict=True) == pytest.approx(score, abs=0.02)
 
 
 def test_sorted_words_with_more_after_them_are_paid_by_their_share() -> None:

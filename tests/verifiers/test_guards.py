@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import reasoning_gym
 
-from reasoning_env.verifiers import GUARDS, verify
+from reasoning_env.verifiers.scoring import GUARDS, verify
 from tests.workers.hostile import burdens
 
 SEED = 4242
@@ -125,6 +125,22 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
 def test_long_output_and_text_around_one_get_the_librarys_score(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
+
+
+def test_cube_is_turned_as_often_as_two_thousand_words_say() -> None:
+    _, entry = _problem("rubiks_cube")
+    solution = pickle.loads(entry)["metadata"]["example_correct_answer"]
+    padding = 2000 - len(solution.split())
+    assert score("rubiks_cube", f"{solution} {'R4 ' * padding}") == 1.0
+    assert score("rubiks_cube", f"{solution} {'R4 ' * (padding + 1)}") == 0.01
+
+
+@pytest.mark.parametrize(
+    ("task", "oracle", "as_a_list"),
+    [("binary_matrix", "0 1\n1 2", "[[0, 1], [1, 2]]"), ("string_insertion", "ABCD", "['A', 'B', 'C', 'D']")],
+)
+def test_right_answer_as_a_list_earns_a_tenth(task: str, oracle: str, as_a_list: str) -> None:
+    assert [score(task, said, answer=oracle) for said in (oracle, as_a_list, oracle[1:])] == [1.0, 0.1, 0.0]
 
 
 def test_formula_over_many_other_variables_gets_the_floor() -> None:

@@ -173,3 +173,8 @@ def test_longest_texts_are_formulas_or_value_errors() -> None:
     for text in LONGEST:
         with contextlib.suppress(ValueError):
             concludes(text, [f"P{AND}Q", "R"])
+
+
+@pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
+def test_first_and_last_assignment_count(premises: list[str]) -> None:
+    assert not are_contradictory(premises)

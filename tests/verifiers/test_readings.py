@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.verifiers import plain_reading
+from reasoning_env.verifiers.readings import plain_reading
 from tests.workers.hostile import TABLES
 
 TEXTS = [text for table in TABLES.values() for text in table.values()]

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from reasoning_env.verifiers import look
-from reasoning_env.verifiers.lazy import choice
+from reasoning_env.verifiers.shortcuts import choice
 from reasoning_env.workers.library import Generated, Library
 
 

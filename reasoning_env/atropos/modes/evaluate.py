@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,15 +12,14 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
-from ...evaluations.evaluation import Evaluation, metrics
-from ...evaluations.evaluator import Evaluator
 from ...evaluations.folder import open_folder
 from ...evaluations.inspect_log import write_inspect_log
-from ...evaluations.plan import EvalPlan
-from ...evaluations.presets import FIRST_SEED, MAX_COMPLETION_TOKENS
+from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
+from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
 from ...folders import EVALS
 from ...records import Sampling, Split
+from ...settings import fingerprint
 from ..config import RunMode
 from ..inference.client import Mode
 from ..inference.server_checks import context_length
@@ -45,14 +43,14 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
     alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
-    about = _describe(run, plan, sampling, step)
-    folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
+    made_with, problems = _describe(run, plan, sampling, step), len(plan.tasks) * plan.samples_per_task
+    folder = await asyncio.to_thread(open_folder, root, made_with, problems=problems, remarks=remarks, resume=alone)
     categories = {task.name: task.category for task in run.session.library.tasks}
     if alone and run.config.complexity_level is not None and run.config.eval_level is None:
         logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
     logger.info(
         "evaluation of %s on %d problems of %d tasks; completions of each: %d",
-        *(about["model"], about["problems"], len(plan.tasks), plan.repeats),
+        *(made_with["model"], problems, len(plan.tasks), plan.repeats),
     )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     run.evaluation_progress = evaluation.progress
@@ -113,24 +111,19 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 
 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
-    """Return what results.json says of an evaluation from its start."""
+    """Return which evaluation this is, as results.json says from the start; an equal one goes on with it."""
     config, server = run.config, run.servers[0].config
+    # Of what the settings leave open: what was settled on.
     settings = {
         "tasks": plan.tasks,
         "num_eval_samples_per_task": plan.samples_per_task,
         "eval_repeats": plan.repeats,
         "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
-        "eval_level": config.eval_level,
         "eval_temperature": sampling.temperature,
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
         "system_prompt": run.session.system_prompt(Split.EVAL),
-        "strict_rewards": config.strict_rewards,
-        "lenient_answers": config.lenient_answers,
-        "max_answer_bytes": config.max_answer_bytes,
-        "scoring_deadline_s": config.scoring_deadline_s,
-        "min_completion_tokens": config.min_completion_tokens,
     }
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {
@@ -138,15 +131,12 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "server": {"type": server_type, "base_url": _without_password(str(server.base_url))},
         "step": step if run.mode is RunMode.SERVE else None,
         "preset": plan.preset.name if plan.preset else None,
-        "settings": settings,
-        "fingerprint": None,
-        "problems": len(plan.tasks) * plan.samples_per_task,
+        "settings": {**fingerprint(config, "evaluation"), **settings},
         "versions": {
             "reasoning_gym": run.session.library.version,
             "environment": __version__,
             "python": platform.python_version(),
         },
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
 

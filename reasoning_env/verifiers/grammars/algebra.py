@@ -1,4 +1,6 @@
-"""Read model text as sympy expressions, built node by node, never through sympy's own parser.
+"""Compare model text with integrals and polynomials, as numbers or as sympy expressions that are built node by node.
+
+Sympy's own parser, which evaluates text, is never called.
 
 Only the elementary functions below can be called, so nothing that restates a question (an unevaluated or evaluated
 integral, `expand`, `Subs`) can be written. Decimals in integrals are read exactly: a floating-point term large enough
@@ -7,29 +9,28 @@ to swallow another would make unequal expressions equal.
 
 from __future__ import annotations
 
+import ast
 import cmath
 import contextlib
-import keyword
 import math
+import operator
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import mpmath
 import sympy
 
-from .expressions import MAX_BITS, OPERATIONS, ExpressionError, Item, Kind, parse_expression, run_program
+from .expressions import MAX_BITS, ExpressionError, parse_expression
 
-MAX_ITEMS = 5000
+MAX_PARTS = 2000
 SYMPY_S = 1.0
 """Processor time for what sympy does with an answer; honest ones take less."""
 MAX_NAME = 32
 MAX_NAMES = 8
 MAX_EXPONENT = 200
 """Largest power of a symbolic base; larger ones would be multiplied out for ever."""
-
-Program = tuple[Item, ...]
 
 CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I}
 FUNCTIONS = frozenset({
@@ -38,7 +39,16 @@ FUNCTIONS = frozenset({
 })  # fmt: skip
 """Functions of one argument that have the same name in sympy and in mpmath."""
 SIZE = frozenset({"Abs", "abs"})
-OPERATORS = {"Rational": "/", "Pow": "**", "pow": "**"}
+OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+OPERATORS: Mapping[str, type[ast.AST]] = {"Rational": ast.Div, "Pow": ast.Pow, "pow": ast.Pow}
 """Functions of two arguments that are operators."""
 
 SAMPLE_POINTS = ("0.3718", "0.7351", "1.6183", "2.9137", "-0.4142", "-1.2361", "-2.6458")
@@ -61,40 +71,81 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
     Where there are too few points, or constants could hide a difference, sympy's simplification must show it in time.
     """
-    program, target = read_algebra(answer), read_algebra(integrand)
-    if len(_names(program)) > MAX_NAMES:
+    said, target = parse_expression(answer, MAX_PARTS), parse_expression(integrand, MAX_PARTS)
+    if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
-    points = _agreeing_points(program, target, variable)
+    points = _agreeing_points(said, target, variable)
     if points is None:
         return False
-    if points >= ENOUGH_POINTS and _has_plain_constants(program):
+    if points >= ENOUGH_POINTS and _has_plain_constants(said):
         return True
     with _bounded_sympy():
-        derivative = sympy.diff(build(program, exact_decimals=True), sympy.Symbol(variable))
+        derivative = sympy.diff(build(said, exact_decimals=True), sympy.Symbol(variable))
         return bool(sympy.simplify(derivative - build(target, exact_decimals=True)) == 0)
 
 
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
     """Tell whether two texts become the same sympy expression; products of sums are not multiplied out."""
-    program, target = read_algebra(answer), read_algebra(polynomial)
-    if any(item.kind is Kind.CALL for item in program) or not _names(program) <= _names(target):
+    said, target = parse_expression(answer, MAX_PARTS), parse_expression(polynomial, MAX_PARTS)
+    calls = [node for node in ast.walk(said) if isinstance(node, ast.Call)]
+    if not all(map(_operator_of, calls)) or not _names(said) <= _names(target):
         return False
-    if _values_differ(program, target):
+    if _values_differ(said, target):
         return False  # found in a moment, where sympy would work on radicals for minutes
     with _bounded_sympy():
-        return bool(build(program, exact_decimals=False) == build(target, exact_decimals=False))
+        return bool(build(said, exact_decimals=False) == build(target, exact_decimals=False))
 
 
-def read_algebra(text: str) -> Program:
-    """Return a text's program, with operators for functions that are operators. Raises ExpressionError."""
-    return tuple(
-        Item(Kind.OPERATOR, OPERATORS[item.text], 2) if item.arity == 2 and item.text in OPERATORS else item
-        for item in parse_expression(text, MAX_ITEMS)
-    )
+def _names(tree: ast.expr) -> frozenset[str]:
+    """Return the names of variables and constants."""
+    nodes = list(ast.walk(tree))
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
 
 
-def _names(program: Program) -> frozenset[str]:
-    return frozenset(item.text for item in program if item.kind is Kind.NAME)
+def _operator_of(call: ast.Call) -> type[ast.AST] | None:
+    return OPERATORS.get(_function(call)) if len(call.args) == 2 else None
+
+
+def _function(call: ast.Call) -> str:
+    assert isinstance(call.func, ast.Name)
+    return call.func.id
+
+
+class _Meaning(Protocol):
+    """What the parts of a tree are worth."""
+
+    def number(self, digits: str) -> Any: ...
+
+    def name(self, name: str) -> Any: ...
+
+    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any: ...
+
+    def call(self, function: str, arguments: list[Any]) -> Any: ...
+
+
+def _evaluate(node: ast.expr, meaning: _Meaning) -> Any:
+    """Return the value of a tree. Chains of operators, which may be thousands, take a loop and no recursion."""
+    chain = []
+    while isinstance(node, ast.BinOp):
+        chain.append((type(node.op), node.right))
+        node = node.left
+    match node:
+        case ast.Constant(value=str(digits)):
+            value = meaning.number(digits)
+        case ast.Name(id=name):
+            value = meaning.name(name)
+        case ast.UnaryOp(op=negation, operand=operand):
+            value = meaning.operate(type(negation), [_evaluate(operand, meaning)])
+        case ast.Call(args=nodes):
+            arguments = [_evaluate(argument, meaning) for argument in nodes]
+            named = _operator_of(node)
+            value = meaning.operate(named, arguments) if named else meaning.call(_function(node), arguments)
+        case _:
+            raise ExpressionError(f"{type(node).__name__} is no part of an expression")
+    for sign, right in reversed(chain):
+        value = meaning.operate(sign, [value, _evaluate(right, meaning)])
+    return value
 
 
 class _OverTime(BaseException):
@@ -124,62 +175,60 @@ def _bounded_sympy() -> Iterator[None]:
 # ---- symbols
 
 
-def build(program: Program, *, exact_decimals: bool) -> sympy.Expr:
-    """Return the sympy expression of a program.
+def build(tree: ast.expr, *, exact_decimals: bool) -> sympy.Expr:
+    """Return the sympy expression of a tree.
 
     Raises ExpressionError for names and calls that are not elementary, and for powers that would grow out of bounds.
     """
-
-    def leaf(item: Item) -> sympy.Expr:
-        if item.kind is Kind.NAME:
-            return _symbol(item.text)
-        if item.text.isdigit():
-            return sympy.Integer(item.text)
-        return sympy.Rational(item.text) if exact_decimals else sympy.Float(item.text)
-
-    value = _total(run_program(program, leaf, _combine))
+    value = _total(_evaluate(tree, _Symbolic(exact_decimals)))
     if value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
         raise ExpressionError("an infinite or undefined value")
     return value
 
 
-def _combine(item: Item, operands: list[Any]) -> Any:
-    """Apply an item to sympy expressions.
+class _Symbolic:
+    """Sympy expressions. Sums are lists, added up at once: one after the other would take quadratic time."""
 
-    Sums are collected in lists, and added up at once: one after the other would take quadratic time.
-    """
-    if item.text in ("+", "-"):
-        terms, right = operands[0] if isinstance(operands[0], list) else [operands[0]], _total(operands[1])
-        terms.append(-right if item.text == "-" else right)
-        return terms
-    operands = [_total(operand) for operand in operands]
-    if item.text == "**":
-        _check_power(*operands)
-    if item.kind is Kind.OPERATOR:
-        return OPERATIONS[item.text](*operands)
-    if (item.arity == 1 and item.text in FUNCTIONS) or (item.arity == 2 and item.text == "log"):
-        return getattr(sympy, item.text)(*operands)
-    if item.arity == 1 and item.text in SIZE:
-        return sympy.Abs(*operands)
-    raise ExpressionError(f"{item.text} with {item.arity} arguments is not an elementary function")
+    def __init__(self, exact_decimals: bool) -> None:
+        self._decimal = sympy.Rational if exact_decimals else sympy.Float
+
+    def number(self, digits: str) -> sympy.Expr:
+        return sympy.Integer(digits) if digits.isdigit() else self._decimal(digits)
+
+    def name(self, name: str) -> sympy.Expr:
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if len(name) > MAX_NAME or name in _reserved_names():
+            raise ExpressionError(f"{name!r} is not a variable")
+        return sympy.Symbol(name)
+
+    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+        if sign in (ast.Add, ast.Sub):
+            terms, right = operands[0] if isinstance(operands[0], list) else [operands[0]], _total(operands[1])
+            terms.append(-right if sign is ast.Sub else right)
+            return terms
+        operands = [_total(operand) for operand in operands]
+        if sign is ast.Pow:
+            _check_power(*operands)
+        return OPERATIONS[sign](*operands)
+
+    def call(self, function: str, arguments: list[Any]) -> sympy.Expr:
+        arguments = [_total(argument) for argument in arguments]
+        if (len(arguments) == 1 and function in FUNCTIONS) or (len(arguments) == 2 and function == "log"):
+            return getattr(sympy, function)(*arguments)
+        if len(arguments) == 1 and function in SIZE:
+            return sympy.Abs(*arguments)
+        raise ExpressionError(f"{function} with {len(arguments)} arguments is not an elementary function")
 
 
 def _total(value: Any) -> Any:
     return sympy.Add(*value) if isinstance(value, list) else value
 
 
-def _symbol(name: str) -> sympy.Expr:
-    if name in CONSTANTS:
-        return CONSTANTS[name]
-    if len(name) > MAX_NAME or name in _reserved_names():
-        raise ExpressionError(f"{name!r} is not a variable")
-    return sympy.Symbol(name)
-
-
 @cache
 def _reserved_names() -> frozenset[str]:
     """Return names that sympy does not read as new variables, but for C, the constant of integration."""
-    return frozenset({*dir(sympy), *keyword.kwlist, *SIZE}) - {"C"}
+    return frozenset({*dir(sympy), *SIZE}) - {"C"}
 
 
 def _check_power(base: Any, exponent: Any) -> None:
@@ -199,7 +248,7 @@ def _check_power(base: Any, exponent: Any) -> None:
 # ---- numbers
 
 
-def _agreeing_points(program: Program, target: Program, variable: str) -> int | None:
+def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | None:
     """Count points at which the slope equals the target; None if they differ at a comparable point.
 
     Floating point comes first, because it overflows where digits would be calculated for ever. Functions may have
@@ -209,12 +258,12 @@ def _agreeing_points(program: Program, target: Program, variable: str) -> int | 
     for point in SAMPLE_POINTS:
         if _value(target, variable, float(point), mpmath.fp) is None:
             continue
-        if _value(program, variable, float(point), mpmath.fp) is None:
+        if _value(said, variable, float(point), mpmath.fp) is None:
             return None
         with mpmath.workdps(DIGITS):
             x, step = mpmath.mpf(point), mpmath.mpf(STEP)
             wanted = _value(target, variable, x, mpmath.mp)
-            low, high = (_value(program, variable, near, mpmath.mp) for near in (x - step, x + step))
+            low, high = (_value(said, variable, near, mpmath.mp) for near in (x - step, x + step))
             if wanted is None or low is None or high is None:
                 return None
             slope = (high - low) / (2 * step)
@@ -225,13 +274,13 @@ def _agreeing_points(program: Program, target: Program, variable: str) -> int | 
     return agreeing
 
 
-def _values_differ(program: Program, target: Program) -> bool:
-    """Tell whether two programs have different values at a point, as far as floating point reaches."""
+def _values_differ(said: ast.expr, target: ast.expr) -> bool:
+    """Tell whether two trees have different values at a point, as far as floating point reaches."""
     variable = min(_names(target), default="")
-    said, right = (_value(one, variable, float(SAMPLE_POINTS[0]), mpmath.fp) for one in (program, target))
-    if said is None or right is None:
+    value, right = (_value(tree, variable, float(SAMPLE_POINTS[0]), mpmath.fp) for tree in (said, target))
+    if value is None or right is None:
         return right is not None
-    return bool(abs(said - right) > ROUNDING * (1 + abs(right) + abs(said)))
+    return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
 
 
 def _is_near(one: Any, other: Any) -> bool:
@@ -242,52 +291,68 @@ def _is_real(value: Any) -> bool:
     return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
 
 
-def _has_plain_constants(program: Program) -> bool:
-    """Tell whether no constant part of a program is so large or so small that it could hide something."""
-    plain = True
-
-    def leaf(item: Item) -> Any:
-        return _checked(mpmath.mpf(item.text)) if item.kind is Kind.NUMBER else None
-
-    def apply(item: Item, operands: list[Any]) -> Any:
-        if item.kind is not Kind.OPERATOR or None in operands:
-            return None
-        return _checked(OPERATIONS[item.text](*operands))
-
-    def _checked(value: Any) -> Any:
-        nonlocal plain
-        plain = plain and (value == 0 or 1 / PLAIN <= abs(value) <= PLAIN)
-        return value
-
+def _has_plain_constants(tree: ast.expr) -> bool:
+    """Tell whether no constant part of a tree is so large or so small that it could hide something."""
+    constants = _Constants()
     try:
-        run_program(program, leaf, apply)
+        _evaluate(tree, constants)
     except (ArithmeticError, ValueError):
         return False
-    return plain
+    return constants.are_plain
 
 
-def _value(program: Program, variable: str, point: Any, context: Any) -> Any:
-    """Return a program's value in one of mpmath's contexts where it is a finite number, else None."""
-    constants = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
+class _Constants:
+    """The values of parts that are made of numbers and operators only, None for others."""
 
-    def leaf(item: Item) -> Any:
-        if item.kind is Kind.NAME:
-            return constants.get(item.text, context.mpf(OTHER_VALUE))
-        return context.mpf(item.text)
+    are_plain = True
 
-    def apply(item: Item, operands: list[Any]) -> Any:
-        if item.kind is Kind.OPERATOR:
-            return OPERATIONS[item.text](*operands)
-        if item.arity == 2 and item.text == "log":
-            return context.log(operands[0]) / context.log(operands[1])
-        if item.arity == 1 and item.text in FUNCTIONS:
-            return (getattr(context, item.text, None) or getattr(cmath, item.text))(*operands)
-        if item.arity == 1 and item.text in SIZE and operands[0].imag == 0:
-            return abs(*operands)  # of a complex number it has no derivative
-        raise ExpressionError(f"no value for {item.text}")
+    def number(self, digits: str) -> Any:
+        return self._checked(mpmath.mpf(digits))
 
+    def name(self, name: str) -> None:
+        return None
+
+    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+        return None if None in operands else self._checked(OPERATIONS[sign](*operands))
+
+    def call(self, function: str, arguments: list[Any]) -> None:
+        return None
+
+    def _checked(self, value: Any) -> Any:
+        self.are_plain = self.are_plain and (value == 0 or 1 / PLAIN <= abs(value) <= PLAIN)
+        return value
+
+
+def _value(tree: ast.expr, variable: str, point: Any, context: Any) -> Any:
+    """Return a tree's value in one of mpmath's contexts where it is a finite number, else None."""
     try:
-        value = run_program(program, leaf, apply)
+        value = _evaluate(tree, _Numeric(variable, point, context))
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
         return None
     return value if mpmath.isfinite(value) else None
+
+
+class _Numeric:
+    """Numbers of one of mpmath's contexts, with the variable at one point."""
+
+    def __init__(self, variable: str, point: Any, context: Any) -> None:
+        self._context = context
+        self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
+
+    def number(self, digits: str) -> Any:
+        return self._context.mpf(digits)
+
+    def name(self, name: str) -> Any:
+        return self._values.get(name, self._context.mpf(OTHER_VALUE))
+
+    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+        return OPERATIONS[sign](*operands)
+
+    def call(self, function: str, arguments: list[Any]) -> Any:
+        if len(arguments) == 2 and function == "log":
+            return self._context.log(arguments[0]) / self._context.log(arguments[1])
+        if len(arguments) == 1 and function in FUNCTIONS:
+            return (getattr(self._context, function, None) or getattr(cmath, function))(*arguments)
+        if len(arguments) == 1 and function in SIZE and arguments[0].imag == 0:
+            return abs(*arguments)  # of a complex number it has no derivative
+        raise ExpressionError(f"no value for {function}")

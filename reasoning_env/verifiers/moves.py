@@ -1,0 +1,115 @@
+"""Guards and corrections of tasks whose answers are moves: boxes, cars, cubes, buttons."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .entries import Dataset, Entry
+
+MAX_RUSH_STEPS = 6
+"""The width of a Rush Hour board: no car can move further."""
+MAX_CUBE_MOVES = 2000
+CUBE_PERIOD = 4
+"""Turning a side of a cube four times leaves it as it was."""
+MAX_COUNT_DIGITS = 9
+
+
+def score_rush_hour(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(move: re.Match[str]) -> str:
+        return move[1] + str(MAX_RUSH_STEPS if len(move[2]) > MAX_COUNT_DIGITS else min(int(move[2]), MAX_RUSH_STEPS))
+
+    return dataset.score_answer(re.sub(r"([A-Z][+-])(\d+)", bounded, answer), entry)
+
+
+def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
+    def bounded(word: str) -> str:
+        match = re.fullmatch(r"(\D*)(\d+)", word)
+        if match is None:
+            return word
+        if len(match[2]) > MAX_COUNT_DIGITS or not match[1]:
+            return ""  # no such move, or none at all
+        count = int(match[2])
+        return match[1] + str(count % CUBE_PERIOD or min(count, CUBE_PERIOD))
+
+    words = answer.split()
+    if len(words) > MAX_CUBE_MOVES:
+        return 0.01
+    return dataset.score_answer(" ".join(map(bounded, words)), entry)
+
+
+def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse letters inside words, those of the answer tag among them."""
+    presses = re.findall(r"(?<![^\W\d_])[A-Ca-c]+(?![^\W\d_])", answer)
+    if re.sub(r"[^A-Ca-c]", "", answer) == "".join(presses):
+        return score if presses else 0.0
+    return min(score, dataset.score_answer(" ".join(presses), entry)) if presses else 0.0
+
+
+def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
+    try:
+        steps = json.loads(answer)
+    except (ValueError, RecursionError):
+        return 0.0
+    if steps in ({}, ""):  # no plan is one without moves, for the verifier
+        return dataset.score_answer(answer, entry)
+    if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
+        return 0.0
+    return dataset.score_answer(json.dumps(steps[:1000]), entry)
+
+
+def _is_boxnet_step(step: Any) -> bool:
+    return isinstance(step, dict) and all(
+        isinstance(move, str) and len(agent) + len(move) <= 100 for agent, move in step.items()
+    )
+
+
+def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse targets moved to the boxes, and sweeps over the whole field."""
+    if score <= 0.05:
+        return score
+    return score if _has_purpose(json.loads(answer), entry["metadata"]["initial_state"]) else 0.05
+
+
+def _has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
+    """Tell whether a plan moves boxes only, and wastes no more moves than there are boxes.
+
+    The plan is carried out move by move, since the verifier ignores moves that do nothing.
+    """
+    state = {place: list(items) for place, items in initial_state.items()}
+    idle_moves_left = sum(item.startswith("box_") for items in state.values() for item in items)
+    for step in steps:
+        for agent, move in step.items():
+            match = re.match(r"move\((.*?),\s(.*?)\)", move)
+            if match is not None and match[1].startswith("target_"):
+                return False
+            if match is None or not _move(state, _place(agent), match[1], match[2]):
+                idle_moves_left -= 1
+            if idle_moves_left < 0:
+                return False
+    return True
+
+
+def _move(state: dict[str, list[str]], place: str, box: str, goal: str) -> bool:
+    """Carry out a move and tell whether it did anything; the verifier refuses non-adjacent squares."""
+    items = state.get(place, [])
+    if box not in items:
+        return False
+    if "square" in goal:
+        there = state.get(_place(goal))
+        if there is None:
+            return False
+        there.append(box)
+    elif goal == f"target_{box.removeprefix('box_')}" and goal in items:
+        items.remove(goal)
+    else:
+        return False
+    items.remove(box)
+    return True
+
+
+def _place(text: str) -> str:
+    """Return the state's name for the square of an agent or a goal."""
+    return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

@@ -1,0 +1,145 @@
+"""Guards and corrections of tasks whose answers are numbers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from fractions import Fraction
+
+from .entries import Dataset, Entry
+from .grammars.expressions import parse_list
+
+MAX_NUMBER_CHARACTERS = 100
+MAX_EXPONENT = 99
+NUMBER = re.compile(r"[-+]?[\d.,]*\d")
+RIGHT_DIGITS = 3
+"""Significant digits to which a probability must be right."""
+ROUNDING = 0.005
+"""How far a number may be from the question's, which has two decimals by default."""
+NEAR = 0.1
+"""The share of a right number by which another may differ and still earn something."""
+
+
+def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Compare with the oracle's answer, where the library evaluates the problem's text anew."""
+    try:
+        return float(int(answer, 0) == int(entry["answer"], 0))
+    except ValueError:
+        return 0.0
+
+
+def score_short_number(answer: str, entry: Entry, dataset: Dataset) -> float:
+    return dataset.score_answer(answer, entry) if len(answer) <= MAX_NUMBER_CHARACTERS else 0.0
+
+
+def correct_complex(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse nan and inf, which are at no distance from anything."""
+    return 0.0 if re.search("nan|inf", re.sub(r"\s", "", answer), re.IGNORECASE) else score
+
+
+def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
+    # The verifier drops commas, and Python's numbers may have underscores.
+    exponent = re.search(r"[eE][+-]?(\d+)", re.sub("[,_]", "", answer))
+    if len(answer) > MAX_NUMBER_CHARACTERS or (exponent and int(exponent[1]) > MAX_EXPONENT):
+        return 0.0
+    return dataset.score_answer(answer, entry)
+
+
+def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse a prefix such as 0, whatever follows in the oracle's answer; right to three digits is right."""
+    if score == 0.0:
+        return 0.0
+    said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
+    if right > 0.0 and abs(said - right) <= 0.5 * 10.0 ** (math.floor(math.log10(right)) + 1 - RIGHT_DIGITS):
+        return 1.0
+    if abs(said - right) <= min(1e-4, right / 4):
+        return score
+    if not 0.0 < said <= 1.0:
+        return 0.0
+    digits, exponent = _significant(said)
+    right_digits, right_exponent = _significant(right)
+    if exponent != right_exponent:
+        return 0.0
+    shared = sum(
+        1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(digits, right_digits, strict=False))
+    )
+    return min(score, shared / max(len(digits), len(right_digits)))
+
+
+def _significant(value: float) -> tuple[str, int]:
+    """Return the significant digits, at most ten, as the verifier writes them, and the power of ten."""
+    mantissa, exponent = f"{value:.9e}".split("e")
+    return mantissa.replace(".", "").rstrip("0"), int(exponent)
+
+
+def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
+    """Hand in the oracle's answer as JSON, because the library evaluates it as Python."""
+    oracle = json.dumps(parse_list(entry["answer"]))
+    return dataset.score_answer(answer, {**entry, "answer": oracle})
+
+
+def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse nan, which is in order with everything, and numbers not in the question, rounding aside."""
+    if score == 0.0:
+        return 0.0
+    pairs = zip(json.loads(answer.replace("'", '"')), entry["metadata"]["sorted_numbers"], strict=True)
+    return score if all(abs(float(said) - float(right)) <= ROUNDING for said, right in pairs) else 0.0
+
+
+def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse candidates within the tolerance of the right one."""
+    if score == 0.0:
+        return 0.0
+    said, right = float(answer.strip().replace(",", "")), entry["metadata"]["solution"]
+    others = [one for one in entry["metadata"]["candidates"] if one != right]
+    return score if all(abs(said - right) < abs(said - other) for other in others) else 0.0
+
+
+def correct_prime_factorization(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse factors that are no primes: any divisor gives two of them."""
+    return score if score == 1.0 else min(score, 0.01)
+
+
+def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse any time at all, which is near most times: what is paid for is how near it is in proportion."""
+    if score in (0.0, 1.0):
+        return score
+    said, right = map(_seconds, (answer, entry["answer"]))
+    return min(score, nearness(said, right))
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s` or both."""
+    days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
+    parts = [float(part) for part in clock[0].split(":")] if clock else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    return (86_400 * int(days[1]) if days else 0) + seconds
+
+
+def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse any small number, which is near most counts."""
+    return score if score in (0.0, 1.0) else min(score, nearness(float(answer), float(entry["answer"])))
+
+
+def nearness(said: float, right: float) -> float:
+    """From 1 for the right number down to 0 for one that is off by NEAR of it."""
+    return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
+
+
+def correct_gsm_symbolic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse the right number with a minus sign."""
+    number = re.search(r"-?\d+(?:\.\d+)?", answer)
+    return score if score < 1.0 or (number and float(number[0]) == float(entry["answer"])) else 0.01
+
+
+def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
+    """Refuse a number with the right one among its digits; the library's default pays for it in part.
+
+    For every task without a correction of its own.
+    """
+    right = str(entry.get("answer"))
+    if score in (0.0, 1.0) or not NUMBER.fullmatch(right) or score != len(right) / len(answer):
+        return score
+    return score if right in NUMBER.findall(answer) else 0.0

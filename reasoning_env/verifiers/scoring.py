@@ -1,0 +1,152 @@
+"""Score answers to a problem: what an answer earns, from its reading to partial credit.
+
+Two tables name what stands around the library's verifier of a task: a guard in its place, where the library cannot be
+given model text as it is, and a correction of its score, where it pays for nonsense. Right answers keep their score;
+nonsense gets 0 or the lowest score that the verifier itself gives to a wrong answer.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from . import formulas, moves, numbers, structures, words
+from .entries import Correction, Dataset, Entry, Guard
+from .partial_credit import FORM_SCORE, above_guessing, guesses
+from .readings import plain_reading
+
+GUARDS: Mapping[str, Guard] = {
+    "binary_matrix": structures.score_binary_matrix,
+    "bitwise_arithmetic": numbers.score_bitwise_arithmetic,
+    "boxnet": moves.score_boxnet,
+    "codeio": structures.score_codeio,
+    "coin_flip": numbers.score_coin_flip,
+    "complex_arithmetic": numbers.score_short_number,
+    "countdown": formulas.score_countdown,
+    "intermediate_integration": formulas.score_integration,
+    "n_queens": structures.score_n_queens,
+    "number_sorting": numbers.score_number_sorting,
+    "polynomial_multiplication": formulas.score_polynomial_multiplication,
+    "propositional_logic": formulas.score_propositional_logic,
+    "puzzle24": formulas.score_puzzle24,
+    "rubiks_cube": moves.score_rubiks_cube,
+    "rush_hour": moves.score_rush_hour,
+    "simple_integration": formulas.score_integration,
+    "spiral_matrix": structures.score_spiral_matrix,
+    "string_insertion": structures.score_string_insertion,
+}
+"""Guards give the library's own score to every answer that its question could honestly be given."""
+
+CORRECTIONS: Mapping[str, Correction] = {
+    "acre": words.correct_choice("on", "off", "undetermined"),
+    "boxnet": moves.correct_boxnet,
+    "codeio": structures.correct_codeio,
+    "coin_flip": numbers.correct_coin_flip,
+    "complex_arithmetic": numbers.correct_complex,
+    "countdown": formulas.correct_countdown,
+    "course_schedule": words.correct_choice("true", "false"),
+    "figlet_font": words.correct_figlet_font,
+    "game_of_life_halting": words.correct_halting,
+    "gsm_symbolic": numbers.correct_gsm_symbolic,
+    "isomorphic_strings": words.correct_choice("true", "false"),
+    "knights_knaves": words.correct_knights_knaves,
+    "letter_jumble": words.correct_letter_jumble,
+    "mahjong_puzzle": words.correct_choice("chi", "peng", "pass"),
+    "number_format": numbers.correct_number_format,
+    "number_sorting": numbers.correct_number_sorting,
+    "prime_factorization": numbers.correct_prime_factorization,
+    "propositional_logic": formulas.correct_propositional_logic,
+    "puzzle24": formulas.correct_puzzle24,
+    "quantum_lock": moves.correct_quantum_lock,
+    "ransom_note": words.correct_choice("true", "false"),
+    "rectangle_count": numbers.correct_rectangle_count,
+    "spell_backward": words.correct_spell_backward,
+    "syllogism": words.correct_choice("yes", "no"),
+    "time_intervals": numbers.correct_time_intervals,
+    "word_sorting": words.correct_word_sorting,
+}
+"""The first line of each correction says what it refuses. Other tasks have `correct_parts_of_numbers`."""
+
+
+def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
+    """Return an answer's score, corrected where `strict`. Raises whatever the library's verifier raises."""
+    guard = GUARDS.get(task)
+    score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
+    if not strict:
+        return score
+    correct = CORRECTIONS.get(task, numbers.correct_parts_of_numbers)
+    return correct(answer, entry, dataset, score)
+
+
+@dataclass
+class Scorer:
+    """Scores answers to one entry, unpickled for each verification, as verifiers may write into it.
+
+    `full_stop` tells whether a full stop at an answer's end is none of its own, None that answers are read as they are.
+    """
+
+    task: str
+    dataset: Dataset
+    entry: bytes
+    strict: bool
+    with_tags: bool
+    full_stop: bool | None = None
+
+    def score(self, answer: str) -> float:
+        """Return the highest score, in [0, 1], of an answer's forms: bare, read plainly, inside its tags.
+
+        Each form passes the guard or the library's verifier, then a correction; where rewards are strict, partial
+        credit starts at what guessing earns. A form whose verifier raises, or returns what is not a finite number,
+        earns nothing; when every form does, raises the last one's error. Raises MemoryError at once.
+        """
+        best: float | None = None
+        failure: BaseException | None = None
+        for form in self._forms(answer):
+            try:
+                value = self._verify(form)
+                if self.strict and FORM_SCORE < value < 1.0:
+                    value = above_guessing(value, self._best_guess)
+            except MemoryError:
+                raise
+            except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
+                failure = error
+            else:
+                best = value if best is None else max(best, value)
+                if best >= 1.0:
+                    break
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best
+
+    def _forms(self, answer: str) -> dict[str, None]:
+        forms = [answer]
+        if self.full_stop is not None:
+            forms.append(plain_reading(answer, full_stop=self.full_stop))
+        if self.with_tags:
+            forms.append(f"<answer>{answer}</answer>")
+        return dict.fromkeys(forms)
+
+    def _verify(self, form: str) -> float:
+        value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
+        if not math.isfinite(value):
+            raise ValueError(f"the verifier returned {value}")
+        return min(1.0, max(0.0, value))
+
+    @cached_property
+    def _best_guess(self) -> float:
+        """What the best wrong guess earns; sought once it is needed, as most answers are right or earn nothing."""
+        return max(
+            (earned for earned in map(self._earn, guesses(pickle.loads(self.entry))) if earned < 1.0), default=0.0
+        )
+
+    def _earn(self, guess: str) -> float:
+        try:
+            return self._verify(guess)
+        except MemoryError:
+            raise
+        except BaseException:
+            return 0.0

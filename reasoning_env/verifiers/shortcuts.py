@@ -1,0 +1,248 @@
+"""Answers that take no reasoning: copies of parts of a question, counts, boards with filled blanks.
+
+The audit asks what such answers earn, problems that one of them solves are not served, and partial credit starts where
+the best of them ends. Every function works on the question's text alone, in time linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, zip_longest
+from typing import Any
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+WORD = re.compile(r"[^\W\d_]+")
+COLON = re.compile(r":(?=\s|$)")
+"""Not the colon of a time of day."""
+BRACKETED = re.compile(r"\[[^\[\]]*\]")
+NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
+QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
+LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
+WORDY = re.compile(r"[^\W\d_]{2,}")
+BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
+MAX_BOARD = 1000
+"""Characters of a board beyond which nobody fills it."""
+
+Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
+"""From the cells of a row, of the column and of the box: what goes into a blank."""
+Order = Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
+"""From the rows and columns of blanks, row by row: the order in which they are filled."""
+
+
+def copies(question: str) -> dict[str, str]:
+    """Whole parts of a question, by name: what an answer is that only repeats its input."""
+    text = question.strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = {"the last line": lines[-1] if lines else ""}
+    after = COLON.split(text)[-1].strip() if COLON.search(text) else ""
+    found["the text after the last colon"] = after
+    found["the line after the last colon"] = after.partition("\n")[0].strip()
+    found["the block after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
+    for name, pattern in (("the last list", BRACKETED), ("the last list of lists", NESTED)):
+        found[name] = _last(pattern.findall(text))
+    found["the last quotation"] = _last(quotations(text))
+    grid = last_grid(text)
+    found["the last grid"] = "\n".join(grid)
+    return {name: part for name, part in found.items() if part}
+
+
+def quotations(question: str) -> list[str]:
+    """Return what stands in quotes."""
+    return [one or other for one, other in QUOTED.findall(question)]
+
+
+def fragments(question: str) -> dict[str, str]:
+    """Single words, numbers and counts of a question, by name."""
+    numbers, words = NUMBER.findall(question), WORD.findall(question)
+    lines = question.strip().splitlines()
+    found = {
+        "the first number": _first(numbers),
+        "the last number": _last(numbers),
+        "the largest number": max(numbers, key=float, default=""),
+        "the most frequent number": _most_frequent(numbers),
+        "the count of numbers": str(len(numbers)),
+        "the first word": _first(words),
+        "the last word": _last(words),
+        "the most frequent word": _most_frequent([word for word in words if len(word) > 2]),
+        "the count of words": str(len(question.split())),
+        "the count of lines": str(len(lines)),
+        "the count of characters": str(len(question)),
+        "the first option": _first(_options(question)),
+        "the last option": _last(_options(question)),
+    }
+    for mark in "#1X":
+        found[f"the count of {mark}"] = str(question.count(mark))
+    listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
+    if listed is not None:
+        found["the first listed line"] = listed[1].strip()
+    return {name: part for name, part in found.items() if part}
+
+
+def filled_boards(question: str) -> dict[str, str]:
+    """Return the question's board with its blanks filled, row by row, by name; empty without blanks."""
+    board, blank = _board(question)
+    return {name: _fill(board.split("\n"), blank, fill, sorted) for name, fill in FILLS.items()} if blank else {}
+
+
+def turned_fills(question: str) -> dict[str, str]:
+    """The question's board with what is legal in its blanks, begun from its other corners."""
+    board, blank = _board(question)
+    if not blank:
+        return {}
+    return {
+        f"{name}, {way}": _fill(board.split("\n"), blank, FILLS[name], order)
+        for way, order in ORDERS.items()
+        for name in LEGAL
+    }
+
+
+def choice(question: str, answer: str) -> str:
+    """Return what an answer puts into the question's only blank or, without one, the answer casefolded."""
+    board, blank = _board(question)
+    if blank and board.count(blank) == 1 and len(board) == len(answer):
+        return answer[board.index(blank)]
+    return answer.casefold()
+
+
+def has_one_blank(question: str) -> bool:
+    """Whether the question's board has a single blank, so that whatever fills it is one of a few options."""
+    board, blank = _board(question)
+    return bool(blank) and board.count(blank) == 1
+
+
+def _board(question: str) -> tuple[str, str]:
+    """The board of a question and the mark of its blanks, which is empty where it has none."""
+    board = [line for line in last_grid(question) if not WORDY.search(line)]
+    if not any(mark in line for line in board for mark in BLANKS):
+        board = _board_with_signs(question) or board
+    text = "\n".join(board)
+    blank = next((mark for mark in BLANKS if mark in text), "0" if re.search(r"(?<!\S)0(?!\S)", text) else "")
+    return (text, blank) if len(text) <= MAX_BOARD else ("", "")
+
+
+def layouts(answer: str) -> dict[str, str]:
+    """Return other numbers in an answer's layout; empty if it is mostly words, or named by letters."""
+    if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
+        return {}
+    return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
+
+
+def last_grid(text: str) -> list[str]:
+    """Return the last block of lines with equally many cells, at least two by two; empty without one."""
+    best: list[str] = []
+    block: list[str] = []
+    width = 0
+    for line in (*text.splitlines(), ""):
+        cells = len(line.split())
+        if cells >= 2 and cells == width:
+            block.append(line.strip())
+            continue
+        if len(block) >= 2:
+            best = block
+        block, width = ([line.strip()], cells) if cells >= 2 else ([], 0)
+    return best
+
+
+def _board_with_signs(text: str) -> list[str]:
+    """Return the wordless lines around the last one with blanks; signs may stand between the rows."""
+    lines = text.splitlines()
+    plain = [bool(line) and not WORDY.search(line) for line in lines]
+    marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANKS[:2])]
+    if not marked:
+        return []
+    first = last = marked[-1]
+    while first > 0 and plain[first - 1]:
+        first -= 1
+    while last + 1 < len(lines) and plain[last + 1]:
+        last += 1
+    return [line.rstrip() for line in lines[first : last + 1]]
+
+
+def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
+    """Fill a board's blanks one by one; lines of signs, which have no cells, stay and rule out boxes."""
+    cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
+    rows = [cell.findall(line) for line in board]
+    size = max(map(len, rows), default=0)
+    cells = [row for row in rows if len(row) == size]
+    root = round(size**0.5)
+    boxed = root * root == size == len(cells) == len(board)
+    blanks = [(number, column) for number, row in enumerate(cells) for column in range(size) if row[column] == blank]
+    for number, column in order(blanks):
+        row, top, left = cells[number], number - number % root, column - column % root
+        box = [one for other in cells[top : top + root] for one in other[left : left + root]] if boxed else []
+        row[column] = fill(row, [other[column] for other in cells], box)
+    lines = []
+    for line, row in zip(board, rows, strict=True):
+        values = iter(row)
+        lines.append(cell.sub(lambda _, values=values: next(values), line) if len(row) == size else line)  # type: ignore[misc]
+    return "\n".join(lines)
+
+
+def _missing(taken: Sequence[str], size: int, fallback: str) -> str:
+    return next((str(digit) for digit in range(1, size + 1) if str(digit) not in taken), fallback)
+
+
+FILLS: Mapping[str, Fill] = {
+    "blanks filled with 1": lambda row, column, box: "1",
+    "blanks filled with what the row lacks": lambda row, column, box: _missing(row, len(row), "1"),
+    "blanks filled with what is legal": lambda row, column, box: _missing(
+        [*row, *column, *box], len(row), _missing(row, len(row), "1")
+    ),
+    "blanks filled with the last that is legal": lambda row, column, box: next(
+        (digit for digit in map(str, range(len(row), 0, -1)) if digit not in (*row, *column, *box)), "1"
+    ),
+    "blanks filled with the most frequent cell": lambda row, column, box: (
+        _most_frequent([cell for cell in row if cell not in (*BLANKS, "0")]) or "1"
+    ),
+}
+LEGAL = ("blanks filled with what is legal", "blanks filled with the last that is legal")
+ORDERS: Mapping[str, Order] = {
+    "from the end": lambda blanks: blanks[::-1],
+    "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
+    "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),
+}
+
+
+def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
+    """Each button of a lock that alone adds up to the target, in any light, as often as that takes."""
+    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
+    fitting = [button for button in adding if target % button["value"] == 0]
+    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
+
+
+def straight_ways(grid: Sequence[Sequence[str]], start: str, goal: str) -> list[list[tuple[int, int]]]:
+    """Return ways between two marks of a grid, with one turn or one each step, whatever is between."""
+    place = {cell: (row, column) for row, cells in enumerate(grid) for column, cell in enumerate(cells)}
+    (top, left), (bottom, right) = place[start], place[goal]
+    down, across = (
+        [(1 if bottom > top else -1, 0)] * abs(bottom - top),
+        [(0, 1 if right > left else -1)] * abs(right - left),
+    )
+    found = []
+    for legs in ((down, across), (across, down)):
+        in_turn = [step for pair in zip_longest(*legs) for step in pair if step]
+        for steps in ([*legs[0], *legs[1]], in_turn):
+            found.append(
+                [*accumulate(steps, lambda one, step: (one[0] + step[0], one[1] + step[1]), initial=(top, left))]
+            )
+    return found
+
+
+def _options(question: str) -> list[str]:
+    """What a question offers to choose from: words joined by `or`, and what stands in quotes."""
+    pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
+    return [word for pair in pairs for word in pair] or quotations(question)
+
+
+def _most_frequent(items: Sequence[str]) -> str:
+    return Counter(items).most_common(1)[0][0] if items else ""
+
+
+def _first(items: Sequence[str]) -> str:
+    return items[0] if items else ""
+
+
+def _last(items: Sequence[str]) -> str:
+    return items[-1] if items else ""

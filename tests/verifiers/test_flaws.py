@@ -1,0 +1,182 @@
+"""Entries that must not be served: found where an independent computation finds them, and nowhere else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import reasoning_gym
+import sympy
+from reasoning_gym.logic.propositional_logic import Expression
+
+from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.verifiers import find_flaw
+from reasoning_env.verifiers.flaws import same_content
+from reasoning_env.verifiers.grammars.logic import concludes
+
+SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
+"""Tasks whose items take long to make, cannot be made from defaults, or run code of their own to be made."""
+TASKS_WITH_FLAWS = frozenset({"intermediate_integration", "propositional_logic"})
+
+
+@cache
+def _entries(task: str, count: int) -> list[dict[str, Any]]:
+    dataset = reasoning_gym.create_dataset(task, seed=60_000, size=count)
+    return [dataset[number] for number in range(count)]
+
+
+def test_integrals_are_flawed_exactly_where_the_oracle_holds_one() -> None:
+    entries = _entries("intermediate_integration", 70)
+    unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
+    assert [find_flaw("intermediate_integration", entry) is not None for entry in entries] == unsolved
+    assert 2 <= sum(unsolved) <= 40
+
+
+def test_premises_from_which_nothing_or_almost_everything_is_concluded_are_flawed() -> None:
+    flaws: dict[bool, list[bool]] = {True: [], False: []}
+    for entry in _entries("propositional_logic", 600):
+        metadata = entry["metadata"]
+        flawed = find_flaw("propositional_logic", entry) is not None
+        flaws[flawed].append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
+    assert all(flaws[False]) and len(flaws[False]) >= 10
+    assert sum(flaws[True]) <= 60  # those that conclude too much
+
+
+def _can_be_true(metadata: Mapping[str, Any]) -> bool:
+    """By the library's own truth tables, line by line."""
+    names = metadata["variables"]
+    premises = [Expression.from_string(premise) for premise in metadata["premises"]]
+    return any(
+        all(premise.evaluate(dict(zip(names, values, strict=True))) for premise in premises)
+        for values in itertools.product((False, True), repeat=len(names))
+    )
+
+
+Entry = dict[str, Any]
+
+
+def _entry(question: str, answer: str | None, **metadata: Any) -> Entry:
+    return {"question": question, "answer": answer, "metadata": metadata}
+
+
+def _cube(size: int, moves: str) -> Entry:
+    return _entry("Solve it.", None, cube_size=size, example_correct_answer=moves)
+
+
+def _experiment(test: str) -> Entry:
+    results = "Results:\nred cube \u2192 on\nred cube, blue cube \u2192 on"
+    return _entry(f"{results}\n\nNew test case:\n{test}\n", "on")
+
+
+def _graph(*edges: list[int]) -> Entry:
+    puzzle = {"vertices": [*range(6)], "edges": list(edges), "color_options": [1, 2, 3]}
+    return _entry("Colour it.", None, puzzle=puzzle)
+
+
+def _marks(grid: str, answer: str) -> Entry:
+    return _entry(f"How many of the 1's or rectangles?\n{grid}\nCount them.", answer)
+
+
+def _friends(*numbers: int) -> Entry:
+    return _entry(" and ".join(f"she has {number} friends" for number in numbers), "4")
+
+
+def _anagrams(*groups: str) -> Entry:
+    solution = sorted(group.split() for group in groups)
+    return _entry("Group them.", str(solution), words=" ".join(groups).split(), solution=solution)
+
+
+def _grid(*rows: str) -> Entry:
+    return _entry("Go.", "up", matrix=[row.split() for row in rows])
+
+
+def _board(*rows: str) -> Entry:
+    return _entry("Play.", "A3", board=[row.split() for row in rows])
+
+
+def _lock(*solution: str) -> Entry:
+    button = {"name": "A", "type": "add", "value": 2, "active_state": "any"}
+    return _entry("Open it.", " ".join(solution), buttons=[button], target_value=8, solution_path=[*solution])
+
+
+SEQUENCE = "2, -4, 2, -4, 2, ?"
+ISLANDS, RECTANGLES = "0 1 0\n1 0 0", "#" * 150
+COPIED = "Solve:\n1 _ 3\n2 3 1\n3 1 _\nWhat is it?"
+ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
+    "solved cube": ("rubiks_cube", [_cube(3, "")], [_cube(3, "R U"), _cube(2, "")]),
+    "equation that only 0 solves": (
+        "polynomial_equations",
+        [_entry("Solve it.", "0.0", real_solutions=[0.0])],
+        [_entry("Solve it.", "0.0, 1.0", real_solutions=[0.0, 1.0]), _entry("Solve it.", "2.0", real_solutions=[2.0])],
+    ),
+    "experiment that is the test itself": ("acre", [_experiment("red cube")], [_experiment("blue cube")]),
+    "graph that is coloured without thought": (
+        "graph_color",
+        [_graph([0, 1], [1, 2]), _graph([0, 1], [3, 4])],
+        [_graph([0, 3], [1, 2], [2, 4], [4, 5])],
+    ),
+    "marks that need only be counted": ("rectangle_count", [_marks(RECTANGLES, "2")], [_marks(RECTANGLES, "3")]),
+    "land that needs only be counted": ("largest_island", [_marks(ISLANDS, "2")], [_marks(ISLANDS, "3")]),
+    "sequence that repeats a number": (
+        "number_sequence",
+        [_entry(SEQUENCE, "-4")],
+        [_entry(SEQUENCE, "4"), _entry(SEQUENCE, "8")],
+    ),
+    "lock that one button opens": ("quantum_lock", [_lock(*"AAAA"), _lock(*"ABAC")], [_lock(*"ABC")]),
+    "two numbers of which either may count": ("aiw", [_friends(3, 3)], [_friends(3, 4), _friends(3, 4, 3, 4)]),
+    "words that are grouped two by two or by length": (
+        "group_anagrams",
+        [_anagrams("eat tea", "tan nat"), _anagrams("act cat", "arcs cars scar")],
+        [_anagrams("odd odd", "act cat tac", "bat tab")],
+    ),
+    "grid with a straight way or a turn in every step": (
+        "shortest_path",
+        [_grid("* O O", "X X #"), _grid("* O X", "X O O", "X X #")],
+        [_grid("# X O", "O X *"), _grid("O O # O O", "O X X X O", "O O * O O")],
+    ),
+    "board with another capture, at C2, or none at A3": (
+        "tsumego",
+        [_board(". O X", ". X .", ". X O"), _board(". O X", ". O .", ". X .")],
+        [_board(". O X", ". X .", ". . .")],
+    ),
+    "answer that is copied or filled in without thought": (
+        "a task without facts",
+        [
+            _entry("Sort the letters of: abc", "abc"),
+            _entry("Pool with a kernel of 1:\n7 4\n7 5\n", "7.0 4.0\n7.0 5.0"),
+            _entry("Keep all of: ['1', '2']. In this format.", "['1', '2']"),
+            _entry(COPIED, "1 2 3\n2 3 1\n3 1 2"),
+            _entry("What becomes of it?", "\n".join(["0 0 0 0"] * 4)),
+            _entry("What is left of: abc", ""),
+        ],
+        [
+            _entry("Sort the letters of: bac", "abc"),
+            _entry("Keep some of: ['1', '2']. In this format.", "['1']"),
+            _entry(COPIED, "1 2 3\n2 3 1\n3 1 3"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", ENTRIES)
+def test_entry_that_takes_no_thought_is_flawed_and_others_are_not(flaw: str) -> None:
+    task, flawed, sound = ENTRIES[flaw]
+    assert [entry for entry in flawed if find_flaw(task, entry) is None] == []
+    assert [entry for entry in sound if find_flaw(task, entry) is not None] == []
+
+
+def test_few_problems_of_other_tasks_are_flawed() -> None:
+    tasks = sorted(KNOWN_TASKS - SLOW - TASKS_WITH_FLAWS)
+    flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
+    often = {"graph_color", "group_anagrams", "mini_sudoku", "shortest_path", "string_insertion"}
+    assert {task for task, count in flawed.items() if count == 3} <= often
+    assert sum(map(bool, flawed.values())) < 18
+
+
+def test_content_is_the_same_in_any_form_and_other_content_is_another() -> None:
+    same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
+    others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
+    assert [pair for pair in [*same, *others] if same_content(*pair)] == same
