@@ -70,7 +70,7 @@ async def test_as_many_groups_are_under_way_as_may_be(process: Process, server: 
         await until(lambda: len(server.requests) >= 4)
         await asyncio.sleep(0.05 if len(server.requests) % 4 == 1 else 0.0)
         under_way -= 1
-        return [f"<answer>{number}</answer>" for number in range(request.n)]
+        return [f"<answer>wrong{'!' * number}</answer>" for number in range(request.n)]
 
     server.policy = answer
     written = await process()
