@@ -100,15 +100,13 @@ class SignalEstimator:
         adjustable: Collection[str],
         group_size: int,
         target: float,
-        state: Mapping[str, Sequence[Sequence[float]]] | None = None,
+        state: Mapping[str, Sequence[Sequence[Any]]] | None = None,
     ) -> None:
         self._adjustable = frozenset(adjustable)
         self._group_size = group_size
         self._target = target
         self._curves = {levels: _curves(levels, target) for levels in (LEVELS, NO_LEVELS)}
-        self._counts = {
-            task: {int(arm): ArmCounts(*counts) for arm, *counts in arms} for task, arms in (state or {}).items()
-        }
+        self._counts = {task: self._restore(task, rows) for task, rows in (state or {}).items()}
         self._estimates: dict[str, Estimate] = {}
 
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
@@ -132,11 +130,16 @@ class SignalEstimator:
         return self._estimates[task]
 
     def state(self) -> dict[str, Any]:
-        """Return what a later estimator needs to go on from here, as JSON: rows of arm and counts, by task."""
+        """Return what a later estimator needs to go on from here, as JSON: rows of level and counts, by task."""
         return {
-            task: [[arm, *astuple(counts)] for arm, counts in sorted(arms.items())]
+            task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
             for task, arms in self._counts.items()
         }
+
+    def _restore(self, task: str, rows: Sequence[Sequence[Any]]) -> dict[int, ArmCounts]:
+        """Return the counts of the arms that a task still has: a changed setting may have given it others."""
+        levels = self._levels(task)
+        return {levels.index(level): ArmCounts(*counts) for level, *counts in rows if level in levels}
 
     def _levels(self, task: str) -> tuple[float | None, ...]:
         return LEVELS if task in self._adjustable else NO_LEVELS

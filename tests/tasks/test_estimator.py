@@ -188,6 +188,15 @@ def test_restored_estimator_believes_the_same() -> None:
     assert serve(restored, logistic(0.4), 50) == serve(estimator, logistic(0.4), 50)
 
 
+@pytest.mark.parametrize("adjustable", [["task"], []])
+def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
+    """A run that goes on with another `complexity_mode` has other arms."""
+    estimator = make_estimator(adjustable=["task"] if not adjustable else [])
+    estimator.observe("task", 0.5, scores_of(3))
+    restored = make_estimator(adjustable=adjustable, state=estimator.state())
+    assert restored.estimate("task") == make_estimator(adjustable=adjustable).estimate("task")
+
+
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
 def test_any_groups_leave_numbers_that_json_can_hold(groups: list[tuple[float, list[float]]]) -> None:
     estimator = make_estimator()
