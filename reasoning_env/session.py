@@ -45,7 +45,7 @@ from .references import Reference
 from .rewards import score_texts
 from .settings import ReasoningSettings
 from .tasks.plan import TaskPlan, make_sampler, plan_tasks
-from .tasks.sampling import UniformSampler
+from .tasks.sampling import TaskSampler
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Session:
         self._plan: TaskPlan | None = None
         self._eval_plan: EvalPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
-        self._sampler: UniformSampler | None = None
+        self._sampler: TaskSampler | None = None
         self._stream: ProblemStream | None = None
         self._unfit_tasks: set[str] = set()
         self._remade: dict[str, Problem] = {}
@@ -136,7 +136,7 @@ class Session:
             self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
         )
         for group in learn_from:
-            self._sampler.observe(group, 0)
+            self._sampler.observe(group.problem, group.scores)
         self._stream = ProblemStream(
             self.pool,
             self._sampler,
@@ -222,8 +222,8 @@ class Session:
         group = Group(problem, (), tuple(rollouts))
         outcome = self.metrics.record_group(group)
         logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
-        if self._sampler is not None and self._stream is not None:
-            self._sampler.observe(group, self._stream.in_flight)
+        if self._sampler is not None:
+            self._sampler.observe(problem, group.scores)
         if done:
             self.done(problem)
 

@@ -89,8 +89,8 @@ class ReasoningSettings(BaseModel):
     )
     task_params: TaskParams = Field(
         default_factory=dict,
-        description="Parameters of the library's own configs, by the same patterns, each fixed or drawn for each "
-        "problem from a range: `{chain_sum: {min_terms: 4, max_digits: {low: 2, high: 6}}}`.",
+        description="Parameters of the library's own configs, by the same patterns: "
+        "`{chain_sum: {min_terms: 4, max_digits: 6}}`.",
         json_schema_extra={"decides": ["problems"]},
     )
     task_sampling: Literal["uniform", "weighted", "adaptive"] = Field(

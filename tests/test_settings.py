@@ -31,7 +31,7 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "exclude_tasks": ("games/*", ["games/*"]),
     "eval_tasks": ("games/*,gcd", ["games/*", "gcd"]),
     "task_weights": ("games/*=2, gcd=0.5", {"games/*": 2.0, "gcd": 0.5}),
-    "task_params": ("{gcd: {min_value: {low: 2, high: 3}}}", {"gcd": {"min_value": {"low": 2, "high": 3}}}),
+    "task_params": ("{gcd: {min_value: 2}}", {"gcd": {"min_value": 2}}),
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "data_dumps_dir": ("some/folder", "some/folder"),
     "startup_timeout_s": ("none", None),

@@ -22,8 +22,7 @@ from reasoning_env.library_facts import COMPOSITE, KNOWN_TASKS
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.library import OpenLibrary, measure_each, open_library, run_measurement
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.parameters import SpecRules
-from reasoning_env.tasks.sampling import UniformSampler, composite_members, evaluation_spec
+from reasoning_env.tasks.sampling import TaskSampler, evaluation_spec
 from reasoning_env.workers.levels import STEPS
 from reasoning_env.workers.pool import PoolSettings
 
@@ -91,10 +90,9 @@ async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
         deadline_s=defaults.eval_generation_deadline_s,
     )
     evaluated = {question_key(problem.question) for problem in await evaluation_set.problems()}
-    members = composite_members(library.tasks, [task.name for task in library.info.tasks])
 
     async def check(task: str) -> list[str]:
-        sampler = UniformSampler([task], [task, *members], SpecRules(defaults.seed))
+        sampler = TaskSampler({task: 1.0}, run_seed=defaults.seed, params=library.params)
         drawn = [await try_to_make(library, sampler.draw(number, 0)) for number in range(questions)]
         asked = [made for made in drawn if isinstance(made, Problem) and question_key(made.question) in evaluated]
         served = [problem for problem in asked if not await evaluation_set.asks(problem)]

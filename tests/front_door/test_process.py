@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from reasoning_env import session as session_module
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
-from reasoning_env.tasks.learning.adaptive import SteeredSampler
+from reasoning_env.tasks.sampling import TaskSampler
 from testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 
@@ -70,7 +70,7 @@ async def test_as_many_groups_are_under_way_as_may_be(process: Process, server: 
         await until(lambda: len(server.requests) >= 4)
         await asyncio.sleep(0.05 if len(server.requests) % 4 == 1 else 0.0)
         under_way -= 1
-        return [f"<answer>{number}</answer>" for number in range(request.n)]
+        return [f"<answer>wrong{'!' * number}</answer>" for number in range(request.n)]
 
     server.policy = answer
     written = await process()
@@ -137,10 +137,10 @@ async def test_curriculum_learns_from_the_groups_of_the_file(
     settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}
     await process(5, **settings)
     seen: list[Any] = []
-    observe = SteeredSampler.observe
-    monkeypatch.setattr(SteeredSampler, "observe", lambda self, *args: (seen.append(args[0]), observe(self, *args)))
+    observe = TaskSampler.observe
+    monkeypatch.setattr(TaskSampler, "observe", lambda self, *args: (seen.append(args), observe(self, *args)))
     await process(5, **settings)
-    assert [(group.problem.task, group.problem.level, group.scores) for group in seen] == [
+    assert [(problem.task, problem.level, scores) for problem, scores in seen] == [
         (group["item_id"], group["level"], tuple(group["scores"])) for group in groups(path)
     ]
 
