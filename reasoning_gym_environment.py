@@ -128,7 +128,7 @@ class ReasoningGymEnv(BaseEnv):
         It is in flight until its group is delivered, refused or dropped. Raises ServerError in `process` when too many
         groups failed in a row, and the error that ended the workers.
         """
-        processing = self._run.mode is atropos.RunMode.PROCESS
+        processing = self._run.line.mode is atropos.RunMode.PROCESS
         return await self._run.line.next(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
 
     async def collect_trajectories(
@@ -151,7 +151,8 @@ class ReasoningGymEnv(BaseEnv):
         except Exception as error:  # of ours or of a subclass
             run.line.drop(problem, DropReason.SCORING, error)
             return None, []
-        if scored is None or run.mode is not atropos.RunMode.SERVE:  # otherwise it is in flight until it is delivered
+        delivered_later = scored is not None and run.line.mode is atropos.RunMode.SERVE
+        if not delivered_later:
             run.session.done(problem)
         return scored, []
 
@@ -167,7 +168,7 @@ class ReasoningGymEnv(BaseEnv):
         judged = await run.line.judge(group)
         run.line.observe(judged)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
-        filtered = config.ensure_scores_are_not_same and run.mode is not atropos.RunMode.PROCESS
+        filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
         if filtered and not judged.has_signal:
             return None
         return atropos.pack(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
-from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, StreamStats, TaskReport
+from .records import DropReason, Group
+from .stats import DeliveryStats, DumpStats, StreamStats
 
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
@@ -203,49 +204,3 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
         yield "train/mean_completion_tokens", lengths
     yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]
-
-
-def service_metrics(
-    stream: StreamStats | None,
-    pool: PoolStats,
-    queued_jobs: int,
-    dumps: DumpStats | None = None,
-    delivery: DeliveryStats | None = None,
-) -> dict[str, float]:
-    """Return how the parts around the groups do; nothing of those that there are not."""
-    metrics: dict[str, float] = {
-        "workers/queued_jobs": queued_jobs,
-        "workers/replaced": pool.workers_replaced,
-        "workers/timeouts": pool.timeouts,
-        "workers/crashes": pool.crashes,
-        "workers/protocol_faults": pool.protocol_faults,
-        "workers/over_budget": pool.over_budget,
-    }
-    if stream is not None:
-        metrics["problems/ready"] = stream.ready
-        metrics["problems/failures"] = stream.failures
-        metrics["problems/flawed"] = stream.flawed
-        metrics["problems/quarantined_tasks"] = len(stream.quarantined)
-    if dumps is not None:
-        metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
-        metrics["dumps/waiting"] = dumps.waiting
-        metrics["dumps/dropped"] = dumps.dropped
-    if delivery is not None:
-        metrics["delivery/delivered"] = delivery.delivered
-        metrics["delivery/waiting"] = delivery.waiting
-        metrics["delivery/repeated"] = delivery.repeated
-    return metrics
-
-
-def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
-    metrics = {
-        f"sampler_tasks/{task}/{name}": value
-        for task, known in report.items()
-        for name, value in asdict(known).items()
-        if value is not None
-    }
-    levels = [known.level for known in report.values() if known.level is not None]
-    if levels:
-        metrics["sampler/mean_level"] = sum(levels) / len(levels)
-    return metrics

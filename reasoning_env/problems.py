@@ -19,8 +19,9 @@ from typing import Any, Protocol
 
 from .concurrency import cancel_all
 from .errors import GenerationError
-from .records import Problem, ProblemSpec, StreamStats
+from .records import Problem, ProblemSpec
 from .references import Reference, hash_question
+from .stats import StreamStats
 
 logger = logging.getLogger(__name__)
 

@@ -26,24 +26,14 @@ from typing import Any, TypeVar
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvalPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
-from .metrics import MetricsRecorder, service_metrics, task_metrics
+from .metrics import MetricsRecorder
 from .problems import ProblemStream
 from .prompting import build_messages
-from .records import (
-    DeliveryStats,
-    DropReason,
-    DumpStats,
-    Group,
-    LibraryInfo,
-    Problem,
-    Rollout,
-    Split,
-    StreamStats,
-    Verdict,
-)
+from .records import DropReason, Group, Problem, Rollout, Split, Verdict
 from .references import Reference
 from .rewards import score_texts
 from .settings import ReasoningSettings
+from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .tasks.plan import TaskPlan, make_sampler, plan_tasks
 from .tasks.sampling import TaskSampler
 from .workers.pool import PoolSettings, WorkerPool
@@ -136,7 +126,7 @@ class Session:
             self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
         )
         for group in learn_from:
-            self._sampler.observe(group.problem, group.scores)
+            self._sampler.observe(group.problem, [one.verdict.score for one in group.rollouts if one.verdict])
         self._stream = ProblemStream(
             self.pool,
             self._sampler,
@@ -223,7 +213,8 @@ class Session:
         outcome = self.metrics.record_group(group)
         logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
         if self._sampler is not None:
-            self._sampler.observe(problem, group.scores)
+            # Not the rewards: what length has cost says nothing of the problem's difficulty.
+            self._sampler.observe(problem, [verdict.score for verdict in verdicts])
         if done:
             self.done(problem)
 

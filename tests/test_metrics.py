@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import MetricsRecorder, TaskTotals, service_metrics, task_metrics
+from reasoning_env.metrics import MetricsRecorder, TaskTotals
 from reasoning_env.outcomes import OUTCOMES, GroupOutcome
-from reasoning_env.records import (
+from reasoning_env.records import DropReason, Group, Reason
+from reasoning_env.statistics import Tally
+from reasoning_env.stats import (
     DeliveryStats,
-    DropReason,
     DumpStats,
-    Group,
     PoolStats,
-    Reason,
     StreamStats,
     TaskReport,
+    service_metrics,
+    task_metrics,
 )
-from reasoning_env.statistics import Tally
 from tests.records import make_group, make_rollout
 
 RIGHT = make_rollout(1.0)

@@ -8,13 +8,12 @@ from ..signals import run_until_signal
 from .cli import commands
 from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
 from .inference.chat import tokenizer_if_needed
-from .line import RolloutItem, Sending
+from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate
 from .modes.group_file import BackgroundWriter
 from .modes.process import process
 from .modes.serve import serve
 from .modes.shutdown import close
-from .packing import pack
 from .run import Run
 from .run_api import Registration
 from .summary import print_summary

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from atroposlib.envs.base import ScoredDataGroup
 
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
@@ -14,12 +17,16 @@ from ..prompting import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..session import Session
+from .config import RunMode
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
 from .inference.failures import describe_failure
 
 logger = logging.getLogger(__name__)
+
+OUTAGE_LIMIT_S = 30.0
+"""How long a server may be gone outside `serve`, where no setting says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,7 @@ class Sending:
 class Line:
     """What a group goes through; `ReasoningGymEnv.collect_trajectories` shows the order.
 
-    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive, and `timeouts` the time
-    limits of requests.
+    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive.
     """
 
     def __init__(
@@ -55,8 +61,8 @@ class Line:
         queue: DeliveryQueue,
         *,
         trainer_limit: Callable[[], int],
-        timeouts: Callable[[], Timeouts],
     ) -> None:
+        self.mode = RunMode.IMPORTED
         self._config = config
         self._session = session
         self._inference = inference
@@ -64,7 +70,6 @@ class Line:
         self._dumper = dumper
         self._queue = queue
         self._trainer_limit = trainer_limit
-        self._timeouts = timeouts
         self.kept: dict[int, Group] | None = None
         """Scored groups by problem index, where a mode takes them from here."""
         self._prompts: dict[int, Prompt] = {}
@@ -88,7 +93,7 @@ class Line:
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
         return await self._inference.complete(
-            item.prompt, self._config.group_size, self.sampling(Split.TRAIN), self._timeouts()
+            item.prompt, self._config.group_size, self.sampling(Split.TRAIN), self.timeouts()
         )
 
     async def judge(self, group: Group) -> Group:
@@ -152,3 +157,46 @@ class Line:
             return False
         self._prompts[problem.spec.index] = prompt
         return True
+
+    @property
+    def startup_timeout_s(self) -> float:
+        """How long to wait for a server that is not there at the start."""
+        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+
+    def timeouts(self) -> Timeouts:
+        """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
+        reply_s, serving = self._config.worker_timeout, self.mode is RunMode.SERVE
+        return Timeouts(
+            reply_s=reply_s if reply_s > 0 else None, outage_s=math.inf if serving else self.startup_timeout_s
+        )
+
+
+def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets, each with one entry per rollout.
+
+    With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
+    """
+    rollouts = group.rollouts
+    with_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
+    packed: ScoredDataGroup = {
+        "tokens": [list(rollout.tokens) for rollout in rollouts],
+        "masks": [list(rollout.masks) for rollout in rollouts],
+        "scores": [rollout.score for rollout in rollouts],
+        "advantages": None,
+        "ref_logprobs": None,
+        "messages": None,
+        "generation_params": None,
+        "inference_logprobs": [list(rollout.logprobs or ()) for rollout in rollouts] if with_logprobs else None,
+        "group_overrides": {},
+        "overrides": [
+            {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
+        ],
+        "images": None,
+        "distill_token_ids": None,
+        "distill_logprobs": None,
+    }
+    if include_messages:
+        packed["messages"] = [
+            [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
+        ]
+    return packed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..folders import default_dumps_folder, find_checkout
 from ..prompting import ChatFormat
-from ..records import DropReason, Timeouts
+from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
 from .config import RunMode, run_api_entry
@@ -32,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 SAVE_INTERVAL_S = 10.0
 """How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
-OUTAGE_LIMIT_S = 30.0
-"""How long a server may be gone outside `serve`, where no setting says otherwise."""
 LEAST_DRAIN_S = 3.0
 """How long groups on their way to run-api get at the end, even where no grace is left."""
 
@@ -56,7 +53,6 @@ class Run:
         trainer_limit: Callable[[], int],
     ) -> None:
         self.config = config
-        self.mode = RunMode.IMPORTED
         self.uuid = str(uuid.uuid4())
         self.chat = PlainChat() if tokenizer is None else ChatFormat(tokenizer, config.tokenizer_name)
         self.inference = InferenceClient(manager, self.chat, tokenizer)
@@ -80,7 +76,6 @@ class Run:
             self.dumper,
             self.queue,
             trainer_limit=trainer_limit,
-            timeouts=self.timeouts,
         )
         self.session.fits = self.line.fits
         self.keeper: StateKeeper | None = None
@@ -92,16 +87,13 @@ class Run:
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
 
     @property
-    def startup_timeout_s(self) -> float:
-        """How long to wait for a server that is not there at the start."""
-        return self.config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+    def mode(self) -> RunMode:
+        """Who drives the environment."""
+        return self.line.mode
 
-    def timeouts(self) -> Timeouts:
-        """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
-        reply_s, serving = self.config.worker_timeout, self.mode is RunMode.SERVE
-        return Timeouts(
-            reply_s=reply_s if reply_s > 0 else None, outage_s=math.inf if serving else self.startup_timeout_s
-        )
+    @mode.setter
+    def mode(self, mode: RunMode) -> None:
+        self.line.mode = mode
 
     @property
     def servers(self) -> Sequence[Any]:
@@ -120,7 +112,7 @@ class Run:
         try:
             await self.start_dumps()
             if probe:
-                await check_servers(self.servers, self.inference.mode, self.startup_timeout_s)
+                await check_servers(self.servers, self.inference.mode, self.line.startup_timeout_s)
         except BaseException:
             await self.session.close()
             raise

@@ -15,18 +15,18 @@ import logging
 import os
 import threading
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import count
+from functools import partial
 from pathlib import Path
 from sys import getsizeof
 
 from ..errors import ConfigError
-from ..files import LineFile
+from ..files import NumberedFiles
 from ..outage_log import OutageLog
-from ..records import DumpStats, Group
+from ..records import Group
 from ..retries import pauses
-from .format import FAILED, PASSED, DumpKind, encode_group
+from ..stats import DumpStats
+from .format import FAILED, PASSED, encode_group
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ class RolloutDumper:
         self._outage = OutageLog(logger)
         self._dropping = OutageLog(logger)
         self._thread: threading.Thread | None = None
-        self._passed = _Files(folder, PASSED, run_uuid)
-        self._failed = _Files(folder, FAILED, run_uuid)
+        self._passed = NumberedFiles(partial(PASSED.path, folder, run_uuid), PASSED.groups_per_file)
+        self._failed = NumberedFiles(partial(FAILED.path, folder, run_uuid), FAILED.groups_per_file)
 
     def start(self) -> None:
         """Make the folder and start the thread, unless that has happened.
@@ -131,7 +131,7 @@ class RolloutDumper:
                 self.stats().waiting,
             )
 
-    def _files_for(self, scores: tuple[float, ...]) -> _Files | None:
+    def _files_for(self, scores: tuple[float, ...]) -> NumberedFiles | None:
         if self._dump_passed and any(score > self._score_threshold for score in scores):
             return self._passed
         if self._dump_failed and set(scores) == {0.0}:
@@ -181,61 +181,11 @@ class RolloutDumper:
         raise AssertionError("pauses have no end")
 
 
-class _Files:
-    """The files of one kind, `groups_per_file` lines to each.
-
-    `written` counts the lines. One thread owns the object; `written` may be read by all.
-    """
-
-    def __init__(self, folder: Path, kind: DumpKind, run_uuid: str) -> None:
-        self.written = 0
-        self._folder = folder
-        self._kind = kind
-        self._run_uuid = run_uuid
-        self._next_number = 0
-        self._file: LineFile | None = None
-        self._lines = 0
-
-    def append(self, line: bytes) -> None:
-        """Write a line; after an OSError nothing of it is left, and the call may be repeated."""
-        if self._file is not None and not self._file.in_place():
-            logger.warning(
-                "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
-                *(self._file.path, self._lines),
-            )
-            self.close()
-        if self._file is None:
-            self._file = self._create()
-        self._file.append(line)
-        self._lines += 1
-        self.written += 1
-        if self._lines == self._kind.groups_per_file:
-            logger.info("%s is finished, with %d groups", self._file.path, self._lines)
-            self.close()
-
-    def close(self) -> None:
-        """Close the open file, if any; the next line begins a new one."""
-        if self._file is not None:
-            with suppress(OSError):  # the system has every line
-                self._file.close()
-        self._file = None
-        self._lines = 0
-
-    def _create(self) -> LineFile:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for number in count(self._next_number):
-            with suppress(FileExistsError):
-                file = LineFile.create(self._kind.path(self._folder, self._run_uuid, number))
-                self._next_number = number + 1
-                return file
-        raise AssertionError("numbers have no end")
-
-
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     """A group that is not written yet, and where it goes."""
 
-    files: _Files
+    files: NumberedFiles
     group: Group
     size_bytes: int
 

@@ -21,8 +21,9 @@ from typing import Any
 from ..errors import ConfigError, GenerationError
 from ..library_facts import Rebuild, facts
 from ..problems import Generator
-from ..records import LibraryInfo, Problem, ProblemSpec, Split
+from ..records import Problem, ProblemSpec, Split
 from ..settings import ReasoningSettings
+from ..stats import LibraryInfo
 from ..tasks.sampling import composite_params
 from ..tasks.selection import ALL_TASKS, match_tasks
 from .problem_set import EVAL_FAILURES, EvaluationSet, choose_eval_tasks

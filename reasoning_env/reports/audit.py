@@ -18,7 +18,7 @@ from ..errors import ConfigError, WorkerError
 from ..files import replace_file
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, facts
-from ..records import LibraryInfo
+from ..stats import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .library import measure_each, open_library, run_measurement

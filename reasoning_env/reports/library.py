@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from ..concurrency import map_concurrently
 from ..errors import ConfigError
-from ..records import LibraryInfo, Problem, ProblemSpec, Split
+from ..records import Problem, ProblemSpec, Split
 from ..signals import run_until_signal
+from ..stats import LibraryInfo
 from ..tasks.sampling import composite_params
 from ..tasks.selection import select_tasks
 from ..terminal import progress_bar

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from ..errors import ConfigError
 from ..library_facts import COMPOSITE, gameable_tasks
-from ..records import LibraryInfo
 from ..settings import ReasoningSettings, fingerprint
+from ..stats import LibraryInfo
 from .estimator import SignalEstimator
 from .sampling import TaskSampler, composite_params
 from .selection import match_tasks, resolve_patterns, select_tasks

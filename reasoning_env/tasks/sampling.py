@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE
-from ..records import Problem, ProblemSpec, Split, TaskReport
+from ..records import Problem, ProblemSpec, Split
+from ..stats import TaskReport
 from .estimator import SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
 

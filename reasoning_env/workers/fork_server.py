@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkerError
-from ..records import LibraryInfo, TaskInfo
+from ..records import TaskInfo
 from ..settings import ReasoningSettings
+from ..stats import LibraryInfo
 from .protocol import SPAWN, FrameLimits, ProtocolFault, Role
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 

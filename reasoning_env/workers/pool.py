@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 
 from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
-from ..records import LibraryInfo, PoolStats, Problem, ProblemSpec, Split, Verdict
+from ..records import Problem, ProblemSpec, Split, Verdict
 from ..references import Reference
 from ..retries import pauses
+from ..stats import LibraryInfo, PoolStats
 from .fork_server import ForkServer, PoolSettings, launch
 from .protocol import Frame, ProtocolFault, Role
 from .scoring import GroupScorer

@@ -11,7 +11,8 @@ import pytest
 
 from reasoning_env.atropos import run as run_module
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.run import OUTAGE_LIMIT_S, Run
+from reasoning_env.atropos.line import OUTAGE_LIMIT_S
+from reasoning_env.atropos.run import Run
 from reasoning_env.concurrency import cancel_all
 from reasoning_env.records import Sampling, Split, Timeouts
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -46,7 +47,7 @@ def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
 ) -> None:
     run = make_run(tokenizer, **fields)
     run.mode = mode
-    assert (run.startup_timeout_s, run.timeouts()) == (startup_s, timeouts)
+    assert (run.line.startup_timeout_s, run.line.timeouts()) == (startup_s, timeouts)
 
 
 def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:

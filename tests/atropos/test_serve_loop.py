@@ -47,7 +47,8 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 def make_run() -> Any:
     """Return what `serve` needs of the collaborators."""
     inference = SimpleNamespace(mode=Mode.TOKENS)
-    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, startup_timeout_s=math.inf)
+    line = SimpleNamespace(startup_timeout_s=math.inf)
+    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, line=line)
 
 
 def told(mock: Any) -> list[str]:

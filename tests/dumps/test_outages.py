@@ -15,7 +15,7 @@ import pytest
 
 from reasoning_env import files as files_module
 from reasoning_env.dumps import read_groups, writer
-from reasoning_env.records import DumpStats
+from reasoning_env.stats import DumpStats
 from tests.waiting import PATIENCE_S, wait_until
 
 from .conftest import LimitFiles, MakeDumper

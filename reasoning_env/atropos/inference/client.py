@@ -27,7 +27,7 @@ from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
-from .chat import ChatRequests, PlainChat, is_chat
+from .chat import ChatRequests, ChatServerConfig, PlainChat
 from .failures import Meaning, explain_failure
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class InferenceClient:
         failed, or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses
         even the first requests is a RefusedError.
         """
-        failures, successes, waits = 0, self._successes, pauses()
+        failures, successes, waits = 0, self._successes, None
         while True:
             try:
                 return await self._complete_once(prompt, n, sampling, timeouts)
@@ -146,6 +146,7 @@ class InferenceClient:
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {failure.description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
+                waits = waits or pauses()
                 pause_s = next(waits)
                 if self._outage.lasting_s + pause_s > timeouts.outage_s:
                     raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {failure.description}") from error
@@ -164,7 +165,8 @@ class InferenceClient:
                         raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
             return work.result()
         finally:
-            await cancel_all([work])
+            if not work.done():
+                await cancel_all([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Ask until there are `n` rollouts; raises IncompleteReply once requests are fruitless."""
@@ -229,7 +231,7 @@ def _mode_of(servers: Sequence[Any]) -> Mode | None:
     """Return what replies of Atropos' own servers hold; None where there is a stand-in among them, or no server."""
     if not servers or not all(isinstance(server, APIServer) for server in servers):
         return None
-    if any(is_chat(getattr(server, "config", None)) for server in servers):
+    if any(isinstance(getattr(server, "config", None), ChatServerConfig) for server in servers):
         return Mode.CHAT
     if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
         return Mode.TEXT

@@ -88,7 +88,7 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
-        timeouts=run.timeouts(),
+        timeouts=run.line.timeouts(),
         note_dropped=run.line.drop,
     )
 

@@ -21,7 +21,7 @@ from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
 from ...files import KeyedFile, LineFile, replace_file
 from ...records import Group
-from ..packing import encode_members
+from ..delivery import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reasoning_env.atropos import delivery
 from reasoning_env.atropos.delivery import DeliveryQueue
 from reasoning_env.atropos.run_api import RunApiSession
-from reasoning_env.records import DeliveryStats
+from reasoning_env.stats import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
 from .conftest import ENTRY, said
