@@ -31,55 +31,30 @@ if __name__ == "__main__":
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
-from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
+from atroposlib.envs.base import BaseEnv, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import ConfigDict, Field, model_validator
 
 if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
+    from reasoning_env.atropos import ReasoningGymEnvConfig
     from reasoning_env.records import DropReason, Group, Split
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
+    from .reasoning_env.atropos import ReasoningGymEnvConfig
     from .reasoning_env.records import DropReason, Group, Split
 
 logger = logging.getLogger("reasoning_gym_environment")
 
 FILE = Path(__file__).resolve()
-ENV_NAME = "reasoning_gym"
-DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-DEFAULT_SERVER_URL = "http://localhost:9001/v1"
-
-
-class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
-    """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    wandb_name: str | None = Field(
-        default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
-    )
-    ensure_scores_are_not_same: bool = Field(
-        default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> ReasoningGymEnvConfig:
-        atropos.check_base_settings(self)
-        if self.wandb_name is None:
-            # run-api refuses an environment without a name.
-            self.wandb_name = ENV_NAME
-        if self.group_size == 1 and self.ensure_scores_are_not_same:
-            # A group of one always has equal scores; the filter would throw everything away.
-            self.ensure_scores_are_not_same = False
-        return self
+DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 
 
 class ReasoningGymEnv(BaseEnv):
     """Serves reasoning-gym problems, scores completions in isolated processes, sends groups with signal."""
 
-    name = ENV_NAME
+    name = atropos.ENV_NAME
     env_config_cls = ReasoningGymEnvConfig
 
     wandb_project: str | None
@@ -117,10 +92,9 @@ class ReasoningGymEnv(BaseEnv):
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
         """Return defaults that work with any OpenAI-compatible server on this machine."""
-        server = APIServerConfig(
-            server_type="openai", base_url=DEFAULT_SERVER_URL, api_key="x", model_name=DEFAULT_TOKENIZER
-        )
-        return ReasoningGymEnvConfig(tokenizer_name=DEFAULT_TOKENIZER), [server]
+        url = "http://localhost:9001/v1"
+        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=DEFAULT_MODEL)
+        return ReasoningGymEnvConfig(tokenizer_name=DEFAULT_MODEL), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
         """Return the next problem with its prompt: drawn, generated ahead of demand, and one that fits.
@@ -223,9 +197,6 @@ class ReasoningGymEnv(BaseEnv):
         if resumed is None:
             return
         self._run.resume(resumed)
-        since_last_log = resumed.state["since_last_log"]
-        self.items_sent_this_step = since_last_log["items_sent_this_step"]
-        self.completion_lengths = list(since_last_log["completion_lengths"])
         self._checkpoint_data = dict(resumed.state["data"])
         for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
@@ -249,20 +220,12 @@ class ReasoningGymEnv(BaseEnv):
         keeper.open(folder, str(self.config.wandb_name), self.env_id, step=self.curr_step)
         return keeper
 
-    def _state(self) -> dict[str, Any]:
-        """Return BaseEnv's part of a checkpoint."""
-        since_last_log = {
-            "items_sent_this_step": self.items_sent_this_step,
-            "completion_lengths": list(self.completion_lengths),
-        }
-        return {"since_last_log": since_last_log, "data": self._checkpoint_data}
-
     async def setup(self) -> None:
         """Start the workers and make sure that an inference server answers.
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        await self._run.start(probe=not self._testing, collect_state=self._state)
+        await self._run.start(probe=not self._testing, collect_state=lambda: {"data": self._checkpoint_data})
 
     @property
     def worker_pids(self) -> tuple[int, ...]:

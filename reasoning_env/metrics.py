@@ -124,7 +124,6 @@ class MetricsRecorder:
         self.dropped: Counter[str] = Counter()
         self._interval = _Sums()
         self._outcomes: Counter[str] = Counter()
-        self._retried = 0
         self._recent = RecentRates(clock)
 
     def record_group(self, group: Group) -> GroupOutcome:
@@ -139,10 +138,6 @@ class MetricsRecorder:
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
-
-    def record_retried(self) -> None:
-        """Count a group that failed and is tried again."""
-        self._retried += 1
 
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
@@ -174,8 +169,6 @@ class MetricsRecorder:
         }
         if step is not None:
             words["step"] = step
-        if self._retried:
-            words["retried"] = self._retried
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:

@@ -106,7 +106,7 @@ class ProblemStream:
         self._quarantined: list[str] = list(saved.get("quarantined", ()))
         for task in self._quarantined:
             sampler.quarantine(task)
-        self._served = self._failures = self._flawed = 0
+        self._failures = self._flawed = 0
 
     def start(self) -> None:
         """Begin to generate, as `next` does by itself."""
@@ -126,7 +126,6 @@ class ProblemStream:
             self._ahead.popleft()
             self._in_flight[head.index] = _InFlight(problem.spec.attempt, problem.reference)
             self.start()
-        self._served += 1
         return problem
 
     def done(self, problem: Problem) -> None:
@@ -165,7 +164,6 @@ class ProblemStream:
     def stats(self) -> StreamStats:
         return StreamStats(
             ready=sum(position.problem.done() for position in self._ahead),
-            served=self._served,
             failures=self._failures,
             flawed=self._flawed,
             quarantined=tuple(self._quarantined),

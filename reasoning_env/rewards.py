@@ -58,20 +58,6 @@ def extract_answer(text: str, max_bytes: int) -> Extraction:
     return Extraction(answer)
 
 
-def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Find the answer as the library's evaluation does: in the last pair of tags, thinking included.
-
-    None where there is no pair, or where it holds more than `max_bytes` of UTF-8.
-    """
-    answer, start = None, text.find("<answer>")
-    while start >= 0 and (end := text.find("</answer>", start)) >= 0:
-        answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
-    if answer is None or answer[1] - answer[0] > max_bytes:
-        return None
-    found = text[slice(*answer)].strip()
-    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
-
-
 def remove_thinking(text: str) -> str:
     """Drop think blocks, all up to a stray closing tag, and all after an unclosed opening tag.
 

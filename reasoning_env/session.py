@@ -305,14 +305,9 @@ class Session:
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
         for warning in library.warnings:
             logger.warning("%s", warning)
-        logger.info(
-            "reasoning-gym %s from %s (%s); %d of %d tasks selected",
-            library.version,
-            library.path,
-            "the checkout beside this module" if self._checkout else "the installed package",
-            len(plan.tasks),
-            len(library.tasks),
-        )
+        origin = "the checkout beside this module" if self._checkout else "the installed package"
+        selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
+        logger.info("reasoning-gym %s from %s (%s); %s", library.version, library.path, origin, selected)
         logger.info("%s", library.sandbox)
 
 

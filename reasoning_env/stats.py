@@ -30,7 +30,6 @@ class StreamStats:
     """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again."""
 
     ready: int
-    served: int
     failures: int
     flawed: int
     quarantined: tuple[str, ...]

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.metrics import MetricsRecorder, TaskTotals
-from reasoning_env.outcomes import OUTCOMES, GroupOutcome
+from reasoning_env.outcomes import OUTCOMES, GroupOutcome, Tally
 from reasoning_env.records import DropReason, Group, Reason
-from reasoning_env.statistics import Tally
 from reasoning_env.stats import (
     DeliveryStats,
     DumpStats,
@@ -24,7 +23,7 @@ from tests.records import make_group, make_rollout
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
-STREAM = StreamStats(ready=5, served=9, failures=4, flawed=3, quarantined=("maze", "sudoku"))
+STREAM = StreamStats(ready=5, failures=4, flawed=3, quarantined=("maze", "sudoku"))
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1, repeated=2)

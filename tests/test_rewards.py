@@ -7,13 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError
+from reasoning_env.evaluations.run import extract_last_answer
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
     LONG_TEXTS,
     Extraction,
     apply_length_penalty,
     extract_answer,
-    extract_last_answer,
     remove_thinking,
     reward,
     score_texts,

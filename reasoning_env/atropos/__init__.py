@@ -6,7 +6,15 @@ What is exported here is what the front door is made of.
 from ..checkpoints import StateKeeper
 from ..signals import run_until_signal
 from .cli import commands
-from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
+from .config import (
+    ENV_NAME,
+    ReasoningGymEnvConfig,
+    RunMode,
+    check_base_settings,
+    complete_servers,
+    explain_construction,
+    set_log_levels,
+)
 from .inference.chat import tokenizer_if_needed
 from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate
@@ -20,7 +28,9 @@ from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
+    "ENV_NAME",
     "BackgroundWriter",
+    "ReasoningGymEnvConfig",
     "Registration",
     "RolloutItem",
     "Run",

@@ -9,10 +9,12 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
+from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..settings import fingerprint
+from ..settings import ReasoningSettings, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
@@ -45,6 +47,7 @@ def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
     return Range(lambda value: value >= low, f"at least {low}")
 
 
+ENV_NAME = "reasoning_gym"
 SHARE = Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
@@ -79,6 +82,30 @@ def check_base_settings(values: object) -> None:
         value = getattr(values, name)
         if not allowed.allows(value):
             raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
+
+
+class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
+    """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    wandb_name: str | None = Field(
+        default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
+    )
+    ensure_scores_are_not_same: bool = Field(
+        default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> ReasoningGymEnvConfig:
+        check_base_settings(self)
+        if self.wandb_name is None:
+            # run-api refuses an environment without a name.
+            self.wandb_name = ENV_NAME
+        if self.group_size == 1 and self.ensure_scores_are_not_same:
+            # A group of one always has equal scores; the filter would throw everything away.
+            self.ensure_scores_are_not_same = False
+        return self
 
 
 def check_url(setting: str, url: str | None) -> None:

@@ -18,7 +18,7 @@ from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
 from ..outcomes import Tally
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
-from ..rewards import AnswerScorer, extract_last_answer, score_texts
+from ..rewards import AnswerScorer, score_texts
 from ..settings import ReasoningSettings
 from ..terminal import progress_bar
 from .folder import EvalFolder
@@ -237,6 +237,20 @@ class Evaluation:
     def _note(self) -> str:
         failed = f", {len(self._failed)} failed" if self._failed else ""
         return f"mean score {self._scores.mean or 0.0:.3f}{failed}"
+
+
+def extract_last_answer(text: str, max_bytes: int) -> str | None:
+    """Find the answer as the library's evaluation does: in the last pair of tags, thinking included.
+
+    None where there is no pair, or where it holds more than `max_bytes` of UTF-8.
+    """
+    answer, start = None, text.find("<answer>")
+    while start >= 0 and (end := text.find("</answer>", start)) >= 0:
+        answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
+    if answer is None or answer[1] - answer[0] > max_bytes:
+        return None
+    found = text[slice(*answer)].strip()
+    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def metrics(results: Results) -> dict[str, float]:
