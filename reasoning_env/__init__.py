@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bridge import Bridge
     from .errors import (
         ConfigError,
         GenerationError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    ".bridge": ("Bridge",),
     ".evaluations.problem_set": ("EvaluationSet",),
     ".workers.pool": ("PoolSettings", "WorkerPool"),
     ".errors": (
@@ -46,6 +48,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Bridge",
     "ConfigError",
     "DropReason",
     "EvaluationSet",

@@ -20,14 +20,15 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, TypeVar
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import ReasoningEnvError, ScoringError
 from .records import DropReason, Problem, Reason, Verdict
 from .session import Session
 from .settings import ReasoningSettings
+
+if TYPE_CHECKING:
+    import aiohttp
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +174,8 @@ class Bridge:
 
     async def _ask_judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
         """Have the server judge; raises ScoringError for every fault that is not this caller's."""
+        import aiohttp  # which only a bridge to a judge elsewhere needs
+
         if self._http is None:
             self._http = aiohttp.ClientSession(headers=_authorization())
         body = {"ref": reference, "texts": list(completions)}

@@ -15,6 +15,7 @@ import reasoning_env
 from reasoning_gym_environment import ReasoningGymEnv
 from testing import InferenceServer
 from tests.front_door.conftest import WRONG, make_config
+from tests.waiting import until
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 MAX_FILES = 20
@@ -57,8 +58,7 @@ async def env(tmp_path: Path) -> AsyncIterator[Any]:
         env.policy = server
         await env.setup()
         await env.get_next_item()
-        while env._run.session.stats.ready < config.prefetch_problems:
-            await asyncio.sleep(0.01)
+        await until(lambda: env._run.session.stats.ready == config.prefetch_problems)
         yield env
         await env.close()
 
