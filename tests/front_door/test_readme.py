@@ -62,3 +62,9 @@ def test_shipped_config_is_accepted(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     assert ReasoningGymEnvConfig(**content["env"]).tokenizer_name == content["env"]["tokenizer_name"]
     assert all(APIServerConfig(**server).base_url for server in content["openai"])
+
+
+def test_ten_lines_without_atropos_run(capsys: pytest.CaptureFixture[str]) -> None:
+    snippet = next(code.split("```")[0] for code in README.split("```python\n") if "with Bridge" in code)
+    exec(compile(snippet, "README", "exec"), {})
+    assert capsys.readouterr().out == "[1.0, 0.0]\n"
