@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**24
 """More tokens than any server takes: where a preset's budget is the only limit."""
-PROMPT_ROOM = 1024
-"""Tokens beside its budget that a preset's prompts take, but for some large puzzles."""
 
 
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
@@ -96,11 +94,12 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
 async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) -> Sampling:
     """Return the sampling of a preset; its budget counts, up to what the server or the user allows."""
     config = run.config
-    wanted = config.max_token_length
-    limits = [wanted] if wanted != type(config).model_fields["max_token_length"].default else []
-    known = await asyncio.gather(*map(context_length, run.servers))
-    limit = min([*limits, *filter(None, known)], default=NO_LIMIT)
-    if limit < MAX_COMPLETION_TOKENS + PROMPT_ROOM:
+    limits = await asyncio.gather(*map(context_length, run.servers))
+    if config.max_token_length != type(config).model_fields["max_token_length"].default:
+        limits.append(config.max_token_length)
+    limit = min(filter(None, limits), default=NO_LIMIT)
+    # But for some large puzzles, prompts of presets take at most 1024 tokens.
+    if limit < MAX_COMPLETION_TOKENS + 1024:
         remark = (
             f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "
             "scores of tasks with truncated completions, and all means over such tasks, are not comparable"
@@ -113,7 +112,7 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return which evaluation this is, as results.json says from the start; an equal one goes on with it."""
     config, server = run.config, run.servers[0].config
-    # Of what the settings leave open: what was settled on.
+    # Values that the settings leave open, as they were decided.
     settings = {
         "tasks": plan.tasks,
         "num_eval_samples_per_task": plan.samples_per_task,
