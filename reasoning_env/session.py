@@ -110,13 +110,13 @@ class Session:
         state: Mapping[str, Any] | None = None,
         *,
         done: Container[int] = frozenset(),
-        learn_from: Iterable[Group] = (),
+        learn_from: Iterable[tuple[Problem, Sequence[float]]] = (),
     ) -> None:
         """Begin to draw problems, as `next` does by itself; once it has begun, nothing changes.
 
         Sessions of different `instance` numbers share no problem. `state` is what `state()` returned in an earlier run.
         Where an earlier run left groups instead of a state, `done` holds the positions of their problems, which are
-        passed over, and the sampler learns from these groups.
+        passed over, and the sampler learns from these problems and the scores of their completions.
         """
         if self._stream is not None:
             return
@@ -125,8 +125,8 @@ class Session:
         self._sampler = make_sampler(
             self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
         )
-        for group in learn_from:
-            self._sampler.observe(group.problem, [one.verdict.score for one in group.rollouts if one.verdict])
+        for problem, scores in learn_from:
+            self._sampler.observe(problem, scores)
         self._stream = ProblemStream(
             self.pool,
             self._sampler,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reasoning_env import files as files_module
-from reasoning_env.atropos.modes.group_file import BackgroundWriter, GroupFile, OutputError, check_place, encode_line
+from reasoning_env.atropos.modes.group_file import BackgroundWriter, GroupFile, OutputError, check_path, encode_line
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout
 
@@ -141,10 +141,10 @@ def test_place_that_cannot_be_is_refused_by_its_setting(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
-        check_place(path)
+        check_path(path)
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups"):
         GroupFile(Path("file/x.jsonl"), {}).open()  # what only the system knows of a place
-    assert check_place("a/b/c.jsonl") == Path("a/b/c.jsonl")
+    assert check_path("a/b/c.jsonl") == Path("a/b/c.jsonl")
     assert os.listdir(tmp_path) == ["file"]
 
 

@@ -32,17 +32,17 @@ class OutputError(ReasoningEnvError):
     """The disk takes no more groups; what is written stays, and the same command goes on later."""
 
 
-def check_place(path: str | None) -> Path:
-    """Return the path if the file and its folder can be made; raises ConfigError otherwise."""
-    if not path:
+def check_path(name: str | None) -> Path:
+    """Return the path of a file that can be made, its folder included; raises ConfigError otherwise."""
+    if not name:
         raise ConfigError(f"{SETTING}: this needs the name of a file")
-    place = Path(path)
-    if place.is_dir():
+    path = Path(name)
+    if path.is_dir():
         raise ConfigError(f"{SETTING}: {path} is a folder; name a file in it")
-    parent = next(folder for folder in place.absolute().parents if folder.exists())
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise ConfigError(f"{SETTING}: {path} cannot be made, because {parent} is no folder that can be written to")
-    return place
+    return path
 
 
 def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
@@ -51,10 +51,10 @@ def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
 
 
 class GroupFile:
-    """The file of one set of settings, `made_with`, which this process alone writes to.
+    """A file of groups made with the settings `made_with`, which this process alone writes to.
 
-    Where `path` holds groups of other settings, the file is `path` with the first number that does not. Nothing is made
-    before `open`. Everything here blocks; any thread may call it.
+    Where `path` holds groups of other settings, the name gets the first number under which there are none. Nothing is
+    made before `open`. Everything here blocks; any thread may call it.
     """
 
     def __init__(self, path: Path, made_with: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ class GroupFile:
 
     @property
     def positions(self) -> frozenset[int]:
-        """Return the positions of the problems whose groups it holds."""
+        """The positions of the problems whose groups the file holds."""
         return frozenset() if self._file is None else frozenset(map(int, self._file.keys))
 
     def open(self, on_line: Callable[[bytes], None] = lambda line: None) -> None:
@@ -77,10 +77,10 @@ class GroupFile:
 
         Raises ConfigError where that fails, and where another process writes to it.
         """
-        wanted = self.path
+        configured = self.path
         try:
-            wanted.parent.mkdir(parents=True, exist_ok=True)
-            self.path = next(path for path in _numbered(wanted) if self._is_free(path))
+            configured.parent.mkdir(parents=True, exist_ok=True)
+            self.path = next(path for path in _numbered(configured) if self._is_free(path))
             self._file = KeyedFile.take(self.path, lambda key, line: on_line(line))
             if self._file is None:
                 raise ConfigError(f"{SETTING}: another process writes to {self.path}; name another file, or wait")
@@ -89,13 +89,11 @@ class GroupFile:
                 replace_file(header_path(self.path), [header])
         except OSError as error:
             raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
-        if self.path != wanted:
-            others = _read_header(wanted)
+        if self.path != configured:
+            others = _read_header(configured)
             names = sorted(self._made_with.keys() | others.keys())
-            changed = [name for name in names if self._made_with.get(name) != others.get(name)]
-            logger.warning(
-                "%s holds groups of other settings (%s); these go to %s", wanted, ", ".join(changed), self.path
-            )
+            changed = ", ".join(name for name in names if self._made_with.get(name) != others.get(name))
+            logger.warning("%s holds groups of other settings (%s); these go to %s", configured, changed, self.path)
 
     def append(self, position: int, line: bytes) -> None:
         """Write a problem's group; raises OutputError, and then leaves nothing of it."""
@@ -114,12 +112,12 @@ class GroupFile:
             self._file.close()
 
     def _is_free(self, path: Path) -> bool:
-        """Tell whether there are no groups at the path, or groups of these settings."""
+        """Tell whether the file at the path is missing, empty or of these settings."""
         return not path.exists() or not path.stat().st_size or _read_header(path) == self._made_with
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    """Return the settings that a file was made with; empty where they are not known."""
+    """Return the settings that a file was made with; empty where no header tells them."""
     with suppress(OSError, ValueError):
         header = json.loads(header_path(path).read_bytes())
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
@@ -134,14 +132,14 @@ def _numbered(path: Path) -> Iterator[Path]:
 
 
 class BackgroundWriter:
-    """Has one thread write each group as a line, in order, to a file that the first of them makes.
+    """Writes each group as a line, in order and on a thread, to a file that is made for the first group.
 
-    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a place where no
-    file can be made.
+    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a path at which
+    no file can be made.
     """
 
     def __init__(self, path: str) -> None:
-        self._path = check_place(path)
+        self._path = check_path(path)
         self._file: LineFile | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
 

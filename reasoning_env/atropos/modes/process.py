@@ -1,8 +1,8 @@
 """The loop of `process`: as many groups under way as the server takes, each written as soon as it is done.
 
-BaseEnv's own collects one group at a time. Here a group that fails is made up for by the next problem, so that as many
-come out as were asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command goes on
-with the problems that the file lacks.
+BaseEnv's own loop collects one group at a time. Here another problem replaces a group that fails, so that the file gets
+as many groups as were asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command
+goes on with the problems that the file lacks.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 from ...concurrency import cancel_all
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
-from ...records import Group, Problem, ProblemSpec, Reason, Rollout, Split, Verdict
+from ...records import Group, Problem, ProblemSpec, Split
 from ...terminal import progress_bar
 from ..config import RunMode, made_with
 from ..line import RolloutItem
 from ..run import Run
-from .group_file import GroupFile, check_place, encode_line
+from .group_file import GroupFile, check_path, encode_line
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
 
 
 async def process(env: Any, run: Run) -> None:
-    """Write groups until the file holds the wanted number; raises OutputError if the disk takes no more."""
+    """Write groups until the file holds `total_steps` of them; raises OutputError if the disk takes no more."""
     run.mode = RunMode.PROCESS
     config = env.config
     # BaseEnv's command sets these two beside the config.
     config.group_size = getattr(env, "group_size_to_process", config.group_size)
     total = getattr(env, "n_groups_to_process", config.total_steps)
-    path = check_place(config.data_path_to_save_groups)
+    path = check_path(config.data_path_to_save_groups)
     if total < 1:
         raise ConfigError("env.total_steps: `process` needs the number of groups that it is to write")
     # No trainer sets a limit here.
@@ -54,16 +54,16 @@ async def process(env: Any, run: Run) -> None:
         await _write_groups(env, run, file, total, advance)
 
 
-async def _open(file: GroupFile, *, learns: bool) -> list[Group]:
-    """Open the file; return the groups in it, without their texts, where the draws follow them."""
-    groups: list[Group] = []
+async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
+    """Open the file; return its problems and the scores of their completions where the draws follow those."""
+    scored: list[tuple[Problem, list[float]]] = []
 
-    def keep(line: bytes) -> None:
+    def read(line: bytes) -> None:
         with suppress(ValueError, RecursionError):  # somebody edited it
-            groups.append(_without_texts(read_group(line)))
+            scored.append(_problem_and_scores(read_group(line)))
 
-    await (_in_thread(file.open, keep) if learns else _in_thread(file.open))
-    return groups
+    await (_in_thread(file.open, read) if learns else _in_thread(file.open))
+    return scored
 
 
 async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance: Callable[..., None]) -> None:
@@ -91,7 +91,7 @@ async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance
 
 
 async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, advance: Callable[..., None]) -> None:
-    """Sample a group and write it; nothing for one that is dropped, which is counted and logged."""
+    """Sample a group and write it; a group that is dropped is counted and logged, and not written."""
     position = item.problem.spec.index
     packed, _ = await env.collect_trajectories(item)
     if packed:
@@ -108,14 +108,11 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     advance(f"mean score {total.score.mean or 0.0:.3f}")
 
 
-def _without_texts(line: DumpedGroup) -> Group:
-    """Return a group that was written: its task and level, and what its rollouts earned."""
+def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:
+    """Return the problem of a group that was written, as far as estimates need it, and its completions' scores."""
     spec = ProblemSpec(line.item_id, line.seed or 0, Split.TRAIN, line.index or 0)
-    rollouts = []
-    for one in line.rollouts:
-        verdict = Verdict(one.judged_score, Reason.SCORED)
-        rollouts.append(Rollout("", (), (), None, one.finish_reason or "", verdict, one.score))
-    return Group(Problem(spec, "", None, "{}", b"", level=line.level), (), tuple(rollouts))
+    problem = Problem(spec, "", None, "{}", b"", level=line.level)
+    return problem, [rollout.judged_score for rollout in line.rollouts]
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
