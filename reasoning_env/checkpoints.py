@@ -2,14 +2,14 @@
 
 The folder is `{checkpoint_dir}/env_checkpoints/{number}`; the number is also that of the run's stream of problems, so
 no two runs share a stream. It holds `step-{step}.json` for each step at which the trainer saved, and `latest.json`, the
-newest state. Each file is one JSON object, written beside its place, synced and renamed.
+newest state. Each file is one JSON object, written beside its final name, synced and renamed.
 
 An exclusive flock on the file `lock` says who holds the folder. The system releases it when the process dies, however
 it dies. It works between machines as far as their file system carries flock to the others.
 
 Which folder a run takes:
 
-- At the trainer's first step: the first free folder from its own number on. What lies there is put aside.
+- At the trainer's first step: the first free folder from its own number on. Files in it are moved into `earlier-1`.
 - Past the first step: the first free folder with a checkpoint that fits, its own number first, then the others in
   order. A checkpoint fits when it is not after the trainer's step, and an environment of the same name made it with the
   same problems. Where none fits, the run begins anew in the first free folder without checkpoints.
@@ -90,17 +90,17 @@ def find_checkpoint(folder: Path, step: int, *, prefer_latest: bool) -> Checkpoi
     Of two with the same step, `latest.json` was saved later and comes first. Without `prefer_latest`,
     `step-{step}.json` comes before it: the trainer itself went back to what it saved at that step.
     """
-    named = (path.stem.partition("-")[2] for path in folder.glob("step-*.json"))
-    steps = sorted((int(name) for name in named if name.isdecimal() and int(name) <= step), reverse=True)
+    names = (path.stem.removeprefix("step-") for path in folder.glob("step-*.json"))
+    steps = sorted((int(name) for name in names if name.isdecimal() and int(name) <= step), reverse=True)
     latest = _read_if_sound(folder / LATEST)
     if latest is not None and latest.step > step:
         latest = None
-    for saved in steps:
-        if latest is not None and latest.step >= saved and (prefer_latest or saved < step):
-            break
-        found = _read_if_sound(folder / f"step-{saved}.json")
-        if found is not None:
-            return found
+    for saved_step in steps:
+        if latest is not None and latest.step >= saved_step and (prefer_latest or saved_step < step):
+            return latest
+        checkpoint = _read_if_sound(folder / f"step-{saved_step}.json")
+        if checkpoint is not None:
+            return checkpoint
     return latest
 
 
@@ -112,6 +112,14 @@ def _read_if_sound(path: Path) -> Checkpoint | None:
     except CheckpointError as error:
         logger.warning("%s; it is passed over", error)
         return None
+
+
+@dataclass(frozen=True)
+class _HeldFolder:
+    """A folder that this process has locked; `lock` is the descriptor that holds the lock until it is closed."""
+
+    path: Path
+    lock: int
 
 
 class StateKeeper:
@@ -127,7 +135,7 @@ class StateKeeper:
         self._made_with = dict(made_with)
         self._accept_changes = accept_changes
         self._opened = False
-        self._found: Checkpoint | None = None
+        self._resumed: Checkpoint | None = None
         self._saves: SimpleQueue[tuple[int, Mapping[str, Any], bool] | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
         self._asked = self._done = 0
@@ -158,19 +166,20 @@ class StateKeeper:
         try:
             with _choosing(root):
                 held = self._go_on(root, number, step) if step > 0 else None
-                self.folder, lock = held or _begin(root, number, step)
+                held = held or _begin(root, number, step)
         except OSError as error:
             logger.warning("no checkpoints can be kept in %s (%s); the environment runs without them", root, error)
             return
+        self.folder = held.path
         logger.info("the state is kept in %s", self.folder)
         # A daemon, so that a disk that hangs cannot keep the process from ending.
-        self._writer = threading.Thread(target=self._write, args=(self.folder, lock), daemon=True)
+        self._writer = threading.Thread(target=self._write, args=(held,), daemon=True)
         self._writer.start()
 
     def load(self) -> Checkpoint | None:
-        """Hand over what `open` found to go on from, once; None where there was nothing."""
-        found, self._found = self._found, None
-        return found
+        """Return the checkpoint that `open` read, the first time; None afterwards, and where there was none."""
+        resumed, self._resumed = self._resumed, None
+        return resumed
 
     def save(self, step: int, state: Mapping[str, Any], *, latest: bool = False) -> None:
         """Have a thread save a state, which must not change meanwhile, under its step or only as the latest."""
@@ -191,7 +200,8 @@ class StateKeeper:
             logger.error("%s was not written within %.1f s; is the disk hanging?", self.folder, timeout_s)
         self.folder = self._writer = None
 
-    def _write(self, folder: Path, lock: int) -> None:
+    def _write(self, held: _HeldFolder) -> None:
+        folder = held.path
         while (save := self._saves.get()) is not None:
             step, state, only_latest = save
             try:
@@ -203,77 +213,79 @@ class StateKeeper:
                 self._outage.note(f"the state cannot be saved to {folder} ({type(error).__name__}: {error})")
             self._done += 1
             del save, state  # they are not kept in memory until the next one
-        os.close(lock)
+        os.close(held.lock)
 
-    def _go_on(self, root: Path, number: int, step: int) -> tuple[Path, int] | None:
-        """Take the first folder that fits and read what is in it. Raises OSError, and ConfigError as `open`."""
+    def _go_on(self, root: Path, number: int, step: int) -> _HeldFolder | None:
+        """Take the first folder that fits and read its checkpoint. Raises OSError, and ConfigError as `open`."""
         refusal = None
         numbers = [int(path.name) for path in root.iterdir() if path.name.isdecimal()]
         for candidate in sorted(numbers, key=lambda other: (other != number, other)):
-            folder = root / str(candidate)
-            lock = _take_lock(folder)
-            if lock is None:
+            held = _hold(root / str(candidate))
+            if held is None:
                 continue
-            # Who comes back alone goes on from the newest state; who comes back with the trainer, from its step's.
-            found = find_checkpoint(folder, step, prefer_latest=candidate != number)
-            if found is not None and found.state["made_with"]["name"] == self._made_with["name"]:
-                made_with = found.state["made_with"]
+            # An environment that restarts alone has a new number, and goes on from the newest state. If the trainer
+            # restarts too, numbers begin anew, and the environment goes on from the state of the trainer's step.
+            checkpoint = find_checkpoint(held.path, step, prefer_latest=candidate != number)
+            if checkpoint is not None and checkpoint.state["made_with"]["name"] == self._made_with["name"]:
+                made_with = checkpoint.state["made_with"]
                 changed = [name for name, value in self._made_with.items() if made_with.get(name) != value]
                 if not changed or self._accept_changes:
-                    self._found = _without_drawn(found, changed) if changed else found
-                    logger.info("going on from %s, which was saved at step %d", found.path, found.step)
-                    return folder, lock
+                    self._resumed = _without_drawn(checkpoint, changed) if changed else checkpoint
+                    logger.info("going on from %s, which was saved at step %d", checkpoint.path, checkpoint.step)
+                    return held
                 if candidate == number:
-                    refusal = f"the checkpoint {found.path} was made with other {' and '.join(changed)}"
-            os.close(lock)
+                    refusal = f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}"
+            os.close(held.lock)
         if refusal is not None:
             raise ConfigError(f"{refusal}; resume with the same, set env.resume_with_changes, or move it away")
         logger.warning("no checkpoint in %s fits step %d; the problem stream starts from its beginning", root, step)
         return None
 
 
-def _without_drawn(found: Checkpoint, changed: list[str]) -> Checkpoint:
-    """Leave out the problems that were drawn with other settings; position and what was learnt stay."""
-    logger.warning("%s was made with other %s", found.path, ", ".join(changed))
-    return replace(found, state={**found.state, "stream": {**found.state["stream"], "positions": []}})
+def _without_drawn(checkpoint: Checkpoint, changed: list[str]) -> Checkpoint:
+    """Leave out the problems that were drawn with other settings; position and estimates stay."""
+    logger.warning("%s was made with other %s", checkpoint.path, ", ".join(changed))
+    state = checkpoint.state
+    return replace(checkpoint, state={**state, "stream": {**state["stream"], "positions": []}})
 
 
-def _begin(root: Path, number: int, step: int) -> tuple[Path, int]:
-    """Take the first free folder from `number` on, after step 0 one without checkpoints. Raises OSError."""
+def _begin(root: Path, number: int, step: int) -> _HeldFolder:
+    """Take the first free folder from `number` on, after step 0 the first without checkpoints. Raises OSError."""
     for candidate in itertools.count(number):
-        folder = root / str(candidate)
-        lock = _take_lock(folder)
-        if lock is not None:
-            if step == 0 or not any(folder.glob("*.json")):
-                _put_aside(folder)
-                return folder, lock
-            os.close(lock)
+        held = _hold(root / str(candidate))
+        if held is None:
+            continue
+        if step == 0 or not any(held.path.glob("*.json")):
+            _move_aside(held.path)
+            return held
+        os.close(held.lock)
     raise AssertionError("numbers have no end")
 
 
-def _put_aside(folder: Path) -> None:
+def _move_aside(folder: Path) -> None:
     """Move an earlier run's files into a new folder, `earlier-1` or the next number. Raises OSError."""
     files = [path for path in folder.iterdir() if path.is_file() and path.name != LOCK]
     if files:
-        aside = next(path for path in (folder / f"earlier-{n}" for n in itertools.count(1)) if not path.exists())
+        names = (folder / f"earlier-{number}" for number in itertools.count(1))
+        aside = next(path for path in names if not path.exists())
         aside.mkdir()
         for file in files:
             file.replace(aside / file.name)
 
 
-def _take_lock(folder: Path) -> int | None:
+def _hold(folder: Path) -> _HeldFolder | None:
     """Lock a folder, made if missing; None when another process or user holds it. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(BlockingIOError, PermissionError), (folder / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Children do not inherit it: one that outlived this process would go on to hold the lock.
-        return os.dup(file.fileno())
+        # Child processes do not inherit a duplicate: a child that outlives this process must not keep the lock.
+        return _HeldFolder(folder, os.dup(file.fileno()))
     return None
 
 
 @contextmanager
 def _choosing(root: Path) -> Iterator[None]:
-    """Let one process at a time choose a folder in `root`, since looking at one takes it. Raises OSError."""
+    """Let one process at a time choose a folder in `root`: each locks a folder to read it. Raises OSError."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
