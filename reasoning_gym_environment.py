@@ -97,7 +97,7 @@ class ReasoningGymEnv(BaseEnv):
         return ReasoningGymEnvConfig(tokenizer_name=model), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
-        """Return the next problem with its prompt: drawn, generated ahead of demand, and one that fits.
+        """Return the next problem that fits, with its prompt; problems are generated ahead of demand.
 
         It is in flight until its group is delivered, refused or dropped. Raises ServerError in `process` when too many
         groups failed in a row, and the error that ended the workers.
@@ -179,7 +179,7 @@ class ReasoningGymEnv(BaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.
 
-        Where not one problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
+        Where no problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
         run = self._run
         try:
@@ -192,7 +192,7 @@ class ReasoningGymEnv(BaseEnv):
         await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
-        """Take up the state that registering has found for the current step, or for the last one before it."""
+        """Restore the state of the current step, or of the last step before it, which registering has read."""
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return

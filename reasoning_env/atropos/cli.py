@@ -103,7 +103,7 @@ def start_log(secrets: Sequence[str]) -> None:
 
 
 def explain(error: Exception, secrets: Sequence[str]) -> Exception:
-    """Return an error of this package in place of one that a user can cause; no secret is in its text."""
+    """Return a ReasoningEnvError for an error that a user can cause, without secrets, and others unchanged."""
     if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
         error = ServerError(f"gave up after several tries: {describe_failure(error)}")
     if isinstance(error, ReasoningEnvError):

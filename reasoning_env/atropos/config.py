@@ -105,7 +105,7 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
             # run-api refuses an environment without a name.
             self.wandb_name = ENV_NAME
         if self.group_size == 1 and self.ensure_scores_are_not_same:
-            # A group of one always has equal scores; the filter would throw everything away.
+            # The scores of a single rollout are always equal; the filter would drop every group.
             self.ensure_scores_are_not_same = False
         return self
 
@@ -185,7 +185,7 @@ def complete_servers(
 
 
 def _as_chat(config: ServerBaseline) -> ServerBaseline:
-    """Return the config of a chat server as one that Atropos builds a client for; others as they are."""
+    """Return a chat server's config as of type openai, which Atropos builds a client for; others unchanged."""
     if config.server_type != CHAT:
         return config
     return ChatServerConfig(**{**config.model_dump(), "server_type": "openai", "health_check": False})

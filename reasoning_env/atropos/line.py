@@ -123,7 +123,7 @@ class Line:
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
     def send(self, groups: Sequence[Mapping[str, Any]], problem: Problem | None) -> list[asyncio.Future[None]]:
-        """Hand packed groups to the delivery; `problem`, where it is known, is done when they have arrived."""
+        """Hand packed groups to the delivery; `problem`, if given, is done when they have arrived."""
         delivered = [self._queue.put(group) for group in groups]
         if problem is not None:
             arrived = asyncio.gather(*delivered)

@@ -57,8 +57,8 @@ async def request(
     """Make a request, one try, and return the reply, a JSON object with these keys; raises RunApiFault.
 
     `body` is JSON in gzip as bytes, or what JSON can hold. Replies have no time limit: a slow run-api has taken the
-    request. Each request opens a connection of its own: one that is kept open can be closed by the server at the moment
-    it is used again, and then nobody knows whether the request was taken.
+    request. Each request opens a connection of its own: the server can close a connection at the moment that it is used
+    again, and then nobody knows whether the request was taken.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, bytes):
@@ -141,7 +141,7 @@ class RunApiSession:
 
     @property
     def registration(self) -> Registration:
-        """The one that counts; another object after the environment registered again."""
+        """The current registration; a new object after the environment registered again."""
         assert self._registration is not None, "register() comes first"
         return self._registration
 
@@ -253,7 +253,7 @@ class RunApiSession:
         """Return what run-api says of this environment; None where it does not know it, or its step went back."""
         number = {"env_id": self.registration.env_id}
         keys = ("current_step", "queue_size", "env_weight")
-        status: dict[str, Any] | None = await self._ask("GET", "/status-env", keys, number, none_for=500)
+        status: dict[str, Any] | None = await self._ask("GET", "/status-env", keys, number, answers=(500,))
         if status is None or status["current_step"] < self._step:
             return None
         self._step = status["current_step"]
@@ -268,15 +268,15 @@ class RunApiSession:
         await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(
-        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, none_for: int | None = None
+        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
     ) -> Any:
-        """Return a reply with these keys, however late; None for an answer with the status `none_for`."""
+        """Return a reply with these keys, however late; None for a reply with a status in `answers`."""
         waits = pauses()
         while True:
             try:
-                reply = await self._try_once(method, path, keys, body, answers=() if none_for is None else (none_for,))
+                reply = await self._try_once(method, path, keys, body, answers=answers)
             except RunApiFault as fault:
-                if none_for is not None and fault.status == none_for:
+                if fault.status in answers:
                     return None
                 # Later, whatever stands between may answer in place of a run-api that is away.
                 if fault.status is not None and fault.status < 500 and not self._met:
@@ -291,10 +291,11 @@ class RunApiSession:
     ) -> dict[str, Any]:
         """Make a request, and say when run-api is away, does not reply, and answers again; raises RunApiFault.
 
-        A reply with a status in `answers` counts as an answer too.
+        A fault with a status in `answers` is run-api's own answer, and not a sign that run-api is away.
         """
-        silent = f"waiting for run-api at {self._url}: it does not reply"
-        slow = asyncio.get_running_loop().call_later(self.slow_reply_s, self._absence.note, silent)
+        slow = asyncio.get_running_loop().call_later(
+            self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}: it does not reply"
+        )
         try:
             reply = await request(self._url, method, path, keys, body)
         except RunApiFault as fault:

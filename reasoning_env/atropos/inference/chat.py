@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 CHAT = "chat"
 NO_KEY = "x"
-"""What servers are sent that want no key; the client refuses to be made without one."""
+"""The key for servers that need none; the client refuses to be made without a key."""
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek, and newer ones of vLLM and others."""
 OPTIONAL = ("temperature", "top_p")

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 MAX_FAILURES = 3
 """How often a group may fail while others succeed, and how many requests in a row may bring no usable completion."""
 HEALTH_POLL_S = 2.0
-"""How often servers are looked at. Atropos asks them for their health every second."""
+"""How often the servers' health is read. Atropos asks them for their health every second."""
 
 
 class Mode(StrEnum):
@@ -105,7 +105,7 @@ class InferenceClient:
         return self._outage.lasting_s
 
     async def watch(self) -> None:
-        """Log when no server is healthy at two looks in a row, as requests then wait silently; never returns."""
+        """Log when no server is healthy at two checks in a row, as requests then wait silently; never returns."""
         was_healthy = True
         while True:
             await asyncio.sleep(HEALTH_POLL_S)
@@ -136,9 +136,9 @@ class InferenceClient:
                 successes = self._successes
                 failure = explain_failure(error)
                 if failure.meaning is Meaning.REFUSED:
-                    never = not successes and math.isfinite(timeouts.outage_s)
-                    kind = RefusedError if never else ServerError
-                    raise kind(
+                    none_succeeded = not successes and math.isfinite(timeouts.outage_s)
+                    error_class = RefusedError if none_succeeded else ServerError
+                    raise error_class(
                         f"the inference server refuses requests ({failure.description}); {failure.remedy}"
                     ) from error
                 if others_succeed and failure.meaning is not Meaning.BUSY:

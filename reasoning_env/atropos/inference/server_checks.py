@@ -153,5 +153,5 @@ async def context_length(server: Any) -> int | None:
         if client is not getattr(server, "openai", None):
             await client.close()
     named = [model for model in models if model.id == config.model_name] or models[:1]
-    known = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
-    return next((length for length in known if isinstance(length, int) and length > 0), None)
+    lengths = [getattr(model, name, None) for model in named for name in ("max_model_len", "context_length")]
+    return next((length for length in lengths if isinstance(length, int) and length > 0), None)

@@ -34,8 +34,9 @@ NO_LIMIT = 2**24
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     """Evaluate the model on the fixed set and return the metrics; `step` is the trainer's.
 
-    What is done is kept, and shown by the command `evaluate`, whatever ends it. Raises ServerError when not one problem
-    could be evaluated, ConfigError where there can be no folder, and ReasoningEnvError when it cannot be written.
+    Whatever ends the evaluation, the problems that are done are kept, and the command `evaluate` shows their results.
+    Raises ServerError when no problem could be evaluated, ConfigError when the folder cannot be made, and
+    ReasoningEnvError when it cannot be written.
     """
     plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
@@ -110,7 +111,7 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 
 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
-    """Return which evaluation this is, as results.json says from the start; an equal one goes on with it."""
+    """Return what identifies the evaluation. results.json has it from the start, and an equal evaluation resumes it."""
     config, server = run.config, run.servers[0].config
     # Values that the settings leave open, as they were decided.
     settings = {
