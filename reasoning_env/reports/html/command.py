@@ -29,12 +29,6 @@ from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 DEFAULT_OUTPUT = Path("report.html")
-SAMPLE_MB = 16
-FACTS = ("model", "preset", "step", "started", "fingerprint")
-SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
-
-STYLES = ("uPlot.min.css", "style.css")
-SCRIPTS = ("uPlot.iife.min.js", "app.js")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -80,7 +74,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser.add_argument(
         "--sample-mb",
         type=float,
-        default=SAMPLE_MB,
+        default=16,
         help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
     )
     options = parser.parse_args(argv)
@@ -138,20 +132,21 @@ def _comparisons(runs: Sequence[Figures], tasks: Sequence[str]) -> list[dict[str
 
 
 def _facts(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return names and values of what tells one evaluation from another; nothing of no results."""
+    """Return names and values of what tells evaluations apart; nothing for a run without results."""
     if not results:
         return []
-    known = [(name, results[name]) for name in FACTS]
-    known += [(name, results["settings"].get(name)) for name in SETTINGS]
-    known += results["versions"].items()
-    known += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
-    known += [("not as published", remark) for remark in results["remarks"]]
-    unfinished = [] if results["finished"] else [["state", "not finished"]]
-    return unfinished + [[name, str(value)] for name, value in known if value is not None]
+    settings = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
+    facts = [("state", None if results["finished"] else "not finished")]
+    facts += [(name, results[name]) for name in ("model", "preset", "step", "started", "fingerprint")]
+    facts += [(name, results["settings"].get(name)) for name in settings]
+    facts += results["versions"].items()
+    facts += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
+    facts += [("not as published", remark) for remark in results["remarks"]]
+    return [[name, str(value)] for name, value in facts if value is not None]
 
 
 def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return mean scores of published models and, on the same tasks, of this one; None without any."""
+    """Return mean scores of published models and of this model on the same tasks; None without any."""
     models = [
         {"name": name, "score": row["overall"], "tasks": row["tasks"]}
         for name, row in results.get("published", {}).items()
@@ -210,14 +205,16 @@ def make_page(data: bytes) -> str:
     this style by their hashes, and no connection to anywhere.
     """
     assets = files(__package__) / "assets"
-    style, script = (
-        "\n".join((assets / name).read_text(encoding="utf-8") for name in names) for names in (STYLES, SCRIPTS)
-    )
+
+    def read(*names: str) -> str:
+        return "\n".join((assets / name).read_text(encoding="utf-8") for name in names)
+
+    style, script = read("uPlot.min.css", "style.css"), read("uPlot.iife.min.js", "app.js")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = (assets / "index.html").read_text(encoding="utf-8")
+    page = read("index.html")
     for name, value in {
         "POLICY": policy,
         "STYLE": style,
@@ -229,7 +226,7 @@ def make_page(data: bytes) -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write the file beside its place, then rename it; raises ConfigError where that is not possible."""
+    """Write the file beside its path, then rename it; raises ConfigError where that is not possible."""
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:
