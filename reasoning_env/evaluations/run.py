@@ -249,8 +249,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
         answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
     if answer is None or answer[1] - answer[0] > max_bytes:
         return None
-    found = text[slice(*answer)].strip()
-    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
+    content = text[slice(*answer)].strip()
+    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def metrics(results: Results) -> dict[str, float]:
