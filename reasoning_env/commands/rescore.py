@@ -24,9 +24,6 @@ from ..settings import ReasoningSettings
 from ..terminal import Table, print_json, progress_bar, visible
 from ..workers.pool import PoolSettings
 
-CHANGES = {"TASK": "", "SEED": "d", "BEFORE": ".3f", "AFTER": ".3f", "REASON": "", "ANSWER": ""}
-TASKS = {"TASK": "", "ROLLOUTS": "d", "BEFORE": ".3f", "AFTER": ".3f", "CHANGED": "d"}
-
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:
     """Print a row for each task and each answer that is judged differently; `folder` may hold a checkout.
@@ -68,7 +65,11 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         raise ConfigError(f"{options.paths[0]} holds no group")
     changed = Counter(task for task, *_ in changes)
     rows = [(task, before[task].count, before[task].mean, after[task].mean, changed[task]) for task in sorted(before)]
-    tables = {"changes": Table(CHANGES, changes), "tasks": Table(TASKS, rows)}
+    scores = {"BEFORE": ".3f", "AFTER": ".3f"}
+    tables = {
+        "changes": Table({"TASK": "", "SEED": "d", **scores, "REASON": "", "ANSWER": ""}, changes),
+        "tasks": Table({"TASK": "", "ROLLOUTS": "d", **scores, "CHANGED": "d"}, rows),
+    }
     if options.json:
         print_json({name: table.records() for name, table in tables.items()} | {"left_out": dict(left_out)})
         return 0
