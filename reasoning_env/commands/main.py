@@ -48,9 +48,9 @@ def needs_environment(argv: Sequence[str]) -> bool:
 
 
 def start_library(folder: Path) -> None:
-    """Have the library imported by a process of its own meanwhile, which the workers come from later.
+    """Import the library ahead, in the process that workers are forked from later.
 
-    Not where `folder`, the environment module's, holds a checkout, or something that looks like one.
+    Does nothing where `folder`, the environment module's, holds a checkout of the library, or another file of that name.
     """
     from ..workers.fork_server import start_ahead
 

@@ -38,8 +38,8 @@ class RolloutDumper:
     `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
     scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
 
-    Nothing is made before `start`; groups that are offered earlier wait for it. Trouble with the disk that comes later
-    is logged and counted, and never raised.
+    No file is created before `start`; groups that are offered earlier wait for it. Later faults of the disk are
+    logged and counted, and never raised.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ class Evaluation:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._keep, result)
-        # Problems that could not be made are not of the set.
+        # Problems that could not be generated do not belong to the set.
         self._finished = True
         self._problems = len(self._folder.samples)
         self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))

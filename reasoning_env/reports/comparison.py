@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..settings import ReasoningSettings, decides
 from ..statistics import bootstrap_interval, sign_test
-from .sources import Source
+from .runs import StoredRun
 
 logger = logging.getLogger(__name__)
 
@@ -90,12 +90,12 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {error}") from error
     scores: dict[ProblemKey, float] = {}
-    source = Source(path.name, path, [path / SAMPLES])
-    for group in source.groups():
+    run = StoredRun(path.name, path, [path / SAMPLES])
+    for group in run.groups():
         marks = [float(rollout.correct) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
             scores[ProblemKey.of(group)] = fmean(marks)
-    for fault in source.faults:
+    for fault in run.faults:
         logger.warning("%s", fault)
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")

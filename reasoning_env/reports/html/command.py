@@ -24,7 +24,7 @@ from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
 from ..comparison import compare_problems
-from ..sources import Source, find_sources
+from ..runs import StoredRun, find_runs
 from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
@@ -41,10 +41,10 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     output: Path = options.output
     if output.is_dir():
         output = output / DEFAULT_OUTPUT
-    sources = find_sources(options.paths)
-    if output.resolve() in {file.resolve() for source in sources for file in source.files}:
+    runs = find_runs(options.paths)
+    if output.resolve() in {file.resolve() for run in runs for file in run.files}:
         raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
-    data = collect(sources, program, int(options.sample_mb * 1_000_000))
+    data = collect(runs, program, int(options.sample_mb * 1_000_000))
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     if not data["groups"]:
@@ -83,37 +83,37 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     return options
 
 
-def collect(sources: Sequence[Source], program: str, sample_characters: int) -> dict[str, Any]:
+def collect(runs: Sequence[StoredRun], program: str, sample_characters: int) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
     sample = RolloutSample(sample_characters)
-    read: list[tuple[Source, Figures]] = []
-    for source in sources:
-        number, figures = len(read), Figures(keep_problems=source.evaluation)
-        with progress_bar(source.name, None) as advance:
-            for group in source.groups():
+    read: list[tuple[StoredRun, Figures]] = []
+    for run in runs:
+        number, figures = len(read), Figures(keep_problems=run.evaluation)
+        with progress_bar(run.name, None) as advance:
+            for group in run.groups():
                 figures.add(group)
                 if group.rollouts:
                     sample.offer(number, group, functools.partial(_encode_group, number, program=program))
                 advance()
         if figures.rollouts:
-            read.append((source, figures))
+            read.append((run, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
     categories = {task: category(task) for task in tasks}
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
-        "notes": [line for source in sources for line in source.faults],
+        "notes": [line for run in runs for line in run.faults],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,
         "runs": [
             {
-                "name": source.name,
-                "path": str(source.path),
-                "evaluation": source.evaluation,
-                "facts": _facts(source.results),
-                "published": _beside_published(source.results),
+                "name": run.name,
+                "path": str(run.path),
+                "evaluation": run.evaluation,
+                "facts": _facts(run.results),
+                "published": _beside_published(run.results),
                 **figures.result(tasks, categories),
             }
-            for source, figures in read
+            for run, figures in read
         ],
         "comparisons": _comparisons([figures for _, figures in read], tasks),
         "groups": sample.groups(),
@@ -183,7 +183,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows the problem again; None where the line does not say how it was made."""
+    """Return the command that shows the problem again; None where the line does not say its seed."""
     if group.seed is None:
         return None
     if group.dataset_size:
