@@ -50,7 +50,7 @@ def needs_environment(argv: Sequence[str]) -> bool:
 def start_library(folder: Path) -> None:
     """Import the library ahead, in the process that workers are forked from later.
 
-    Does nothing where `folder`, the environment module's, holds a checkout of the library, or another file of that name.
+    Does nothing where `folder`, the environment module's, holds a checkout of the library, or a file of that name.
     """
     from ..workers.fork_server import start_ahead
 
