@@ -19,11 +19,8 @@ from .folder import SAMPLES, read_results
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample
 
-LOG_NAME = "inspect.eval"
-TASK = "reasoning_gym"
-SCORER, LIBRARY_SCORER = "verifier", "library"
-METRICS = ("mean_score", "accuracy")
-"""What is taken of the overall row of results.json."""
+SCORER = "verifier"
+"""The name of this environment's scores in a log, beside `library`, the library's own."""
 
 
 def write_inspect_log(folder: Path) -> Path:
@@ -40,7 +37,7 @@ def write_inspect_log(folder: Path) -> Path:
         log = _make_log(read_results(folder), list(read_groups(folder / SAMPLES, strict=False)))
     except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise ConfigError(f"{folder} is no folder of an evaluation: {error}") from error
-    path = folder / LOG_NAME
+    path = folder / "inspect.eval"
     write_eval_log(log, str(path))
     return path
 
@@ -53,11 +50,11 @@ def _make_log(results: Mapping[str, Any], groups: list[DumpedGroup]) -> EvalLog:
     started = datetime.fromisoformat(results["started"])
     spec = EvalSpec(
         created=started.isoformat(),
-        task=f"{TASK} {results['preset']}" if results.get("preset") else TASK,
+        task=f"reasoning_gym {results['preset']}" if results.get("preset") else "reasoning_gym",
         model=str(results.get("model") or "unknown"),
-        dataset=EvalDataset(name=TASK, samples=len(ids), sample_ids=ids, shuffled=False),
+        dataset=EvalDataset(name="reasoning_gym", samples=len(ids), sample_ids=ids, shuffled=False),
         config=EvalConfig(epochs=max((len(group.rollouts) for group in groups), default=1)),
-        packages={name: str(one) for name, one in (results.get("versions") or {}).items() if one},
+        packages={name: str(version) for name, version in (results.get("versions") or {}).items() if version},
         metadata=facts,
     )
     return EvalLog(
@@ -76,7 +73,8 @@ def _make_results(results: Mapping[str, Any], groups: list[DumpedGroup]) -> Eval
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     overall = results.get("overall") or {}
-    metrics = {name: EvalMetric(name=name, value=overall[name]) for name in METRICS if overall.get(name) is not None}
+    figures = {name: overall.get(name) for name in ("mean_score", "accuracy")}
+    metrics = {name: EvalMetric(name=name, value=value) for name, value in figures.items() if value is not None}
     completions = sum(len(group.rollouts) for group in groups)
     return EvalResults(
         total_samples=completions,
@@ -99,7 +97,7 @@ def _make_samples(group: DumpedGroup, model: str) -> Iterator[EvalSample]:
             output.usage = ModelUsage(output_tokens=rollout.tokens, total_tokens=rollout.tokens)
         scores = {SCORER: Score(value=rollout.score, answer=_sound(rollout.answer or ""), explanation=rollout.reason)}
         if rollout.library_score is not None:
-            scores[LIBRARY_SCORER] = Score(value=rollout.library_score)
+            scores["library"] = Score(value=rollout.library_score)
         yield EvalSample(
             id=_sample_id(group),
             epoch=epoch,
@@ -117,9 +115,9 @@ def _make_samples(group: DumpedGroup, model: str) -> Iterator[EvalSample]:
 def _messages(rollout: DumpedRollout) -> list[Any]:
     from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-    kinds = {"system": ChatMessageSystem, "assistant": ChatMessageAssistant}
+    classes = {"system": ChatMessageSystem, "assistant": ChatMessageAssistant}
     return [
-        kinds.get(message["role"], ChatMessageUser)(content=_sound(message["content"]))
+        classes.get(message["role"], ChatMessageUser)(content=_sound(message["content"]))
         for message in rollout.conversation
     ]
 

@@ -17,7 +17,6 @@ from ...evaluations.inspect_log import write_inspect_log
 from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
-from ...folders import EVALS
 from ...records import Sampling, Split
 from ...settings import fingerprint
 from ..config import RunMode
@@ -40,7 +39,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
-    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
+    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or "evals")
     made_with, problems = _describe(run, plan, sampling, step), len(plan.tasks) * plan.samples_per_task
     folder = await asyncio.to_thread(open_folder, root, made_with, problems=problems, remarks=remarks, resume=alone)
     categories = {task.name: task.category for task in run.session.library.tasks}
