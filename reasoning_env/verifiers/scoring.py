@@ -16,7 +16,7 @@ from functools import cached_property
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
 from .partial_credit import FORM_SCORE, above_guessing, guesses
-from .readings import plain_reading
+from .readings import expected_form, plain_reading
 
 GUARDS: Mapping[str, Guard] = {
     "binary_matrix": structures.score_binary_matrix,
@@ -96,7 +96,7 @@ class Scorer:
     full_stop: bool | None = None
 
     def score(self, answer: str) -> float:
-        """Return the highest score, in [0, 1], of an answer's forms: bare, read plainly, inside its tags.
+        """Return the highest score, in [0, 1], of an answer's forms.
 
         Each form passes the guard or the library's verifier, then a correction; where rewards are strict, partial
         credit starts at what guessing earns. A form whose verifier raises, or returns what is not a finite number,
@@ -123,9 +123,12 @@ class Scorer:
         return best
 
     def _forms(self, answer: str) -> dict[str, None]:
+        """Return what is scored: the answer, its plain reading, that in the expected form, the answer in its tags."""
         forms = [answer]
         if self.full_stop is not None:
-            forms.append(plain_reading(answer, full_stop=self.full_stop))
+            plain = plain_reading(answer, full_stop=self.full_stop)
+            expected = expected_form(plain, self.task, pickle.loads(self.entry))
+            forms += [plain] if expected is None else [plain, expected]
         if self.with_tags:
             forms.append(f"<answer>{answer}</answer>")
         return dict.fromkeys(forms)
