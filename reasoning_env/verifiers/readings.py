@@ -41,6 +41,13 @@ OPTIONS = frozenset({
     *("ransom_note", "shortest_path", "syllogism", "zebra_puzzles"),
 })  # fmt: skip
 """Tasks whose answers are words to choose from, so that their case says nothing."""
+COMMAS: Mapping[str, str] = {
+    "cryptarithm": ",",
+    "word_ladder": ",",
+    "word_sequence_reversal": ", ",
+    "word_sorting": ", ",
+}
+"""What stands between the words of a list, by task."""
 EXPRESSIONS = frozenset({
     *("countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration"),
 })  # fmt: skip
@@ -116,8 +123,8 @@ def expected_form(said: str, task: str, entry: Entry) -> str | None:
     if task == "prime_factorization":
         return _factors(said)
     if task == "time_intervals":
-        return said.casefold()
-    if entry.get("answer") is None:
+        return re.sub(r"(days?)\s+(?=\d)", r"\1, ", said.casefold())
+    if entry.get("answer") is None or task == "bf":  # whose question asks for the exact output
         return None
     question, right = str(entry["question"]), str(entry["answer"])
     same = (
@@ -128,7 +135,7 @@ def expected_form(said: str, task: str, entry: Entry) -> str | None:
     )
     if same:
         return right
-    return _words(said, right) or _board(said, right)
+    return _words(said, task) or _board(said, right)
 
 
 def _expression(said: str) -> str:
@@ -197,15 +204,17 @@ def _values(value: Any) -> Any:
     return Fraction(str(value)) if NUMBER.fullmatch(str(value)) else value
 
 
-def _words(said: str, right: str) -> str | None:
-    """Return a list of words with commas between them, where that is expected."""
-    if "," not in right or right.startswith("[") or not said.startswith("["):
+def _words(said: str, task: str) -> str | None:
+    """Return a list of words with the expected commas between them."""
+    if task not in COMMAS:
         return None
+    if not said.startswith("["):
+        return re.sub(r"\s*,\s*", COMMAS[task], said)
     try:
         words = json.loads(said)
     except (ValueError, RecursionError):
         return None
-    return (", " if ", " in right else ",").join(words) if all(isinstance(word, str) for word in words) else None
+    return COMMAS[task].join(words) if all(isinstance(word, str) for word in words) else None
 
 
 def _board(said: str, right: str) -> str | None:

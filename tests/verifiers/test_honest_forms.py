@@ -28,8 +28,6 @@ SLOW = frozenset({"futoshiki", "knight_swap", "puzzle24", "rush_hour", "sokoban"
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("jugs", "Python"): "Reply as a JSON-parsable list of moves",
-    ("time_intervals", "no comma"): "D days, HH:MM",
-    ("word_sequence_reversal", "no blanks after commas"): "with a space after the comma",
 }
 """The words of the question that rule out a form of the answer, by task and form."""
 

@@ -194,6 +194,20 @@ def test_factors_have_the_expected_sign() -> None:
     assert expected_form("9**9", "prime_factorization", entry("2")) is None
 
 
+def test_words_have_the_expected_commas_between_them() -> None:
+    for said in ("b,a", "b , a", "b,\na", '["b", "a"]'):
+        assert expected_form(said, "word_sequence_reversal", entry("b, a")) == "b, a"
+    assert expected_form("COLD, CORD", "word_ladder", entry("COLD,CORD")) == "COLD,CORD"
+
+
+def test_duration_is_read_in_any_case_and_without_a_comma() -> None:
+    assert expected_form("3 Days 04:05", "time_intervals", entry("3 days, 04:05")) == "3 days, 04:05"
+
+
+def test_exact_output_is_not_read_otherwise() -> None:
+    assert expected_form("042", "bf", entry("42")) is None
+
+
 def test_list_that_is_too_deep_is_not_read() -> None:
     deep = "[" * 900 + "]" * 900
     assert expected_form(deep, "list_functions", entry("[1]")) is None
