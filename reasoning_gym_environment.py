@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,55 +31,30 @@ if __name__ == "__main__":
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
-from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup
+from atroposlib.envs.base import BaseEnv, ScoredDataGroup
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import ConfigDict, Field, model_validator
 
 if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
-    from reasoning_env.records import Split
+    from reasoning_env.atropos import ReasoningGymEnvConfig
+    from reasoning_env.records import DropReason, Group, Split
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
-    from .reasoning_env.records import Split
+    from .reasoning_env.atropos import ReasoningGymEnvConfig
+    from .reasoning_env.records import DropReason, Group, Split
 
 logger = logging.getLogger("reasoning_gym_environment")
 
 FILE = Path(__file__).resolve()
-ENV_NAME = "reasoning_gym"
-DEFAULT_TOKENIZER = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-DEFAULT_SERVER_URL = "http://localhost:9001/v1"
-
-
-class ReasoningGymEnvConfig(core.ReasoningSettings, BaseEnvConfig):
-    """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    wandb_name: str | None = Field(
-        default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
-    )
-    ensure_scores_are_not_same: bool = Field(
-        default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> ReasoningGymEnvConfig:
-        atropos.check_base_settings(self)
-        if self.wandb_name is None:
-            # run-api refuses an environment without a name.
-            self.wandb_name = ENV_NAME
-        if self.group_size == 1 and self.ensure_scores_are_not_same:
-            # A group of one always has equal scores; the filter would throw everything away.
-            self.ensure_scores_are_not_same = False
-        return self
+DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 
 
 class ReasoningGymEnv(BaseEnv):
     """Serves reasoning-gym problems, scores completions in isolated processes, sends groups with signal."""
 
-    name = ENV_NAME
+    name = atropos.ENV_NAME
     env_config_cls = ReasoningGymEnvConfig
 
     wandb_project: str | None
@@ -106,27 +82,55 @@ class ReasoningGymEnv(BaseEnv):
         path = config.data_path_to_save_groups
         self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
         self._testing = testing
-        self._run = atropos.Run(config, self.server, self.tokenizer, FILE.parent)
+        self._run = atropos.Run(
+            config, lambda: self.server, self.tokenizer, FILE.parent, trainer_limit=lambda: self.max_token_len
+        )
+        self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
         """Return defaults that work with any OpenAI-compatible server on this machine."""
-        server = APIServerConfig(
-            server_type="openai", base_url=DEFAULT_SERVER_URL, api_key="x", model_name=DEFAULT_TOKENIZER
-        )
-        return ReasoningGymEnvConfig(tokenizer_name=DEFAULT_TOKENIZER), [server]
+        url = "http://localhost:9001/v1"
+        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=DEFAULT_MODEL)
+        return ReasoningGymEnvConfig(tokenizer_name=DEFAULT_MODEL), [server]
+
+    async def get_next_item(self) -> atropos.RolloutItem:
+        """Return the next problem with its prompt: drawn, generated ahead of demand, and one that fits.
+
+        It is in flight until its group is delivered, refused or dropped. Raises ServerError in `process` when too many
+        groups failed in a row, and the error that ended the workers.
+        """
+        processing = self._run.line.mode is atropos.RunMode.PROCESS
+        return await self._run.line.next(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
 
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score a group; None when it was dropped (counted and logged) or carries no signal."""
-        run = self._run
-        sampling = run.sampling(Split.TRAIN, self.max_token_len)
-        return await run.backend.collector.collect(item, sampling, run.timeouts(), self.score), []
+        """Sample and score a group; None when it was dropped (counted and logged) or carries no signal.
 
-    async def score(self, group: core.Group) -> ScoredDataGroup | None:
+        This is the line of one problem. `get_next_item` has drawn and generated it and made its prompt; here it is
+        completed, judged, learnt from and dumped; `handle_send_to_api` sends what is returned.
+        """
+        run, problem = self._run, item.problem
+        try:
+            rollouts = await run.line.complete(item)
+        except Exception as error:  # clients raise all sorts of things; it never becomes a score of 0
+            timed_out = isinstance(error, TimeoutError)
+            run.line.drop(problem, DropReason.TIMED_OUT if timed_out else DropReason.INFERENCE, error)
+            return None, []
+        try:
+            scored = await self.score(Group(problem, item.prompt.messages, tuple(rollouts)))
+        except Exception as error:  # of ours or of a subclass
+            run.line.drop(problem, DropReason.SCORING, error)
+            return None, []
+        delivered_later = scored is not None and run.line.mode is atropos.RunMode.SERVE
+        if not delivered_later:
+            run.session.done(problem)
+        return scored, []
+
+    async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
 
         Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
@@ -134,25 +138,43 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
-        config, scored = self.config, await self._run.backend.collector.score(group)
+        config, run = self.config, self._run
+        judged = await run.line.judge(group)
+        run.line.observe(judged)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
-        filtered = config.ensure_scores_are_not_same and self._run.mode is not atropos.RunMode.PROCESS
-        if filtered and not scored.has_signal:
+        filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
+        if filtered and not judged.has_signal:
             return None
         return atropos.pack(
-            scored, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
+            judged, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
         )
 
-    async def get_next_item(self) -> atropos.RolloutItem:
-        """Return the next problem whose prompt fits; it is in flight until its group is scored or dropped.
+    async def handle_send_to_api(
+        self,
+        scored_data: ScoredDataGroup | list[ScoredDataGroup],
+        item: atropos.RolloutItem | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Let BaseEnv check and send groups; a problem whose groups it does not send is done."""
+        sending = atropos.Sending(None if item is None else item.problem)
+        token = self._sending.set(sending)
+        try:
+            await super().handle_send_to_api(scored_data, item, *args, **kwargs)
+        finally:
+            self._sending.reset(token)
+        if item is not None and not sending.begun:
+            self._run.session.done(item.problem)
 
-        Raises ServerError in `process` when too many groups failed in a row, and the error that ended the workers.
-        """
-        run = self._run
-        processing = run.mode is atropos.RunMode.PROCESS
-        run.backend.collector.check(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
-        run.backend.source.start()
-        return await run.backend.source.next(run.sampling(Split.TRAIN, self.max_token_len))
+    async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
+        """Hand over to the queue, and wait for the delivery only where many groups wait."""
+        run, sending = self._run, self._sending.get(None)
+        problem = None
+        if sending is not None:
+            sending.begun, problem = True, sending.problem
+        delivered = run.line.send(scored_data if isinstance(scored_data, list) else [scored_data], problem)
+        if run.queue.stats.waiting > self.max_num_workers:
+            await asyncio.wait(delivered)
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.
@@ -161,7 +183,7 @@ class ReasoningGymEnv(BaseEnv):
         """
         run = self._run
         try:
-            metrics = await atropos.evaluate(run, run.sampling(Split.EVAL, self.max_token_len), self.curr_step)
+            metrics = await atropos.evaluate(run, run.line.sampling(Split.EVAL), self.curr_step)
         except core.ReasoningEnvError as error:
             if run.mode is atropos.RunMode.EVALUATE:
                 raise
@@ -171,14 +193,10 @@ class ReasoningGymEnv(BaseEnv):
 
     def load_checkpoint(self) -> None:
         """Take up the state that registering has found for the current step, or for the last one before it."""
-        self._open_checkpoints()
-        resumed = self._run.backend.keeper.load()
+        resumed = self._open_checkpoints().load()
         if resumed is None:
             return
         self._run.resume(resumed)
-        since_last_log = resumed.state["since_last_log"]
-        self.items_sent_this_step = since_last_log["items_sent_this_step"]
-        self.completion_lengths = list(since_last_log["completion_lengths"])
         self._checkpoint_data = dict(resumed.state["data"])
         for name, value in self._checkpoint_data.items():
             setattr(self, name, value)
@@ -192,37 +210,33 @@ class ReasoningGymEnv(BaseEnv):
         self._checkpoint_data = dict(data or {})
         self._run.save(step)
 
-    def _open_checkpoints(self) -> None:
-        """Take a folder for checkpoints, unless that has happened."""
+    def _open_checkpoints(self) -> atropos.StateKeeper:
+        """Take a folder for checkpoints, unless that has happened; raises RuntimeError before `setup`."""
+        keeper = self._run.keeper
+        if keeper is None:
+            raise RuntimeError("setup() comes first")
         # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
-        self._run.backend.keeper.open(folder, str(self.config.wandb_name), self.env_id, step=self.curr_step)
-
-    def _state(self) -> dict[str, Any]:
-        """Return BaseEnv's part of a checkpoint."""
-        since_last_log = {
-            "items_sent_this_step": self.items_sent_this_step,
-            "completion_lengths": list(self.completion_lengths),
-        }
-        return {"since_last_log": since_last_log, "data": self._checkpoint_data}
+        keeper.open(folder, str(self.config.wandb_name), self.env_id, step=self.curr_step)
+        return keeper
 
     async def setup(self) -> None:
         """Start the workers and make sure that an inference server answers.
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        await self._run.start(probe=not self._testing, collect_state=self._state)
+        await self._run.start(probe=not self._testing, collect_state=lambda: {"data": self._checkpoint_data})
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
         """Process ids of the workers that are alive."""
-        return self._run.worker_pids
+        return self._run.session.pool.worker_pids
 
     async def setup_wandb(self) -> None:
         """Start wandb as BaseEnv does it, but in a thread; run-api is asked for nothing where there is none."""
         if self.config.use_wandb:
             if self._run.mode not in (atropos.RunMode.PROCESS, atropos.RunMode.EVALUATE):
-                self.wandb_group, self.wandb_project = await self._run.session.wandb_group_and_project()
+                self.wandb_group, self.wandb_project = await self._run.run_api.wandb_group_and_project()
             atropos.go_offline_without_account()
             config = self.config
             await atropos.start_run(config.wandb_name, self._run.uuid, self.wandb_project, self.wandb_group, config)
@@ -233,7 +247,7 @@ class ReasoningGymEnv(BaseEnv):
         Raises ConfigError for a checkpoint of another seed or task selection, and ServerError when something else than
         run-api answers.
         """
-        registration = await self._run.session.register()
+        registration = await self._run.run_api.register()
         self._note_registration(registration)
         self.wandb_prepend = registration.wandb_name
         self.checkpoint_dir = registration.checkpoint_dir
@@ -254,7 +268,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def get_server_info(self) -> None:
         """Take over the trainer's batch size and token limit; raises ConfigError if groups exceed the batch."""
-        info = await self._run.session.info()
+        info = await self._run.run_api.info()
         if info["batch_size"] != -1:
             self.config.batch_size = info["batch_size"]
         if info["max_token_len"] != -1:
@@ -290,16 +304,9 @@ class ReasoningGymEnv(BaseEnv):
         atropos.trim_timings(self.server.servers)
         del self.task_successful[:-1]
 
-    async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
-        """Hand over to the queue, and wait for the delivery only where many groups wait."""
-        queue = self._run.queue
-        delivered = [queue.put(group) for group in (scored_data if isinstance(scored_data, list) else [scored_data])]
-        if queue.stats.waiting > self.max_num_workers:
-            await asyncio.wait(delivered)
-
     async def get_status(self) -> None:
         """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
-        session, config = self._run.session, self.config
+        session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
             self._note_registration(session.registration)

@@ -48,6 +48,8 @@ class Scene:
         self.checkpoints = folder / "checkpoints"
         self.moved_dumps: list[Path] = []
         self.killed: list[Process] = []
+        self.kills: list[float] = []
+        """When these were killed (monotonic)."""
         self.statuses: list[int] = []
         """How environments ended that were asked to."""
         self.breaks: list[tuple[float, float]] = []
@@ -130,6 +132,7 @@ def _terminate(scene: Scene, _chance: random.Random) -> None:
 
 
 def _kill(scene: Scene, _chance: random.Random) -> None:
+    scene.kills.append(time.monotonic())
     scene.restarted.end(signal.SIGKILL)
     scene.killed.append(scene.restarted)
 

@@ -25,8 +25,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasoning_env.garbage import calm_garbage_collector
 from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.workers.child import calm_garbage_collector
 from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
 from reasoning_env.workers.library import Library
 

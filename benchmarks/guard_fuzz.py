@@ -2,8 +2,8 @@
 
 `python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, which the guard must
 score as the library's own verifier does; then hostile ones (random text, garbled answers, expressions of the grammar,
-attacks on evaluators) under the rules of the workers' audit hook: no code may run, nothing may come out but what the
-library's verifier itself raises, no input may take long, and every score lies in [0, 1].
+attacks on evaluators): no code may run, which an audit hook would notice, nothing may come out but what the library's
+verifier itself raises, no input may take long, and every score lies in [0, 1].
 
 Times are CPU seconds. The inputs depend on the seed and the versions of the libraries alone. Prints one line of JSON
 with the smallest input for each finding, and ends with 1 when there is one.
@@ -36,10 +36,10 @@ from hypothesis import strategies as st
 
 from reasoning_env.verifiers import preload
 from reasoning_env.verifiers.scoring import GUARDS, verify
-from reasoning_env.workers.sandbox.audit_hook import AuditHook
-from reasoning_env.workers.sandbox.os_sandbox import code_paths
+from reasoning_env.workers.sandbox import code_paths
 
 from ._solved import Bench, load
+from ._tripwire import Tripwire
 
 MEMORY_BYTES = 6 << 30
 DEADLINE_S = 5.0
@@ -179,39 +179,20 @@ class OverTime(BaseException):
     """Raised into what runs for too long; the library swallows everything that is an Exception."""
 
 
-class Tripwire:
-    """Notes what code does that no verifier may do. An audit hook stays for the life of its process."""
+@contextlib.contextmanager
+def deadline() -> Iterator[None]:
+    """Raise OverTime after the deadline, again and again for code that catches everything."""
 
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self._rules = AuditHook([*code_paths(), *sys.path])
-        self._armed = False
-        sys.addaudithook(self._hook)
+    def end(*_: object) -> None:
+        raise OverTime
 
-    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if self._armed:
-            self._armed = False
-            if not self._rules.allows(event, args):
-                self.events.append(f"{event} {args!r}"[:100])
-            self._armed = True
-
-    @contextlib.contextmanager
-    def armed(self) -> Iterator[None]:
-        """Note events; raise OverTime after the deadline, again and again for code that catches everything."""
-
-        def end(*_: object) -> None:
-            raise OverTime
-
-        self.events.clear()
-        before = signal.signal(signal.SIGVTALRM, end)
-        signal.setitimer(signal.ITIMER_VIRTUAL, DEADLINE_S, 0.5)
-        self._armed = True
-        try:
-            yield
-        finally:
-            self._armed = False
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-            signal.signal(signal.SIGVTALRM, before)
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, DEADLINE_S, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @dataclass
@@ -225,7 +206,7 @@ class Fuzzer:
     slowest_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._tripwire = Tripwire()
+        self._tripwire = Tripwire([*code_paths(), *sys.path])
 
     def compare(self, bench: Bench, examples: int) -> None:
         guard = GUARDS[bench.task]
@@ -261,7 +242,7 @@ class Fuzzer:
         started = time.process_time()
         value: float | str = "OverTime"
         try:
-            with self._tripwire.armed():
+            with deadline(), self._tripwire.armed():
                 value = float(score())
         except OverTime:
             pass

@@ -29,7 +29,7 @@ from typing import Any
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env.garbage import calm_garbage_collector
+from reasoning_env.atropos.cli import calm_garbage_collector
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, Processes, server_settings
 

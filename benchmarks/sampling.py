@@ -1,20 +1,19 @@
 """Groups with a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
 
-`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`benchmarks._learners.mixed_bank` states what
-is assumed of them: at default difficulty a third is almost always wrong, a fifth almost always right). The library's
-default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are drawn ahead of
-the one that is scored (128 ready problems and 64 groups in flight), and those in flight end in any order.
+`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`make_bank` states what is assumed of them).
+The library's default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are
+drawn ahead of the one that is scored: 128 ready problems, and 64 groups in flight, which end in any order.
 
 - uniform: every task alike, at default difficulty
-- tasks: tasks by their chance of a signal, at default difficulty
-- levels: every task alike, levels by the curriculum
-- both: tasks by their chance of a signal, levels by the curriculum
+- tasks: adaptive sampling, at default difficulty
+- levels: every task alike, with the curriculum
+- both: adaptive sampling with the curriculum
 
-Each has the share of groups with unequal scores in the whole run and in its second half, and how the rarest task fared:
-`least_share` is the smallest part of its uniform share that it had in any window of 20 turns (a turn is as many draws
-as there are tasks), `longest_gap` the most turns in a row without it. `effective_tasks` is how many tasks drawn alike
-would be as varied (the inverse of the chance that two draws fall on the same task). `constant` is of learners that stay
-as they are, `learning` of some that get better: over the run, each one's best level rises by 0.4.
+Each has the share of groups with unequal scores in the whole run and in its second half; `pass_rate`, the mean chance
+that an answer is right, in the second half; `least_share`, the draws of the rarest task by its even share; and
+`effective_tasks`, how many tasks drawn alike would be as varied (the inverse of the chance that two draws fall on the
+same task). `constant` is of learners that stay as they are, `learning` of some that get better: over the run, each
+one's best level rises by 0.4.
 
 Prints one line of JSON.
 """
@@ -23,132 +22,126 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Verdict
-from reasoning_env.tasks.learning.adaptive import SteeredSampler
-from reasoning_env.tasks.learning.curriculum import Curriculum
-from reasoning_env.tasks.parameters import SpecRules
-from reasoning_env.tasks.sampling import UniformSampler
-
-from ._learners import TARGET, Curve, Learner, mixed_bank
+from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.tasks.estimator import SignalEstimator
+from reasoning_env.tasks.sampling import TaskSampler
 
 TASKS = 100
+TARGET = 0.7
 DEFAULT_LEVEL = 0.4
 WITHOUT_LEVELS_EVERY = 25
 READY = 128
 IN_FLIGHT = 64
-WINDOW_TURNS = 20
 RISE = 0.4
+CORRELATION = 0.1
 MODES = ("uniform", "tasks", "levels", "both")
-SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"least_share": min, "longest_gap": max}
-"""What the figures of several seeds become; others become their mean."""
 
 
-def build(mode: str, names: Sequence[str], size: int, seed: int) -> UniformSampler:
-    if mode == "uniform":
-        return UniformSampler(names, names, SpecRules(seed))
-    levels = mode in ("levels", "both")
-    return SteeredSampler(
-        names,
-        names,
-        SpecRules(seed),
-        group_size=size,
-        weights=dict.fromkeys(names, 1.0) if mode == "levels" else None,
-        curriculum=Curriculum(TARGET) if levels else None,
-        adjustable=[name for number, name in enumerate(sorted(names)) if number % WITHOUT_LEVELS_EVERY],
+@dataclass(frozen=True)
+class Learner:
+    """A simulated policy on one task; at `best_level`, TARGET of its answers are right, and fewer above.
+
+    Rollouts of one problem are alike: the chance of each problem is drawn from a beta distribution around the
+    learner's, so that two of its rollouts correlate by CORRELATION.
+    """
+
+    task: str
+    best_level: float
+    slope: float
+
+    def chance(self, level: float, risen: float) -> float:
+        """Return the chance of one answer after the best level has risen by so much."""
+        return _sigmoid(math.log(TARGET / (1.0 - TARGET)) + self.slope * (self.best_level + risen - level))
+
+    def successes(self, level: float, risen: float, size: int, random_state: random.Random) -> int:
+        """Return how many of a group's rollouts are right."""
+        chance, weight = self.chance(level, risen), 1.0 / CORRELATION - 1.0
+        if 0.0 < chance < 1.0:
+            chance = random_state.betavariate(weight * chance, weight * (1.0 - chance))
+        return sum(random_state.random() < chance for _ in range(size))
+
+
+def make_bank(count: int, random_state: random.Random) -> tuple[Learner, ...]:
+    """Return learners as a bank of tasks has them at the library's default difficulty, in no order.
+
+    A third of them is almost always wrong there (chance 0.002 to 0.03), a fifth almost always right (0.97 to 0.998),
+    the others lie evenly between 0.05 and 0.95. Their chance falls with the level along a logistic curve whose slope
+    lies between 4 and 12; a tenth reacts hardly at all (slope 0.5).
+    """
+    learners = []
+    for number in range(count):
+        if number < count // 3:
+            at_default = random_state.uniform(0.002, 0.03)
+        elif number < count // 3 + count // 5:
+            at_default = 1.0 - random_state.uniform(0.002, 0.03)
+        else:
+            at_default = random_state.uniform(0.05, 0.95)
+        slope = 0.5 if number % 10 == 9 else random_state.uniform(4.0, 12.0)
+        best_level = DEFAULT_LEVEL + (_logit(at_default) - _logit(TARGET)) / slope
+        learners.append(Learner(f"task_{number:03d}", best_level, slope))
+    random_state.shuffle(learners)
+    return tuple(learners)
+
+
+def make_sampler(mode: str, tasks: Sequence[str], size: int, seed: int) -> TaskSampler:
+    """Return a sampler that draws as the mode says."""
+    adjustable = [task for number, task in enumerate(tasks) if number % WITHOUT_LEVELS_EVERY]
+    estimator = SignalEstimator(
+        adjustable=adjustable if mode in ("levels", "both") else (), group_size=size, target=TARGET
+    )
+    return TaskSampler(
+        dict.fromkeys(tasks, 1.0), run_seed=seed, estimator=estimator, adaptive=mode in ("tasks", "both")
     )
 
 
-def improving(learner: Learner) -> Learner:
-    """Return the same learner, whose curve moves to higher levels in the course of the run."""
-    curve: Curve = learner.curve
-    return replace(learner, curve=lambda level, moment: curve(level - RISE * moment, moment))
-
-
-def scored(spec: ProblemSpec, successes: int, size: int) -> Group:
-    problem = Problem(spec, "", None, "{}", b"", level=spec.level)
-    scores = [float(number < successes) for number in range(size)]
-    return Group(
-        problem, (), tuple(Rollout("", (), (), None, "stop", Verdict(one, Reason.SCORED), one) for one in scores)
-    )
-
-
-def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int) -> dict[str, float]:
+def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int, rise: float) -> dict[str, float]:
     """Return what one way of drawing gave; see the module's text."""
-    names = [learner.name for learner in bank]
-    learners = {learner.name: learner for learner in bank}
-    sampler = build(mode, names, size, seed)
+    learners = {learner.task: learner for learner in bank}
+    sampler = make_sampler(mode, sorted(learners), size, seed)
     random_state = random.Random(f"{size}/{seed}")
     ahead: list[ProblemSpec] = []
-    drawn: list[str] = []
+    drawn: Counter[str] = Counter()
     signals: list[bool] = []
-    for number in range(groups + READY + IN_FLIGHT):
-        ahead.append(sampler.draw(number, 0))
-        drawn.append(ahead[-1].task)
-        if number < READY + IN_FLIGHT:
+    chances: list[float] = []
+    for index in range(groups + READY + IN_FLIGHT):
+        ahead.append(sampler.draw(index, 0))
+        drawn[ahead[-1].task] += 1
+        if index < READY + IN_FLIGHT:
             continue
         spec = ahead.pop(random_state.randrange(IN_FLIGHT))
-        level = spec.level
-        moment = len(signals) / groups
-        served = DEFAULT_LEVEL if level is None else level
-        successes = learners[spec.task].successes(served, moment, size, random_state)
-        signals.append(0 < successes < size)
-        under_way = 1 + sum(other.task == spec.task for other in ahead)
-        sampler.observe(scored(spec, successes, size), under_way)
-    later = signals[groups // 2 :]
+        learner, level = learners[spec.task], DEFAULT_LEVEL if spec.level is None else spec.level
+        risen = rise * len(signals) / groups
+        right = learner.successes(level, risen, size, random_state)
+        signals.append(0 < right < size)
+        chances.append(learner.chance(level, risen))
+        sampler.observe(Problem(spec, "", None, "{}", b"", level=spec.level), [1.0] * right + [0.0] * (size - right))
     return {
-        "signal_share": sum(signals) / groups,
-        "later_signal_share": sum(later) / len(later),
-        "least_share": least_share(drawn, names, WINDOW_TURNS * len(names)),
-        "longest_gap": longest_gap(drawn, names) / len(names),
-        "effective_tasks": len(drawn) ** 2 / sum(number**2 for number in Counter(drawn).values()),
+        "signal_share": fmean(signals),
+        "later_signal_share": fmean(signals[groups // 2 :]),
+        "pass_rate": fmean(chances[groups // 2 :]),
+        "least_share": min(drawn[task] for task in learners) * len(learners) / drawn.total(),
+        "effective_tasks": drawn.total() ** 2 / sum(number**2 for number in drawn.values()),
     }
 
 
-def least_share(drawn: Sequence[str], names: Sequence[str], window: int) -> float:
-    """Return the fewest draws of a task in any window, over the number that uniform draws give."""
-    counts = dict.fromkeys(names, 0)
-    for name in drawn[:window]:
-        counts[name] += 1
-    least = min(counts.values())
-    for gone, came in zip(drawn, drawn[window:], strict=False):
-        counts[gone] -= 1
-        counts[came] += 1
-        least = min(least, counts[gone])
-    return least * len(names) / window
-
-
-def longest_gap(drawn: Sequence[str], names: Sequence[str]) -> int:
-    """Return the most draws in a row without a certain task."""
-    last = dict.fromkeys(names, -1)
-    longest = 0
-    for number, name in enumerate(drawn):
-        longest = max(longest, number - last[name] - 1)
-        last[name] = number
-    return max(longest, *(len(drawn) - number - 1 for number in last.values()))
-
-
-def measure(groups: int, size: int, seeds: int, *, learning: bool) -> dict[str, dict[str, float]]:
-    """Return each mode's figures, as means over the seeds (least share and longest gap: the worst)."""
-    found: dict[str, list[dict[str, float]]] = {mode: [] for mode in MODES}
-    for seed in range(seeds):
-        bank = mixed_bank(TASKS, DEFAULT_LEVEL, random.Random(f"bank/{seed}"))
-        if learning:
-            bank = tuple(map(improving, bank))
-        for mode in MODES:
-            found[mode].append(serve(mode, bank, groups, size, seed))
-    return {mode: summarise(results) for mode, results in found.items()}
-
-
-def summarise(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    columns = {name: [row[name] for row in results] for name in results[0]}
-    return {name: round(SUMMARIES.get(name, fmean)(column), 3) for name, column in columns.items()}
+def measure(groups: int, size: int, seeds: int, rise: float) -> dict[str, dict[str, float]]:
+    """Return each mode's figures, as means over the seeds."""
+    results: dict[str, dict[str, float]] = {}
+    for mode in MODES:
+        runs = [
+            serve(mode, make_bank(TASKS, random.Random(f"bank/{seed}")), groups, size, seed, rise)
+            for seed in range(seeds)
+        ]
+        results[mode] = _means(runs)
+    return results
 
 
 def main() -> None:
@@ -166,11 +159,23 @@ def main() -> None:
         "size": options.size,
         "seeds": options.seeds,
         "drawn_ahead": READY + IN_FLIGHT,
-        "constant": measure(*load, learning=False),
-        "learning": measure(*load, learning=True),
+        "constant": measure(*load, 0.0),
+        "learning": measure(*load, RISE),
         "took_s": round(time.perf_counter() - started, 1),
     }
     print(json.dumps(result))
+
+
+def _means(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: round(fmean(run[name] for run in runs), 3) for name in runs[0]}
+
+
+def _sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1.0 - share))
 
 
 if __name__ == "__main__":

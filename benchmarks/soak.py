@@ -6,7 +6,8 @@ are drawn from `_faults.KINDS`; at the end the line is left alone to recover, th
 and the books are balanced:
 
 - lost: groups with unequal scores that were dumped and never arrived, and groups that arrived and are not in the dumps.
-  What a killed environment (SIGKILL) had dumped, and neither sent nor saved, is counted apart: `undelivered_at_kill`.
+  What a killed environment (SIGKILL) had dumped, and neither sent nor saved, is counted apart: `undelivered_at_kill`;
+  so is what arrived in the last second before a kill and was not dumped yet: `undumped_at_kill`.
 - repeated: how often a group arrived once more. It may after a fault that broke connections or ended an environment,
   if it had arrived shortly before that; where no such fault came in between, it also is a `repeated_without_cause`.
 - dumped_twice: groups that are in the dumps twice. served_by_both: problems that both environments were given.
@@ -161,13 +162,16 @@ def balance(scene: Scene) -> dict[str, Any]:
     missing = [group for key, group in dumped if len(set(group[1])) > 1 and key not in arrivals]
     of_killed = set(itertools.chain(*map(scored_by, scene.killed)))
     at_kill = [group for group in missing if group in of_killed]
+    undumped = arrivals.keys() - keys.keys()
+    undumped_at_kill = {key for key in undumped if just_before_a_kill(scene.kills, min(arrivals[key]))}
     repeats = [pair for times in arrivals.values() for pair in itertools.pairwise(sorted(times))]
     served = [set(map(_problem, itertools.chain(*map(handed_out, all_of)))) for all_of in scene.environments.values()]
     return {
         "groups_arrived": len(arrivals),
         "groups_dumped": len(keys),
-        "lost": len(missing) - len(at_kill) + len(arrivals.keys() - keys.keys()),
+        "lost": len(missing) - len(at_kill) + len(undumped - undumped_at_kill),
         "undelivered_at_kill": len(at_kill),
+        "undumped_at_kill": len(undumped_at_kill),
         "repeated": len(repeats),
         "repeated_without_cause": sum(not has_cause(scene.breaks, *times) for times in repeats),
         "dumped_twice": len(dumped) - len(keys),
@@ -179,6 +183,11 @@ def balance(scene: Scene) -> dict[str, Any]:
 def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float) -> bool:
     """Tell whether connections broke between two arrivals of a group, and soon after the first of them."""
     return any(began - UNSAVED_S <= first <= ended and began <= again for began, ended in breaks)
+
+
+def just_before_a_kill(kills: Sequence[float], arrived: float) -> bool:
+    """Tell whether a group arrived so shortly before a kill that its line may not have been written any more."""
+    return any(killed - 1.0 <= arrived <= killed + 1.0 for killed in kills)
 
 
 def read_dumps(folders: Sequence[Path], torn: list[str]) -> Iterator[tuple[str, Scored]]:

@@ -42,11 +42,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reasoning_env.garbage import calm_garbage_collector
+from reasoning_env.atropos.cli import calm_garbage_collector
 from reasoning_env.library_facts import KNOWN_TASKS
 from reasoning_env.records import ProblemSpec, Split
-from reasoning_env.tasks.parameters import SpecRules
-from reasoning_env.tasks.sampling import UniformSampler
+from reasoning_env.tasks.sampling import TaskSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from testing import TOKENIZER
 
@@ -142,7 +141,7 @@ class PlainLoop:
 
     async def set_up(self) -> None:
         self._library = importlib.import_module("reasoning_gym")
-        self._sampler = UniformSampler(self._usable_tasks(), (), SpecRules(self._load.seed))
+        self._sampler = TaskSampler(dict.fromkeys(self._usable_tasks(), 1.0), run_seed=self._load.seed)
         self._item()
 
     def _usable_tasks(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reasoning_env.records import CORRECT, Problem
+from reasoning_env.records import CORRECT_SCORE, Problem
 from reasoning_env.statistics import pass_at_k
 
 from .model import prompt_tokens
@@ -31,6 +31,6 @@ def accuracies(
     each = [texts[start : start + (repeats or 1)] for start in range(0, len(texts), repeats or 1)]
     right: dict[str, list[float]] = {}
     for problem, scores in zip(asked, problems.scores(asked, each), strict=True):
-        correct = sum(score >= CORRECT for score in scores)
+        correct = sum(score >= CORRECT_SCORE for score in scores)
         right.setdefault(problem.task, []).append(pass_at_k(len(scores), correct, min(K, len(scores))))
     return {task: round(sum(shares) / len(shares), 4) for task, shares in sorted(right.items())}

@@ -1,4 +1,4 @@
-"""Tasks, workers, rewards and evaluation over reasoning-gym, for a trainer of any framework.
+"""Problems and verdicts over reasoning-gym, for a trainer of any framework. Begin with `session.py`.
 
 Every name is imported when it is first asked for, so that commands which need little start at once.
 """
@@ -9,51 +9,67 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import ConfigError, GenerationError, ReasoningEnvError, ScoringError, WorkerError
+    from .bridge import Bridge
+    from .errors import (
+        ConfigError,
+        GenerationError,
+        InvalidReferenceError,
+        ReasoningEnvError,
+        ScoringError,
+        WorkerError,
+    )
     from .evaluations.problem_set import EvaluationSet
-    from .problems import ProblemStream
-    from .prompting import build_messages
-    from .records import Group, Problem, ProblemSpec, Rollout, Verdict
-    from .rewards import extract_answer, score_rollouts
+    from .records import DropReason, Group, Problem, ProblemSpec, Reason, Rollout, Verdict
+    from .references import Reference
+    from .rewards import apply_length_penalty, extract_answer
+    from .session import Session
     from .settings import ReasoningSettings
-    from .tasks.plan import make_sampler, plan_tasks
     from .workers.pool import PoolSettings, WorkerPool
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    ".errors": ("ConfigError", "GenerationError", "ReasoningEnvError", "ScoringError", "WorkerError"),
+    ".bridge": ("Bridge",),
     ".evaluations.problem_set": ("EvaluationSet",),
-    ".problems": ("ProblemStream",),
-    ".prompting": ("build_messages",),
-    ".records": ("Group", "Problem", "ProblemSpec", "Rollout", "Verdict"),
-    ".rewards": ("extract_answer", "score_rollouts"),
-    ".settings": ("ReasoningSettings",),
-    ".tasks.plan": ("make_sampler", "plan_tasks"),
     ".workers.pool": ("PoolSettings", "WorkerPool"),
+    ".errors": (
+        "ConfigError",
+        "GenerationError",
+        "InvalidReferenceError",
+        "ReasoningEnvError",
+        "ScoringError",
+        "WorkerError",
+    ),
+    ".records": ("DropReason", "Group", "Problem", "ProblemSpec", "Reason", "Rollout", "Verdict"),
+    ".references": ("Reference",),
+    ".rewards": ("apply_length_penalty", "extract_answer"),
+    ".session": ("Session",),
+    ".settings": ("ReasoningSettings",),
 }
 
 __all__ = [
+    "Bridge",
     "ConfigError",
+    "DropReason",
     "EvaluationSet",
     "GenerationError",
     "Group",
+    "InvalidReferenceError",
     "PoolSettings",
     "Problem",
     "ProblemSpec",
-    "ProblemStream",
+    "Reason",
     "ReasoningEnvError",
     "ReasoningSettings",
+    "Reference",
     "Rollout",
     "ScoringError",
+    "Session",
     "Verdict",
     "WorkerError",
     "WorkerPool",
-    "build_messages",
+    "apply_length_penalty",
     "extract_answer",
-    "make_sampler",
-    "plan_tasks",
-    "score_rollouts",
 ]
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import types
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
@@ -64,34 +60,3 @@ async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIter
                 running.create_task(run(item))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-
-
-async def own_turn() -> None:
-    """Wait until the caller may hold the event loop for milliseconds, until its next wait.
-
-    Between two callers' turns comes all else that is due on the loop. Needed before work that takes a millisecond or
-    more and does not pay for a thread, since much of it can be due together.
-    """
-    async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-        await asyncio.sleep(0)
-
-
-@types.coroutine
-def take_turns(work: Coroutine[Any, Any, R]) -> Generator[Any, Any, R]:
-    """Return what `work` returns; after each of its waits it goes on in its own turn.
-
-    A cancellation reaches `work` where it waits, as it would without turns. `work` must not call `own_turn` itself: it
-    would wait for a turn that it holds.
-    """
-    resume: Callable[[Any], Any] = work.send
-    value: Any = None
-    while True:
-        try:
-            waits_for = resume(value)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            resume, value = work.send, (yield waits_for)
-            yield from own_turn().__await__()
-        except BaseException as error:
-            resume, value = work.throw, error

@@ -37,6 +37,19 @@ class ScoringError(ReasoningEnvError):
     """Scoring failed through a fault of ours, twice; the group must be dropped, never scored 0."""
 
 
+class InvalidReferenceError(ReasoningEnvError):
+    """A problem's reference that cannot be read, or whose question comes out differently here."""
+
+    exit_code = 2
+
+    def __init__(self, reference: str, reason: str) -> None:
+        super().__init__(reference, reason)
+
+    def __str__(self) -> str:
+        reference, reason = self.args
+        return f"reference {reference[:200]!r}: {reason}"
+
+
 class WorkerError(ReasoningEnvError):
     """Worker processes cannot be started or kept alive at all."""
 

@@ -1,25 +1,34 @@
-"""Write files so that neither a kill nor a full disk leaves a line, or a whole file, half written.
+"""Write files so that neither a kill nor a full disk leaves half a line before others, or half a file.
 
 Imports nothing of the package.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
+import json
+import logging
 import os
-from collections.abc import Iterable, Iterator
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
+from itertools import count
 from pathlib import Path
 
-_SYNC_NOT_SUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+logger = logging.getLogger(__name__)
+
+KEY = re.compile(rb'\{"key": ("(?:[^"\\]|\\.)*"), ')
+"""How a line of a KeyedFile begins; its key can be read without the megabytes of tokens behind it."""
 
 
 class LineFile:
-    """A file of lines that nobody else appends to; used by one thread at a time.
+    """A file of lines that one process appends to; used by one thread at a time.
 
-    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off by `cut` or `append`.
+    `size_bytes` is how far its whole lines go. What follows them is a torn line, and is cut off before the next one is
+    written. Lines are given to the system when `append` returns: they outlast a kill of this process. A power failure
+    may cost what the system had not brought to the disk yet.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -36,7 +45,7 @@ class LineFile:
     def take(cls, path: Path) -> LineFile | None:
         """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
 
-        The lock ends with the process. `read` must come before `append`, if only to find the end.
+        The lock ends with the process. `read` must come before `append`, to find the end.
         """
         file = open(path, "ab", buffering=0)  # noqa: SIM115
         try:
@@ -58,16 +67,14 @@ class LineFile:
                 self.size_bytes += len(line)
                 yield line
 
-    def append(self, data: bytes, *, sync: bool = False) -> None:
-        """Write whole lines, all or, when it raises OSError, none of them; with `sync`, wait for the disk.
+    def append(self, data: bytes) -> None:
+        """Write whole lines, all or, when it raises OSError, none of them.
 
         What cannot be cut off after a failure, the next call cuts off first.
         """
         self.cut()
         try:
             write_all(self._file, data)
-            if sync:
-                _sync(self._file.fileno())
         except OSError:
             with suppress(OSError):
                 self.cut()
@@ -84,13 +91,114 @@ class LineFile:
     def in_place(self) -> bool:
         """Tell whether the path leads to this file still, with all of its whole lines. Raises OSError."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            found = os.stat(self.path)
-            return os.path.samestat(found, os.fstat(self._file.fileno())) and found.st_size >= self.size_bytes
+            at_path = os.stat(self.path)
+            return os.path.samestat(at_path, os.fstat(self._file.fileno())) and at_path.st_size >= self.size_bytes
         return False
 
     def close(self) -> None:
         """Safe to call twice."""
         self._file.close()
+
+
+class NumberedFiles:
+    """New files of `lines_per_file` lines each; `path_of` gives the path of a number from 0 on.
+
+    A number that is taken is passed over. `written` counts the lines. One thread owns the object; `written` may be read
+    by all.
+    """
+
+    def __init__(self, path_of: Callable[[int], Path], lines_per_file: int) -> None:
+        self.written = 0
+        self._path_of = path_of
+        self._lines_per_file = lines_per_file
+        self._next_number = 0
+        self._file: LineFile | None = None
+        self._lines = 0
+
+    def append(self, line: bytes) -> None:
+        """Write a line; after an OSError nothing of it is left, and the call may be repeated."""
+        if self._file is not None and not self._file.in_place():
+            logger.warning(
+                "%s, with %d groups, was moved, removed or cut by another process; rollouts go on in a new file",
+                *(self._file.path, self._lines),
+            )
+            self.close()
+        if self._file is None:
+            self._file = self._create()
+        self._file.append(line)
+        self._lines += 1
+        self.written += 1
+        if self._lines == self._lines_per_file:
+            logger.info("%s is finished, with %d groups", self._file.path, self._lines)
+            self.close()
+
+    def close(self) -> None:
+        """Close the open file, if any; the next line begins a new one."""
+        if self._file is not None:
+            with suppress(OSError):  # the system has every line
+                self._file.close()
+        self._file = None
+        self._lines = 0
+
+    def _create(self) -> LineFile:
+        for number in count(self._next_number):
+            path = self._path_of(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                file = LineFile.create(path)
+                self._next_number = number + 1
+                return file
+        raise AssertionError("numbers have no end")
+
+
+class KeyedFile:
+    """A file of JSON lines that a later run goes on with: each begins with its `key`, and no key comes twice.
+
+    Lines come in any order. The file itself says what is done, whatever ended the run that wrote it: `keys` are those
+    of its whole lines, and a torn last line is cut off. Everything here blocks; any thread may call it.
+    """
+
+    def __init__(self, file: LineFile, on_line: Callable[[str, bytes], None]) -> None:
+        self.path = file.path
+        self.keys: set[str] = set()
+        self._file = file
+        self._lock = threading.Lock()
+        without_key = 0
+        for line in file.read():
+            beginning = KEY.match(line)
+            if beginning is None:
+                without_key += 1
+            elif (key := str(json.loads(beginning[1]))) not in self.keys:
+                self.keys.add(key)
+                on_line(key, line)
+        if without_key:
+            logger.warning("%s: %d lines have no key; they stay, and do not count", file.path, without_key)
+        if file.cut():
+            logger.warning("the torn last line of %s is cut off", file.path)
+
+    @classmethod
+    def take(cls, path: Path, on_line: Callable[[str, bytes], None] = lambda key, line: None) -> KeyedFile | None:
+        """Open a file, or make it, for this process alone; None where another process has it. Raises OSError.
+
+        `on_line` is called with each line that is there, and its key.
+        """
+        file = LineFile.take(path)
+        return None if file is None else cls(file, on_line)
+
+    def append(self, key: str, line: bytes) -> None:
+        """Write a line, a JSON object that lacks only its key; after an OSError nothing of it is left.
+
+        A key that is there is not written again.
+        """
+        with self._lock:
+            if key not in self.keys:
+                self._file.append(b'{"key": ' + json.dumps(key).encode() + b", " + line[1:])
+                self.keys.add(key)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        with self._lock:
+            self._file.close()
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
@@ -104,14 +212,13 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
         with open(part, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(pieces)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # or a power failure may leave the new name with nothing behind it
         part.replace(path)
     except Exception:
         # On a full disk, the space that it takes is missing elsewhere.
         with suppress(OSError):
             part.unlink()
         raise
-    sync_folder(path.parent)
 
 
 def write_all(file: FileIO, data: bytes) -> None:
@@ -121,24 +228,5 @@ def write_all(file: FileIO, data: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def sync_folder(folder: Path) -> None:
-    """Let the names in the folder outlast a power failure, where that can be done."""
-    with suppress(OSError):  # a disk in trouble refuses what is written too, and those errors are told
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def _open_exclusively(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o666)
-
-
-def _sync(fd: int) -> None:
-    """Wait until what was written is on the disk, on file systems that can tell."""
-    try:
-        getattr(os, "fdatasync", os.fsync)(fd)  # macOS has no fdatasync
-    except OSError as error:
-        if error.errno not in _SYNC_NOT_SUPPORTED:
-            raise

@@ -1,6 +1,6 @@
 """One table of what was measured of each task of reasoning-gym 0.1.25.
 
-Levels of difficulty were found with `tasks --difficulty` and `audit`: at the levels that an entry replaces, items
+Levels of difficulty were found with `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
 cannot be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer
 library's, a user's own) is treated in the slower way that is right for any task.
 """
@@ -32,8 +32,8 @@ class Rebuild(StrEnum):
     """When a cached dataset object must be built anew."""
 
     NEVER = "never"
-    FOR_EACH_LEVEL = "level"
-    """Its constructor computes from its parameters what it generates from later."""
+    FOR_OTHER_PARAMS = "params"
+    """Its constructor keeps on its class what it computes from its parameters, where the next one overwrites it."""
     FOR_EACH_SEED = "seed"
     """Its constructor consumes the seed."""
 
@@ -49,8 +49,6 @@ class TaskFacts:
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
     rebuild: Rebuild = Rebuild.NEVER
     levels: tuple[FieldLevels, ...] = ()
-    slow_to_build: bool = False
-    """Its dataset takes 30 to 300 ms to build."""
     algebraic: bool = False
     """Its guard needs sympy."""
     options: int = 0
@@ -81,7 +79,7 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
     "arc_1d": TaskFacts(),
-    "arc_agi": TaskFacts(slow_to_build=True),
+    "arc_agi": TaskFacts(),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
@@ -94,12 +92,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "boxnet": TaskFacts(few_questions=True),
     "caesar_cipher": TaskFacts(
         few_questions=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
     "calendar_arithmetic": TaskFacts(
         few_questions=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
                 ("tasks",),
@@ -117,7 +113,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_OTHER_PARAMS),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -131,7 +127,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
     "composite": TaskFacts(),
     "count_bits": TaskFacts(),
-    "count_primes": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "count_primes": TaskFacts(),
     "countdown": TaskFacts(
         levels=(
             FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
@@ -150,11 +146,9 @@ FACTS: Mapping[str, TaskFacts] = {
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
     "dice": TaskFacts(few_questions=True),
-    "emoji_mystery": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL, ends_in_full_stop=True),
+    "emoji_mystery": TaskFacts(few_questions=True, ends_in_full_stop=True),
     "family_relationships": TaskFacts(),
     "figlet_font": TaskFacts(
-        slow_to_build=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
                 ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
@@ -201,7 +195,6 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "group_anagrams": TaskFacts(
-        slow_to_build=True,
         levels=(
             FieldLevels(
                 ("min_words_per_group", "max_words_per_group"),
@@ -268,7 +261,6 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "letter_counting": TaskFacts(twins=2, few_questions=True),
     "letter_jumble": TaskFacts(
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
@@ -282,7 +274,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "mahjong_puzzle": TaskFacts(
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
-    "manipulate_matrix": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "manipulate_matrix": TaskFacts(),
     "maze": TaskFacts(twins=2),
     "mini_sudoku": TaskFacts(
         few_questions=True,
@@ -302,7 +294,6 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "n_queens": TaskFacts(
         few_questions=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
                 ("n",),
@@ -389,11 +380,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
-    "rush_hour": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "rush_hour": TaskFacts(few_questions=True),
     "self_reference": TaskFacts(few_questions=True, twins=2),
     "sentence_reordering": TaskFacts(
         few_questions=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
@@ -415,7 +405,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
         )
     ),
-    "spell_backward": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "spell_backward": TaskFacts(few_questions=True),
     "spiral_matrix": TaskFacts(
         few_questions=True,
         levels=(
@@ -440,7 +430,6 @@ FACTS: Mapping[str, TaskFacts] = {
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
-        rebuild=Rebuild.FOR_EACH_LEVEL,
         levels=(
             FieldLevels(
                 ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are 6 questions"
@@ -449,9 +438,9 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
-    "word_ladder": TaskFacts(slow_to_build=True, few_questions=True, rebuild=Rebuild.FOR_EACH_LEVEL),
+    "word_ladder": TaskFacts(few_questions=True),
     "word_sequence_reversal": TaskFacts(),
-    "word_sorting": TaskFacts(rebuild=Rebuild.FOR_EACH_LEVEL),
+    "word_sorting": TaskFacts(),
     "zebra_puzzles": TaskFacts(
         options=4,
         levels=(
@@ -488,7 +477,6 @@ CATEGORIES: Mapping[str, str] = {
 """The tasks of each of the library's categories, for those who read results without the library."""
 
 KNOWN_TASKS = frozenset(FACTS)
-SLOW_TO_BUILD = tuple(task for task, known in FACTS.items() if known.slow_to_build)
 UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
 
 

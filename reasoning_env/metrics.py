@@ -7,16 +7,14 @@ Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 
 from __future__ import annotations
 
-import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from enum import StrEnum
-from typing import Any
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from .pace import Pace
-from .records import DeliveryStats, DropReason, DumpStats, Group, PoolStats, Reason, StreamStats, TaskReport
+from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
+from .records import DropReason, Group
+from .stats import DeliveryStats, DumpStats, StreamStats
 
 MAXIMA = {
     "train/mean_completion_tokens": "train/max_completion_tokens",
@@ -26,143 +24,124 @@ MAXIMA = {
 """Means whose highest value is reported too, and under which name."""
 
 
-class Outcome(StrEnum):
-    """What became of a group."""
-
-    WITH_SIGNAL = "with_signal"
-    ALL_RIGHT = "all_right"
-    ALL_WRONG = "all_wrong"
-    ALL_EQUAL = "all_equal"
-    """Equal scores that are neither right nor wrong: no signal either."""
-
-
-def classify(group: Group) -> Outcome:
-    """Tell whether a group carries a signal (a group of one always does) and, if not, why."""
-    if len(group.rollouts) == 1 or group.has_signal:
-        return Outcome.WITH_SIGNAL
-    if all(rollout.verdict is not None and rollout.verdict.correct for rollout in group.rollouts):
-        return Outcome.ALL_RIGHT
-    return Outcome.ALL_EQUAL if any(group.scores) else Outcome.ALL_WRONG
-
-
-@dataclass
-class _Tally:
-    """How many values there were, none below 0, their sum and the highest."""
-
-    count: int = 0
-    total: float = 0
-    highest: float = 0
-
-    def add(self, values: Sequence[float]) -> None:
-        self.count += len(values)
-        self.total += sum(values)
-        self.highest = max(self.highest, *values)
-
-    @property
-    def mean(self) -> float:
-        return self.total / self.count
-
-
 class _Sums:
-    """Counts of groups, of verdicts, and the values behind each mean, by the metric's name."""
+    """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self.outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        self.reasons: Counter[str] = Counter(state.get("reasons", {}))
-        tallies = {name: _Tally(*values) for name, values in state.get("tallies", {}).items()}
-        self.tallies: defaultdict[str, _Tally] = defaultdict(_Tally, tallies)
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
-    def add(self, group: Group, outcome: Outcome) -> None:
+    def add(self, group: Group, outcome: GroupOutcome) -> None:
         self.outcomes[outcome.value] += 1
         for name, values in _values(group):
-            self.tallies[name].add(values)
-        self.reasons.update(rollout.verdict.reason.value for rollout in group.rollouts if rollout.verdict)
-
-    def state(self) -> dict[str, Any]:
-        tallies = {name: astuple(tally) for name, tally in self.tallies.items()}
-        return {"outcomes": dict(self.outcomes), "reasons": dict(self.reasons), "tallies": tallies}
+            self.tallies[name].add(*values)
+        self.reasons.update(map(outcome_of, group.rollouts))
 
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
-        metrics = {name: tally.mean for name, tally in sorted(self.tallies.items())}
+        metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
         metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
         if self.tallies:
             groups, rollouts = self.outcomes.total(), self.reasons.total()
-            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in Outcome}
-            metrics |= {f"train_reasons/{reason.value}": self.reasons[reason] / rollouts for reason in Reason}
+            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
+            metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
         return metrics
 
 
 @dataclass
 class TaskTotals:
-    """Totals of a task; `right` and `unanswered` count rollouts, `score` is the sum of their scores."""
+    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers."""
 
     groups: int = 0
-    rollouts: int = 0
-    score: float = 0.0
-    right: int = 0
-    unanswered: int = 0
+    score: Tally = field(default_factory=Tally)
+    correct: Tally = field(default_factory=Tally)
+    unanswered: Tally = field(default_factory=Tally)
 
     def add(self, group: Group) -> None:
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.groups += 1
-        self.rollouts += len(verdicts)
-        self.score += sum(group.scores)
-        self.right += sum(verdict.correct for verdict in verdicts)
-        self.unanswered += sum(verdict.answer is None for verdict in verdicts)
+        self.score.add(*group.scores)
+        self.correct.add(*(float(verdict.correct) for verdict in verdicts))
+        self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
 
-    def of_rollouts(self, count: float) -> float:
-        """Return the mean over all rollouts of what `count` adds up; not a number where there are none."""
-        return count / self.rollouts if self.rollouts else math.nan
+    @property
+    def rollouts(self) -> int:
+        return self.score.count
+
+
+@dataclass(frozen=True)
+class _RecentGroup:
+    at_s: float
+    score: float
+    tokens: int
+    level: float | None
+
+
+class RecentRates:
+    """How many groups and tokens came in the last minute, and their means; `clock` gives monotonic seconds."""
+
+    WINDOW_S = 60.0
+    MAX_GROUPS = 512
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._groups: deque[_RecentGroup] = deque(maxlen=self.MAX_GROUPS)
+
+    def record(self, group: Group) -> None:
+        tokens = sum(rollout.completion_tokens or 0 for rollout in group.rollouts)
+        score = sum(group.scores) / len(group.scores)
+        self._groups.append(_RecentGroup(self._clock(), score, tokens, group.problem.level))
+
+    def words(self) -> dict[str, str]:
+        """Return rates and, where there are recent groups, their means, as words of the progress line."""
+        now_s = self._clock()
+        while self._groups and now_s - self._groups[0].at_s > self.WINDOW_S:
+            self._groups.popleft()
+        recent = self._groups
+        # A full window begins with its first group, any other with the minute or the start.
+        begins_s = recent[0].at_s if len(recent) == self.MAX_GROUPS else max(now_s - self.WINDOW_S, self._began_s)
+        span_s = max(now_s - begins_s, 1e-3)
+        words = {
+            "groups_per_s": f"{len(recent) / span_s:.2f}",
+            "tokens_per_s": f"{sum(group.tokens for group in recent) / span_s:.0f}",
+        }
+        if recent:
+            words["recent_score"] = f"{sum(group.score for group in recent) / len(recent):.3f}"
+        levels = [group.level for group in recent if group.level is not None]
+        if levels:
+            words["level"] = f"{sum(levels) / len(levels):.2f}"
+        return words
 
 
 class MetricsRecorder:
     """Counts groups and dropped problems; used on the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._pace = Pace(clock)
-        self.restore({})
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self.total = TaskTotals()
+        self.dropped: Counter[str] = Counter()
+        self._interval = _Sums()
+        self._outcomes: Counter[str] = Counter()
+        self._recent = RecentRates(clock)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state()` returned, as that run's recorder would have."""
-        self._interval = _Sums(state.get("interval", {}))
-        self._outcomes: Counter[str] = Counter(state.get("outcomes", {}))
-        tasks = {task: TaskTotals(*totals) for task, totals in state.get("tasks", {}).items()}
-        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals, tasks)
-        self.total = TaskTotals(*map(sum, zip(*(vars(totals).values() for totals in tasks.values()), strict=True)))
-        self.dropped: Counter[str] = Counter(state.get("dropped", {}))
-        self._retried: int = state.get("retried", 0)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later reports and progress lines depend on but the pace, as JSON holds it."""
-        return {
-            "interval": self._interval.state(),
-            "outcomes": dict(self._outcomes),
-            "tasks": {task: astuple(totals) for task, totals in self.tasks.items()},
-            "dropped": dict(self.dropped),
-            "retried": self._retried,
-        }
-
-    def record_group(self, group: Group) -> Outcome:
+    def record_group(self, group: Group) -> GroupOutcome:
         """Count a scored group, whether or not it will be sent."""
-        outcome = classify(group)
+        outcome = outcome_of_group(group)
         self._interval.add(group, outcome)
         self._outcomes[outcome.value] += 1
         self.tasks[group.problem.task].add(group)
         self.total.add(group)
-        self._pace.record(group)
+        self._recent.record(group)
         return outcome
 
     def record_dropped(self, reason: DropReason) -> None:
         self.dropped[reason.value] += 1
 
-    def record_retried(self) -> None:
-        """Count a group that failed and is tried again."""
-        self._retried += 1
-
     def report(self) -> dict[str, float]:
         """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
-        interval, self._interval = self._interval, _Sums({})
+        interval, self._interval = self._interval, _Sums()
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
     def progress_line(
@@ -174,29 +153,31 @@ class MetricsRecorder:
         in_flight: int = 0,
         step: int | None = None,
     ) -> str:
-        """Return totals and current pace as `key=value` words, some only where there is anything to tell."""
+        """Return totals and recent rates as `key=value` words, some only where there is anything to tell."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
-            **{outcome.value: self._outcomes[outcome] for outcome in Outcome},
+            **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
             "failed": self.dropped.total(),
-            "mean_score": f"{total.of_rollouts(total.score):.3f}",
-            "share_correct": f"{total.of_rollouts(total.right):.3f}",
+            "mean_score": _figure(total.score.mean),
+            "share_correct": _figure(total.correct.mean),
             "tasks": len(self.tasks),
             "quarantined": len(stream.quarantined) if stream else 0,
             "ready": stream.ready if stream else 0,
             "in_flight": in_flight,
-            **self._pace.words(),
+            **self._recent.words(),
         }
         if step is not None:
             words["step"] = step
-        if self._retried:
-            words["retried"] = self._retried
         if delivery is not None and delivery.waiting:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:
             words["dump_dropped"] = dumps.dropped
         return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
+
+
+def _figure(mean: float | None) -> str:
+    return "nan" if mean is None else f"{mean:.3f}"
 
 
 def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
@@ -216,49 +197,3 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
         yield "train/mean_completion_tokens", lengths
     yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]
-
-
-def service_metrics(
-    stream: StreamStats | None,
-    pool: PoolStats,
-    queued_jobs: int,
-    dumps: DumpStats | None = None,
-    delivery: DeliveryStats | None = None,
-) -> dict[str, float]:
-    """Return how the parts around the groups do; nothing of those that there are not."""
-    metrics: dict[str, float] = {
-        "workers/queued_jobs": queued_jobs,
-        "workers/replaced": pool.workers_replaced,
-        "workers/timeouts": pool.timeouts,
-        "workers/crashes": pool.crashes,
-        "workers/blocked": pool.blocked,
-        "workers/protocol_faults": pool.protocol_faults,
-    }
-    if stream is not None:
-        metrics["problems/ready"] = stream.ready
-        metrics["problems/failures"] = stream.failures
-        metrics["problems/flawed"] = stream.flawed
-        metrics["problems/quarantined_tasks"] = len(stream.quarantined)
-    if dumps is not None:
-        metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
-        metrics["dumps/waiting"] = dumps.waiting
-        metrics["dumps/dropped"] = dumps.dropped
-    if delivery is not None:
-        metrics["delivery/delivered"] = delivery.delivered
-        metrics["delivery/waiting"] = delivery.waiting
-        metrics["delivery/repeated"] = delivery.repeated
-    return metrics
-
-
-def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
-    """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
-    metrics = {
-        f"sampler_tasks/{task}/{name}": value
-        for task, known in report.items()
-        for name, value in asdict(known).items()
-        if value is not None
-    }
-    levels = [known.level for known in report.values() if known.level is not None]
-    if levels:
-        metrics["sampler/mean_level"] = sum(levels) / len(levels)
-    return metrics

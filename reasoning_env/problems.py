@@ -3,8 +3,8 @@
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that is to be avoided is replaced by another of its task. `state()` holds all that was drawn
-and is not done.
+quarantined, and a problem that the evaluation set asks is replaced by another of its task. `state()` holds all that was
+drawn and is not done.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .concurrency import cancel_all
 from .errors import GenerationError
-from .records import Problem, ProblemSpec, Split, StreamStats
+from .records import Problem, ProblemSpec
+from .references import Reference, hash_question
+from .stats import StreamStats
 
 logger = logging.getLogger(__name__)
 
-MAX_AVOIDED = 300
-"""Problems of one position that are avoided, after which its task counts as failing, and another is drawn."""
+MAX_HELD_OUT = 300
+"""Held-out problems of one position, after which its task counts as failing, and another is drawn."""
+NOT_GENERATED = "0" * 16
+"""Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
 
 
 class Generator(Protocol):
@@ -47,19 +52,29 @@ class Sampler(Protocol):
 
 @dataclass(eq=False)
 class _Position:
-    """A place in the stream: its spec, which a redraw replaces, and the generation under way."""
+    """A place in the stream: its spec, which a redraw replaces, and the generation under way.
+
+    `question_hash` is set for a problem that an earlier run had in flight, which must come out the same.
+    """
 
     index: int
     spec: ProblemSpec | None
+    question_hash: str | None = None
     problem: asyncio.Task[Problem] = field(init=False)
+
+
+@dataclass(frozen=True)
+class _InFlight:
+    attempt: int
+    reference: str
 
 
 class ProblemStream:
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    that `avoid` says yes to are drawn again. `state` is what `state()` returned in an earlier run: the positions that
-    it owes are served in their order, and the others from `next_index` on are drawn.
+    that `held_out` says yes to are drawn again. `state` is what `state()` returned in an earlier run: its positions are
+    served first, in their order, and then those from its `next_index` on. Positions in `done` are passed over.
     """
 
     def __init__(
@@ -70,57 +85,54 @@ class ProblemStream:
         depth: int,
         deadline_s: float,
         quarantine_after: int,
-        avoid: Callable[[Problem], Awaitable[bool]] | None = None,
+        held_out: Callable[[Problem], Awaitable[bool]] | None = None,
         state: Mapping[str, Any] | None = None,
+        done: Container[int] = frozenset(),
     ) -> None:
         self._generator = generator
         self._sampler = sampler
         self._depth = depth
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
-        self._avoid = avoid
+        self._held_out = held_out
+        self._done = done
         saved = state or {}
         self._next_index: int = saved.get("next_index", 0)
-        self._owed = deque(_unpacked(spec) for spec in saved.get("owed", ()))
-        self._pending: deque[_Position] = deque()
-        self._in_flight: dict[int, ProblemSpec] = {}
+        self._restored = deque(_unpacked(*position) for position in saved.get("positions", ()))
+        self._ahead: deque[_Position] = deque()
+        self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
         self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
         self._quarantined: list[str] = list(saved.get("quarantined", ()))
         for task in self._quarantined:
             sampler.quarantine(task)
-        self._counts: Counter[str] = Counter(saved.get("counts", {}))
+        self._failures = self._flawed = 0
 
     def start(self) -> None:
         """Begin to generate, as `next` does by itself."""
-        while len(self._pending) < self._depth:
+        while len(self._ahead) < self._depth:
             position = self._draw_next()
             position.problem = asyncio.create_task(self._fill(position))
             position.problem.add_done_callback(_retrieve)
-            self._pending.append(position)
+            self._ahead.append(position)
 
     async def next(self) -> Problem:
         """Hand out the next problem, which is in flight from now on. Raises GenerationError and WorkerError."""
         async with self._turn:
             self.start()
-            head = self._pending[0]
+            head = self._ahead[0]
             await asyncio.wait([head.problem])
             problem = head.problem.result()
-            self._pending.popleft()
-            assert head.spec is not None, "it made the problem"
-            # As it was drawn: the seed that made the problem after flawed ones would be followed to another one.
-            self._in_flight[head.index] = head.spec
+            self._ahead.popleft()
+            self._in_flight[head.index] = _InFlight(problem.spec.attempt, problem.reference)
             self.start()
-        self._counts["served"] += 1
         return problem
 
     def done(self, problem: Problem) -> None:
-        """End a problem: its group is scored, or it was given up. Safe to call twice."""
-        self._in_flight.pop(problem.spec.index, None)
-
-    def under_way(self, task: str) -> int:
-        """Return how many problems of a task are drawn and not done."""
-        return sum(spec.task == task for spec in (*self._in_flight.values(), *self._drawn(), *self._owed))
+        """End a problem: its group was delivered, refused or dropped. Safe to call twice, and for others' problems."""
+        known = self._in_flight.get(problem.spec.index)
+        if known is not None and known.reference == problem.reference:
+            del self._in_flight[problem.spec.index]
 
     @property
     def in_flight(self) -> int:
@@ -129,41 +141,47 @@ class ProblemStream:
 
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out stays part of `state()`."""
-        await cancel_all(position.problem for position in self._pending)
-        self._next_index = self.state()["next_index"]
-        self._owed.extendleft(reversed(self._drawn()))
-        self._pending.clear()
+        await cancel_all(position.problem for position in self._ahead)
+        self._next_index = self._first_undrawn()
+        self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
+        self._ahead.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return what a later stream goes on from, as JSON: what is in flight first, then what is drawn."""
-        undrawn = [position.index for position in self._pending if position.spec is None]
-        in_flight = [self._in_flight[index] for index in sorted(self._in_flight)]
+        """Return what a later stream goes on from, as JSON: what is in flight first, then what is drawn.
+
+        Each position is a list of its index, the attempt at it, and the problem's reference.
+        """
+        in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
+        drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
         return {
-            "next_index": min(undrawn, default=self._next_index),
-            "owed": [_packed(spec) for spec in (*in_flight, *self._drawn(), *self._owed)],
+            "next_index": self._first_undrawn(),
+            "positions": [*in_flight, *drawn],
             "failures_in_a_row": dict(self._failures_in_a_row),
             "quarantined": list(self._quarantined),
-            "counts": dict(self._counts),
         }
 
     @property
     def stats(self) -> StreamStats:
         return StreamStats(
-            ready=sum(position.problem.done() for position in self._pending),
-            served=self._counts["served"],
-            failures=self._counts["failures"],
-            flawed=self._counts["flawed"],
+            ready=sum(position.problem.done() for position in self._ahead),
+            failures=self._failures,
+            flawed=self._flawed,
             quarantined=tuple(self._quarantined),
         )
 
-    def _drawn(self) -> list[ProblemSpec]:
-        return [position.spec for position in self._pending if position.spec is not None]
+    def _first_undrawn(self) -> int:
+        """Return the index from which nothing is drawn: the sampler had no task left for those that have no spec."""
+        return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position:
-        if self._owed and self._owed[0].index <= self._next_index:
-            spec = self._owed.popleft()
-            self._next_index = max(self._next_index, spec.index + 1)
-            return _Position(spec.index, spec)
+        if self._restored and self._restored[0].index <= self._next_index:
+            position = self._restored.popleft()
+            self._next_index = max(self._next_index, position.index + 1)
+            return position
+        while self._next_index in self._done:
+            with suppress(GenerationError):
+                self._sampler.draw(self._next_index, 0)  # as in the run that did it: what follows is drawn alike
+            self._next_index += 1
         index, self._next_index = self._next_index, self._next_index + 1
         try:
             return _Position(index, self._sampler.draw(index, 0))
@@ -171,30 +189,42 @@ class ProblemStream:
             return _Position(index, None)
 
     async def _fill(self, position: _Position) -> Problem:
-        avoided = 0
+        """Generate a position's problem, drawing again until there is one that may be served."""
+        held_out = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
             spec = position.spec
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
-                self._counts["flawed"] += problem.flawed
-                if self._avoid is None or not await self._avoid(problem):
+                self._check_restored(position, problem)
+                self._flawed += problem.flawed
+                if self._held_out is None or not await self._held_out(problem):
                     self._failures_in_a_row.pop(spec.task, None)
                     return problem
-                self._counts["flawed"] += 1
-                avoided += 1
-                if avoided == MAX_AVOIDED:
-                    raise GenerationError(f"{MAX_AVOIDED} problems in a row had to be avoided")
+                self._flawed += 1
+                held_out += 1
+                if held_out == MAX_HELD_OUT:
+                    raise GenerationError(f"{MAX_HELD_OUT} problems in a row are asked by the evaluation set")
                 position.spec = self._sampler.redraw(spec)
+                position.question_hash = None
             except GenerationError as error:
                 self._record_failure(spec, error)
-                avoided = 0
+                held_out = 0
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
+                position.question_hash = None
+
+    def _check_restored(self, position: _Position, problem: Problem) -> None:
+        """Raise GenerationError for a problem that an earlier run had in flight, and that is another one now."""
+        expected = position.question_hash
+        if expected is not None and hash_question(problem.question) != expected:
+            message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
+            logger.warning("%s; another problem is drawn", message)
+            raise GenerationError(message)
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
         task, limit = spec.task, self._quarantine_after
-        self._counts["failures"] += 1
+        self._failures += 1
         self._failures_in_a_row[task] += 1
         logger.debug("position %d is drawn again: %s", spec.index, error)
         if self._failures_in_a_row[task] >= limit and task not in self._quarantined:
@@ -203,13 +233,37 @@ class ProblemStream:
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
 
 
-def _packed(spec: ProblemSpec) -> dict[str, Any]:
-    # By hand, because `asdict` copies all parameters, which takes longer than the event loop may stand still.
-    return {**vars(spec), "split": spec.split.value, "params": dict(spec.params)}
+def _packed(position: _Position) -> list[Any]:
+    """Return a position that was drawn and not handed out as the state holds it."""
+    spec = position.spec
+    assert spec is not None, "it was drawn"
+    reference = Reference(
+        task=spec.task,
+        split=spec.split,
+        seed=spec.seed,
+        level=spec.level,
+        library="",
+        question_hash=position.question_hash or NOT_GENERATED,
+        params=spec.params,
+    )
+    return [position.index, spec.attempt, str(reference)]
 
 
-def _unpacked(packed: Mapping[str, Any]) -> ProblemSpec:
-    return ProblemSpec(**{**packed, "split": Split(packed["split"])})
+def _unpacked(index: int, attempt: int, text: str) -> _Position:
+    """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
+    reference = Reference.parse(text)
+    if reference.question_hash == NOT_GENERATED:
+        spec = ProblemSpec(
+            task=reference.task,
+            seed=reference.seed,
+            split=reference.split,
+            index=index,
+            attempt=attempt,
+            params=reference.params,
+            level=reference.level,
+        )
+        return _Position(index, spec)
+    return _Position(index, reference.spec(index=index, attempt=attempt), reference.question_hash)
 
 
 def _retrieve(task: asyncio.Task[Problem]) -> None:

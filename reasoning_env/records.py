@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-CORRECT = 1.0 - 1e-9
-"""The score from which an answer counts as correct."""
+CORRECT_SCORE = 0.99
+"""A completion counts as correct from this score on, in training and evaluation alike."""
 SPECIAL_TOKENS_MARGIN = 2
 """Tokens kept free for the special tokens that a server may add around a prompt."""
 
@@ -38,8 +38,6 @@ class Reason(StrEnum):
     """The verifier raised, or returned something that is not a finite number, for every form of this answer."""
     TIMEOUT = "timeout"
     """The verifier was still working on this answer at its deadline and was killed."""
-    BLOCKED = "blocked"
-    """The answer made its verifier try what no verifier needs, such as running code, and was refused."""
     CRASH = "crash"
     """The verifier worker died while it scored this answer, or broke the protocol, twice."""
 
@@ -95,6 +93,7 @@ class Problem:
     bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
     for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
     of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
+    `reference` is the problem's public name, from which any process makes it again.
     """
 
     spec: ProblemSpec
@@ -106,6 +105,7 @@ class Problem:
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
     flawed: int = 0
+    reference: str = ""
 
     @property
     def task(self) -> str:
@@ -168,8 +168,8 @@ class Verdict:
 
     @property
     def correct(self) -> bool:
-        """Whether the verifier calls the answer entirely right."""
-        return self.score >= CORRECT
+        """Whether the answer counts as correct."""
+        return self.score >= CORRECT_SCORE
 
 
 @dataclass(frozen=True)
@@ -222,80 +222,3 @@ class Group:
     def has_signal(self) -> bool:
         """Whether the scores differ, so that their advantages are not all zero; never in a group of one."""
         return len(set(self.scores)) > 1
-
-
-@dataclass(frozen=True)
-class LibraryInfo:
-    """The library that the workers imported: its version, its folder, its tasks in name order.
-
-    `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
-    difficulty; `system_prompt` is the one that the library's own evaluation uses, empty where it has none.
-    """
-
-    version: str
-    path: str
-    tasks: tuple[TaskInfo, ...]
-    warnings: tuple[str, ...]
-    sandbox: str
-    adjustable: frozenset[str]
-    system_prompt: str = ""
-
-
-@dataclass(frozen=True)
-class StreamStats:
-    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again."""
-
-    ready: int
-    served: int
-    failures: int
-    flawed: int
-    quarantined: tuple[str, ...]
-
-
-@dataclass
-class PoolStats:
-    """Counters since the pool was started, which go on counting."""
-
-    scored: int = 0
-    timeouts: int = 0
-    crashes: int = 0
-    blocked: int = 0
-    protocol_faults: int = 0
-    workers_replaced: int = 0
-    fork_servers_started: int = 0
-
-
-@dataclass(frozen=True)
-class TaskReport:
-    """A task's share of draws; pass rate and signal chance, estimated at recent levels; all in [0, 1].
-
-    `level`, in [0, 1] too, is the one that its next problem gets, None where no curriculum sets it.
-    """
-
-    share: float
-    pass_rate: float
-    signal_chance: float
-    level: float | None
-
-
-@dataclass(frozen=True)
-class DeliveryStats:
-    """Groups whose arrival was confirmed, that wait, and that never arrived.
-
-    `repeated` ones were sent again after a broken connection, and may have arrived twice.
-    """
-
-    delivered: int
-    waiting: int
-    dropped: int
-    repeated: int = 0
-
-
-@dataclass(frozen=True)
-class DumpStats:
-    """Groups chosen for dumping: on disk (`passed_groups`, `failed_groups`), in memory, and lost."""
-
-    passed_groups: int
-    failed_groups: int
-    waiting: int
-    dropped: int

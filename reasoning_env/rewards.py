@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from .records import Problem, Reason, Rollout, Verdict
+from .records import Group, Problem, Reason, Verdict
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
@@ -56,20 +56,6 @@ def extract_answer(text: str, max_bytes: int) -> Extraction:
     if len(answer) > max_bytes or len(answer.encode("utf-8", "surrogatepass")) > max_bytes:
         return Extraction(None, Reason.TOO_LONG)
     return Extraction(answer)
-
-
-def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Find the answer as the library's evaluation does: in the last pair of tags, thinking included.
-
-    None where there is no pair, or where it holds more than `max_bytes` of UTF-8.
-    """
-    answer, start = None, text.find("<answer>")
-    while start >= 0 and (end := text.find("</answer>", start)) >= 0:
-        answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
-    if answer is None or answer[1] - answer[0] > max_bytes:
-        return None
-    found = text[slice(*answer)].strip()
-    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def remove_thinking(text: str) -> str:
@@ -119,17 +105,15 @@ async def score_texts(
     ]
 
 
-async def score_rollouts(
-    verifier: AnswerScorer, problem: Problem, rollouts: Sequence[Rollout], *, max_answer_bytes: int, max_tokens: int
-) -> tuple[Rollout, ...]:
-    """Return the rollouts with their verdicts, and with rewards after the length penalty at `max_tokens`."""
-    verdicts = await score_texts(verifier, problem, [rollout.text for rollout in rollouts], max_answer_bytes)
-    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in rollouts]
-    rewards = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
-    return tuple(
-        replace(rollout, verdict=verdict, score=reward)
-        for rollout, verdict, reward in zip(rollouts, verdicts, rewards, strict=True)
-    )
+def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
+    """Return the group with a verdict for each rollout, and rewards after the length penalty at `max_tokens`."""
+    lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
+    scores = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
+    rewarded = [
+        replace(rollout, verdict=verdict, score=score)
+        for rollout, verdict, score in zip(group.rollouts, verdicts, scores, strict=True)
+    ]
+    return replace(group, rollouts=tuple(rewarded))
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:

@@ -1,10 +1,15 @@
 """Every setting of the environment that is not Atropos' own, with its default, description and range.
 
 Values may arrive as text (from the command line), so each field parses the text it documents.
+
+A field also says what it `decides`: the `problems` that are drawn (the evaluation set among them, since training leaves
+its questions out), the `answers` (what completions look like and earn), the figures of an `evaluation`, or nothing. A
+run only goes on from what another one left where `fingerprint` is the same in both.
 """
 
 from __future__ import annotations
 
+import json
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -69,92 +74,169 @@ class ReasoningSettings(BaseModel):
         default_factory=list,
         description="Tasks to train and evaluate on: names, globs (`*_sorting`) or categories (`games`, `games/*`), as "
         "a list or joined by commas; empty or `all` selects every task.",
+        json_schema_extra={"decides": ["problems"]},
     )
-    exclude_tasks: NameList = Field(default_factory=list, description="Tasks to leave out of these, in the same way.")
+    exclude_tasks: NameList = Field(
+        default_factory=list,
+        description="Tasks to leave out of these, in the same way.",
+        json_schema_extra={"decides": ["problems"]},
+    )
     task_weights: Weights = Field(
         default_factory=dict,
         description="With `task_sampling: weighted`: how often a task is drawn, by the same patterns, as in "
         "`games/*=2, gcd=0.5`; 1 where nothing is said.",
+        json_schema_extra={"decides": ["problems"]},
     )
     task_params: TaskParams = Field(
         default_factory=dict,
-        description="Parameters of the library's own configs, by the same patterns, each fixed or drawn for each "
-        "problem from a range: `{chain_sum: {min_terms: 4, max_digits: {low: 2, high: 6}}}`.",
+        description="Parameters of the library's own configs, by the same patterns: "
+        "`{chain_sum: {min_terms: 4, max_digits: 6}}`.",
+        json_schema_extra={"decides": ["problems"]},
     )
     task_sampling: Literal["uniform", "weighted", "adaptive"] = Field(
         default="uniform",
         description="How tasks are drawn: all alike, by `task_weights`, or more often where groups carry a signal.",
+        json_schema_extra={"decides": ["problems"]},
     )
     complexity_mode: Literal["random", "curriculum"] | None = Field(
         default=None,
         description="Difficulty of training problems: a random level for each, or one that follows the learner; none "
         "for `complexity_level` or the library's defaults.",
+        json_schema_extra={"decides": ["problems"]},
     )
     complexity_level: float | None = Field(
-        default=None, ge=0.0, le=1.0, description="A fixed level of difficulty, in [0, 1], for training problems."
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="A fixed level of difficulty, in [0, 1], for training problems.",
+        json_schema_extra={"decides": ["problems"]},
     )
     curriculum_target_accuracy: float = Field(
-        default=0.7, ge=0.05, le=0.95, description="The share of right answers that the curriculum aims at, per task."
+        default=0.7,
+        ge=0.05,
+        le=0.95,
+        description="The share of right answers that the curriculum aims at, per task.",
+        json_schema_extra={"decides": ["problems"]},
     )
     seed: int = Field(
-        default=42, ge=0, description="Seed of the training stream; the same seed gives the same problems."
+        default=42,
+        ge=0,
+        description="Seed of the training stream; the same seed gives the same problems.",
+        json_schema_extra={"decides": ["problems"]},
     )
     system_prompt: str = Field(
-        default=SYSTEM_PROMPT, description="System message; an empty one sends the question alone."
+        default=SYSTEM_PROMPT,
+        description="System message; an empty one sends the question alone.",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
     )
-    temperature: float = Field(default=1.0, ge=0.0, le=2.0, description="Sampling temperature in training.")
-    top_p: float = Field(default=1.0, gt=0.0, le=1.0, description="Nucleus sampling threshold in training.")
+    temperature: float = Field(
+        default=1.0,
+        ge=0.0,
+        le=2.0,
+        description="Sampling temperature in training.",
+        json_schema_extra={"decides": ["answers"]},
+    )
+    top_p: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        description="Nucleus sampling threshold in training.",
+        json_schema_extra={"decides": ["answers"]},
+    )
     min_completion_tokens: int = Field(
-        default=64, ge=1, description="Problems whose prompt leaves fewer tokens than this are skipped and counted."
+        default=64,
+        ge=1,
+        description="Problems whose prompt leaves fewer tokens than this are skipped and counted.",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     mask_too_long_completions: bool = Field(
-        default=True, description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`."
+        default=True,
+        description="Give rollouts that ran out of tokens the override `set_advantage_to_zero`.",
+        json_schema_extra={"decides": ["answers"]},
     )
     max_answer_bytes: int = Field(
-        default=20_000, ge=1, le=10_000_000, description="Answers above this many bytes of UTF-8 score 0 (`too_long`)."
+        default=20_000,
+        ge=1,
+        le=10_000_000,
+        description="Answers above this many bytes of UTF-8 score 0 (`too_long`).",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
     )
 
     strict_rewards: bool = Field(
         default=True,
         description="Correct the verifiers that pay for nonsense; off, the library's plain scores count.",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     lenient_answers: bool = Field(
         default=True,
         description="Also score an answer without what stands around all of it (a code fence, `\\boxed{}`, bold), and in "
         "the right answer's form where it says the same (`161.0` for 161, a board in another layout).",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     exclude_gameable: bool = Field(
         default=True,
         description="Do not train on tasks that are known to pay for nonsense all the same, unless `tasks` names them.",
+        json_schema_extra={"decides": ["problems"]},
     )
 
     eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
         default=None,
         description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: its problems, "
         "prompt and budget, 50 problems a task unless `num_eval_samples_per_task` is changed.",
+        json_schema_extra={"decides": ["problems"]},
     )
     eval_tasks: NameList = Field(
-        default_factory=list, description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected."
+        default_factory=list,
+        description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected.",
+        json_schema_extra={"decides": ["problems"]},
     )
-    num_eval_samples_per_task: int = Field(default=5, ge=1, le=100_000, description="Evaluation problems per task.")
+    num_eval_samples_per_task: int = Field(
+        default=5,
+        ge=1,
+        le=100_000,
+        description="Evaluation problems per task.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
+    )
     num_eval_tasks: int = Field(
-        default=-1, ge=-1, description="How many of these tasks to evaluate, spread evenly by name; -1 for all."
+        default=-1,
+        ge=-1,
+        description="How many of these tasks to evaluate, spread evenly by name; -1 for all.",
+        json_schema_extra={"decides": ["problems"]},
     )
     eval_repeats: int | None = Field(
         default=None,
         ge=1,
         le=1000,
         description="Completions of each evaluation problem; none for 1, or as many as the preset's protocol takes.",
+        json_schema_extra={"decides": ["evaluation"]},
     )
     eval_level: float | None = Field(
         default=None,
         ge=0.0,
         le=1.0,
         description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
     )
-    eval_seed: int = Field(default=123, ge=0, description="Seed of the evaluation set.")
-    eval_temperature: float = Field(default=0.6, ge=0.0, le=2.0, description="Sampling temperature in evaluation.")
-    eval_top_p: float = Field(default=0.95, gt=0.0, le=1.0, description="Nucleus sampling threshold in evaluation.")
+    eval_seed: int = Field(
+        default=123,
+        ge=0,
+        description="Seed of the evaluation set.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
+    )
+    eval_temperature: float = Field(
+        default=0.6,
+        ge=0.0,
+        le=2.0,
+        description="Sampling temperature in evaluation.",
+        json_schema_extra={"decides": ["evaluation"]},
+    )
+    eval_top_p: float = Field(
+        default=0.95,
+        gt=0.0,
+        le=1.0,
+        description="Nucleus sampling threshold in evaluation.",
+        json_schema_extra={"decides": ["evaluation"]},
+    )
 
     num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
     num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
@@ -173,7 +255,18 @@ class ReasoningSettings(BaseModel):
         description="Seconds an evaluation problem may take; generous, so that slow machines get the same set.",
     )
     scoring_deadline_s: float = Field(
-        default=5.0, gt=0.0, le=3600.0, description="Seconds of processor time that the scoring of one answer may take."
+        default=5.0,
+        gt=0.0,
+        le=3600.0,
+        description="Seconds of processor time that the scoring of one answer may take.",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
+    )
+    scoring_budget_s: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=86_400.0,
+        description="Seconds of processor time that all answers of a group may take; a group that takes more is "
+        "dropped and counted, never scored 0. None for four times `scoring_deadline_s`.",
     )
     sandbox_verifiers: bool = Field(
         default=True,
@@ -223,7 +316,8 @@ class ReasoningSettings(BaseModel):
     )
     resume_with_changes: bool = Field(
         default=False,
-        description="Take up a checkpoint that was made with another seed or other tasks, instead of refusing it.",
+        description="Take up a checkpoint that was made with another seed, other tasks or other settings that decide "
+        "the problems, instead of refusing it.",
     )
     max_failed_groups_in_a_row: int = Field(
         default=8,
@@ -257,6 +351,22 @@ class ReasoningSettings(BaseModel):
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self
+
+
+Decided = Literal["problems", "answers", "evaluation"]
+
+
+def decides(field: FieldInfo, what: Decided) -> bool:
+    """Tell whether a setting decides this."""
+    extra = field.json_schema_extra
+    return isinstance(extra, dict) and what in extra.get("decides", [])  # type: ignore[operator]
+
+
+def fingerprint(settings: ReasoningSettings, *what: Decided) -> dict[str, Any]:
+    """Return the settings that decide any of this, by name, as JSON reads them back."""
+    fields = ReasoningSettings.model_fields
+    names = [name for name, field in fields.items() if any(decides(field, one) for one in what)]
+    return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
 
 
 def default_text(field: FieldInfo) -> str:

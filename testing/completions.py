@@ -36,7 +36,8 @@ class GenerationRequest:
     """A request for completions.
 
     `protocol` is vllm, sglang, openai, chat or trl. `prompt` is the whole prompt, markers of the chat template
-    included, and `prompt_tokens` its length; `max_tokens` bounds each completion, its end-of-turn token included.
+    included, and `prompt_tokens` its length; `max_tokens` bounds each completion, its end-of-turn token included. With
+    `stream`, a chat's reply comes as server-sent events.
     """
 
     protocol: str
@@ -46,6 +47,7 @@ class GenerationRequest:
     max_tokens: int
     temperature: float
     top_p: float
+    stream: bool = False
 
     @property
     def question(self) -> str:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, Tokens, do_not_know
 from .http_server import FaultyServer
-from .protocols import MODEL_NAME, PATHS, read_request, write_reply
+from .protocols import MODEL_NAME, PATHS, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
 """A request takes the latency, give or take this share of it."""
@@ -99,6 +99,8 @@ class InferenceServer(FaultyServer):
     def _reply(self, asked: GenerationRequest, answer: Answer) -> web.Response:
         completions = (one if isinstance(one, Completion) else Completion(one) for one in answer)
         finished = tuple(self._tokens.finish(one, asked.max_tokens) for one in completions)
+        if asked.stream:
+            return web.Response(body=write_stream(finished, asked.prompt_tokens), content_type="text/event-stream")
         body = write_reply(asked.protocol, finished, asked.prompt_tokens)
         return web.Response(body=body, content_type="application/json")
 

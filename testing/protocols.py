@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,8 +14,10 @@ from .completions import Completion, GenerationRequest, Tokens, lay_out
 MODEL_NAME = "policy"
 MAX_COMPLETIONS = 256
 DEFAULT_MAX_TOKENS = 16
-"""What vLLM and OpenAI assume for a request that does not say."""
+"""What vLLM and OpenAI assume for a request that does not say; for a chat they assume all of the context."""
+CHAT_MAX_TOKENS = 2**20
 CACHED_REPLIES = 256
+STREAMED_CHARACTERS = 20
 PATHS = ("/generate", "/v1/completions", "/v1/chat/completions", "/v1/generate/")
 SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p"}
 
@@ -30,7 +32,7 @@ class _Asked(BaseModel):
     max_tokens: int = Field(DEFAULT_MAX_TOKENS, ge=1)
     temperature: float = Field(1.0, ge=0.0, le=2.0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
-    stream: Literal[False] = False
+    stream: bool = False
 
 
 def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
@@ -41,8 +43,12 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no request that {path} takes: {error!r}") from error
     asked = _Asked.model_validate(plain)
+    if asked.stream and protocol != "chat":
+        raise ValueError("only chats are streamed here")
     prompt, length = tokens.read_prompt(asked.prompt)
-    return GenerationRequest(protocol, prompt, length, asked.n, asked.max_tokens, asked.temperature, asked.top_p)
+    return GenerationRequest(
+        protocol, prompt, length, asked.n, asked.max_tokens, asked.temperature, asked.top_p, asked.stream
+    )
 
 
 def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -60,7 +66,8 @@ def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, An
         case "/v1/completions":
             return "openai", dict(body)
         case "/v1/chat/completions":
-            return "chat", {**body, "prompt": lay_out(body["messages"])}
+            limit = body.get("max_completion_tokens") or body.get("max_tokens") or CHAT_MAX_TOKENS
+            return "chat", {**body, "prompt": lay_out(body["messages"]), "max_tokens": limit}
         case _:
             (prompt,) = body["prompts"]
             return "trl", {**body, "prompt": prompt}
@@ -72,7 +79,25 @@ def write_reply(protocol: str, completions: tuple[Completion, ...], prompt_token
     return json.dumps(_reply(protocol, completions, prompt_tokens)).encode()
 
 
-def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int) -> object:
+def write_stream(completions: Sequence[Completion], prompt_tokens: int) -> bytes:
+    """Return a chat's reply as server-sent events: the text in pieces, then the finish reason, then the usage."""
+    whole = _reply("chat", completions, prompt_tokens)
+    frame = {"id": "0", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
+    chunks: list[dict[str, Any]] = []
+    for index, one in enumerate(completions):
+        pieces = [
+            one.text[start : start + STREAMED_CHARACTERS] for start in range(0, len(one.text), STREAMED_CHARACTERS)
+        ]
+        for piece in pieces:
+            delta = {"role": "assistant", "content": piece}
+            chunks.append({**frame, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+        chunks.append({**frame, "choices": [{"index": index, "delta": {}, "finish_reason": one.finish_reason}]})
+    chunks.append({**frame, "choices": [], "usage": whole["usage"]})
+    events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([*events, "data: [DONE]\n\n"]).encode()
+
+
+def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int) -> Any:
     match protocol:
         case "vllm":
             return {

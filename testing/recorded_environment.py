@@ -1,8 +1,8 @@
 """The environment, run by its command line, which also writes down what it hands out and scores.
 
 `journal.jsonl` in the working directory gets a line for each: `{"event": "handed_out", "task": ..., "seed": ...,
-"index": ..., "attempt": ..., "params": ..., "level": ...}` or `{"event": "scored", "index": ..., "scores": ...}`,
-where scores are null for a group that is not to be sent.
+"index": ..., "attempt": ..., "params": ..., "level": ..., "question": ...}` or `{"event": "scored",
+"index": ..., "scores": ...}`, where scores are null for a group that is not to be sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def main() -> None:
             item = await super().get_next_item()
             spec = item.problem.spec
             fields = ("task", "seed", "index", "attempt", "params", "level")
-            note("handed_out", {field: getattr(spec, field) for field in fields})
+            question = {"question": item.problem.question}
+            note("handed_out", {field: getattr(spec, field) for field in fields} | question)
             return item
 
         async def score(self, group: Any) -> Any:

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from reasoning_env.records import (
-    Group,
-    LibraryInfo,
-    Problem,
-    ProblemSpec,
-    Reason,
-    Rollout,
-    Sampling,
-    Split,
-    TaskInfo,
-    Verdict,
-)
+from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Sampling, Split, TaskInfo, Verdict
+from reasoning_env.references import Reference
+from reasoning_env.stats import LibraryInfo
 
 MESSAGES = ({"role": "user", "content": "What is 1 + 1?"},)
 SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")
@@ -36,7 +28,10 @@ def make_spec(task: str = "chain_sum", index: int = 0, **fields: Any) -> Problem
 def problem_of(
     spec: ProblemSpec, question: str = "What is 1 + 1?", answer: str | None = "2", metadata: str = "{}", **fields: Any
 ) -> Problem:
-    return Problem(spec, question, answer, metadata, b"entry", **fields)
+    problem = Problem(
+        spec, question, answer, metadata, b"entry", **{"params": spec.params, "level": spec.level, **fields}
+    )
+    return replace(problem, reference=str(Reference.of(problem, "1")))
 
 
 def make_problem(task: str = "chain_sum", index: int = 0, question: str = "What is 1 + 1?", **fields: Any) -> Problem:

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.concurrency import cancel_all, do_as_they_come, map_concurrently, own_turn, take_turns
+from reasoning_env.concurrency import do_as_they_come, map_concurrently
 
 
 async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_way() -> None:
@@ -65,54 +64,3 @@ async def test_items_are_begun_before_the_next_is_there_and_an_error_ends_the_wa
         await do_as_they_come(work, items(), at_once=1)
     assert begun == [0, 1]
     assert asyncio.all_tasks() == before
-
-
-async def test_others_come_between_two_steps_that_are_due_together() -> None:
-    due, steps = asyncio.Event(), list[str]()
-
-    async def work(name: str) -> str:
-        await due.wait()
-        steps.append(name)
-        return name
-
-    async def tick() -> None:
-        while True:
-            steps.append("tick")
-            await asyncio.sleep(0)
-
-    async def alone() -> str:
-        await due.wait()
-        await own_turn()
-        return await work("c")
-
-    working = [asyncio.ensure_future(take_turns(work(name))) for name in "ab"]
-    working.append(asyncio.ensure_future(alone()))
-    await asyncio.sleep(0)
-    ticking = asyncio.ensure_future(tick())
-    due.set()
-    assert await asyncio.gather(*working) == ["a", "b", "c"]
-    await cancel_all([ticking])
-    done = [steps.index(name) for name in "abc"]
-    assert all("tick" in steps[first:second] for first, second in pairwise(done))
-
-
-@pytest.mark.parametrize("waits", [True, False], ids=["for its turn", "for something else"])
-async def test_cancellation_and_errors_reach_work_in_turns(waits: bool) -> None:
-    due, caught = asyncio.Event(), list[BaseException]()
-
-    async def work() -> None:
-        try:
-            await due.wait()
-        except asyncio.CancelledError as error:
-            caught.append(error)
-            raise ZeroDivisionError from error
-
-    working = asyncio.ensure_future(take_turns(work()))
-    await asyncio.sleep(0)
-    if waits:
-        due.set()
-        await asyncio.sleep(0)
-    working.cancel()
-    with pytest.raises(ZeroDivisionError):
-        await working
-    assert len(caught) == 1

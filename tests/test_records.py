@@ -16,8 +16,8 @@ def test_only_the_token_budget_truncates(finish_reason: str, truncated: bool) ->
     assert make_rollout(finish_reason=finish_reason).truncated is truncated
 
 
-@pytest.mark.parametrize(("score", "correct"), [(1.0, True), (1.0 - 1e-12, True), (0.99, False)])
-def test_correct_is_a_full_score(score: float, correct: bool) -> None:
+@pytest.mark.parametrize(("score", "correct"), [(1.0, True), (0.99, True), (0.98, False)])
+def test_correct_begins_at_one_score(score: float, correct: bool) -> None:
     assert Verdict(score, Reason.SCORED).correct is correct
 
 

@@ -7,15 +7,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError
-from reasoning_env.records import Problem, Reason, Rollout, Verdict
+from reasoning_env.evaluations.run import extract_last_answer
+from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
     LONG_TEXTS,
     Extraction,
     apply_length_penalty,
     extract_answer,
-    extract_last_answer,
     remove_thinking,
-    score_rollouts,
+    reward,
     score_texts,
 )
 from tests.fake_workers import FakeWorkers
@@ -179,9 +179,9 @@ async def test_only_answers_are_scored_and_verdicts_stand_in_the_order_of_the_te
 
 
 async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
-    return await score_rollouts(
-        FakeWorkers(verify=named_score), PROBLEM, rollouts, max_answer_bytes=100, max_tokens=1000
-    )
+    texts = [rollout.text for rollout in rollouts]
+    verdicts = await score_texts(FakeWorkers(verify=named_score), PROBLEM, texts, 100)
+    return reward(Group(PROBLEM, (), rollouts), verdicts, max_tokens=1000).rollouts
 
 
 async def test_length_penalty_changes_the_reward_and_leaves_the_verdict() -> None:

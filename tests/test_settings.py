@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from pydantic import ValidationError
 
-from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings
+from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
 
 FIELDS = ReasoningSettings.model_fields
 
@@ -30,7 +31,7 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "exclude_tasks": ("games/*", ["games/*"]),
     "eval_tasks": ("games/*,gcd", ["games/*", "gcd"]),
     "task_weights": ("games/*=2, gcd=0.5", {"games/*": 2.0, "gcd": 0.5}),
-    "task_params": ("{gcd: {min_value: {low: 2, high: 3}}}", {"gcd": {"min_value": {"low": 2, "high": 3}}}),
+    "task_params": ("{gcd: {min_value: 2}}", {"gcd": {"min_value": 2}}),
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "data_dumps_dir": ("some/folder", "some/folder"),
     "startup_timeout_s": ("none", None),
@@ -101,3 +102,18 @@ def test_none_can_be_said_in_text(text: str) -> None:
 def test_settings_that_exclude_each_other_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(fields))):
         ReasoningSettings(**fields)
+
+
+@pytest.mark.parametrize(
+    ("what", "some"),
+    [
+        ("problems", {"seed", "complexity_level", "eval_seed"}),
+        ("answers", {"temperature", "strict_rewards"}),
+        ("evaluation", {"eval_temperature", "strict_rewards", "eval_seed"}),
+    ],
+)
+def test_fingerprint_has_what_decides_this(what: Any, some: set[str]) -> None:
+    found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
+    assert found.keys() >= some
+    assert not found.keys() & {"num_verifiers", "shutdown_grace_s"}
+    assert found == json.loads(json.dumps(found))

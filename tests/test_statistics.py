@@ -7,32 +7,35 @@ import random
 import pytest
 
 from reasoning_env.statistics import (
+    MANY_VALUES,
     Interval,
     bootstrap_interval,
-    clustered_interval,
     interval_of_means,
     pass_at_k,
     sign_test,
-    wilson_interval,
 )
 
 
-def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("size", [60, MANY_VALUES])
+def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says(size: int) -> None:
     generator = random.Random(5)
     covered = 0
-    for number in range(200):
-        interval = bootstrap_interval([float(generator.random() < 0.3) for _ in range(60)], seed=number)
+    for _ in range(200):
+        interval = bootstrap_interval([float(generator.random() < 0.3) for _ in range(size)])
         covered += interval.low <= 0.3 <= interval.high
     assert 180 <= covered <= 199
 
 
-def test_interval_is_the_same_every_time_and_for_samples_larger_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interval_is_the_same_every_time_and_in_any_order() -> None:
     values = [0.0, 0.25, 1.0] * 20
-    first = bootstrap_interval(values)
-    assert first == bootstrap_interval(values)
-    assert first.low < 1.25 / 3 < first.high
-    monkeypatch.setattr("reasoning_env.statistics.DRAWS_AT_ONCE", 10)
-    assert bootstrap_interval(values) == first
+    assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
+
+
+def test_interval_of_many_values_is_that_of_the_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [0.0, 0.25, 1.0] * (MANY_VALUES // 3 + 1)
+    normal = bootstrap_interval(values)
+    monkeypatch.setattr("reasoning_env.statistics.MANY_VALUES", 2 * len(values))
+    assert normal == pytest.approx(bootstrap_interval(values), abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -55,26 +58,6 @@ def test_means_that_are_equal_by_chance_have_the_interval_that_their_own_allow()
     equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
     assert equal == pytest.approx(apart, abs=0.01)
     assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("mean", "count", "expected"), [(0.0, 10, (0.0, 0.2775)), (0.5, 4, (0.15, 0.85)), (1.0, 1, (0.2065, 1.0))]
-)
-def test_wilson_interval_is_known_from_the_mean_alone(mean: float, count: int, expected: tuple[float, float]) -> None:
-    assert wilson_interval(mean, count) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("means", "independent"),
-    [([0.0, 1.0] * 10, 20), ([0.5] * 20, 160), ([0.5] * 8, 8), ([1.0] * 20, 20)],
-    ids=["as unequal as can be", "all alike", "too few to tell", "all right"],
-)
-def test_values_of_groups_count_for_as_many_independent_ones_as_the_groups_means_tell(
-    means: list[float], independent: int
-) -> None:
-    mean, squares = sum(means) / len(means), sum(value**2 for value in means)
-    interval = clustered_interval(mean, squares, groups=len(means), count=8 * len(means))
-    assert interval == pytest.approx(wilson_interval(mean, independent))
 
 
 @pytest.mark.parametrize(("n", "correct"), [(1, 0), (1, 1), (5, 2), (6, 6), (7, 0)])

@@ -3,28 +3,40 @@
 What is exported here is what the front door is made of.
 """
 
+from ..checkpoints import StateKeeper
 from ..signals import run_until_signal
-from .config import RunMode, check_base_settings, complete_servers, explain_construction, set_log_levels
+from .cli import commands
+from .config import (
+    ENV_NAME,
+    ReasoningGymEnvConfig,
+    RunMode,
+    check_base_settings,
+    complete_servers,
+    explain_construction,
+    set_log_levels,
+)
 from .inference.chat import tokenizer_if_needed
-from .launch.cli import commands
-from .launch.summary import print_summary
+from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate
 from .modes.group_file import BackgroundWriter
 from .modes.process import process
 from .modes.serve import serve
 from .modes.shutdown import close
-from .packing import pack
-from .problem_source import RolloutItem
 from .run import Run
 from .run_api import Registration
+from .summary import print_summary
 from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
 
 __all__ = [
+    "ENV_NAME",
     "BackgroundWriter",
+    "ReasoningGymEnvConfig",
     "Registration",
     "RolloutItem",
     "Run",
     "RunMode",
+    "Sending",
+    "StateKeeper",
     "check_base_settings",
     "close",
     "commands",

@@ -6,14 +6,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import ConfigDict, Field, model_validator
 
 from ..errors import ConfigError
-from ..workers.pool import PoolSettings
+from ..settings import ReasoningSettings, fingerprint
+from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
 CORE_LOGGER = __package__.rpartition(".")[0]
@@ -45,6 +47,7 @@ def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
     return Range(lambda value: value >= low, f"at least {low}")
 
 
+ENV_NAME = "reasoning_gym"
 SHARE = Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
@@ -81,6 +84,30 @@ def check_base_settings(values: object) -> None:
             raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
 
 
+class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
+    """All settings: Atropos' own and this environment's; unknown names and values out of range raise."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    wandb_name: str | None = Field(
+        default=ENV_NAME, description="Name of the run at wandb, and of this environment at run-api."
+    )
+    ensure_scores_are_not_same: bool = Field(
+        default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> ReasoningGymEnvConfig:
+        check_base_settings(self)
+        if self.wandb_name is None:
+            # run-api refuses an environment without a name.
+            self.wandb_name = ENV_NAME
+        if self.group_size == 1 and self.ensure_scores_are_not_same:
+            # A group of one always has equal scores; the filter would throw everything away.
+            self.ensure_scores_are_not_same = False
+        return self
+
+
 def check_url(setting: str, url: str | None) -> None:
     """Raise ConfigError unless `url` is empty or one server's URL; `setting` is its name for users."""
     if not url:
@@ -108,21 +135,12 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
-def pool_settings(config: Any, checkout: Path | None) -> PoolSettings:
-    """Return the settings of the workers; `checkout` is a folder with a library to prefer, or None."""
-    return PoolSettings(
-        generators=config.num_generators,
-        verifiers=config.num_verifiers,
-        scoring_deadline_s=config.scoring_deadline_s,
-        memory_mb=config.worker_memory_mb,
-        niceness=config.worker_niceness,
-        start_timeout_s=config.worker_start_timeout_s,
-        strict_rewards=config.strict_rewards,
-        lenient_answers=config.lenient_answers,
-        sandbox_verifiers=config.sandbox_verifiers,
-        fast_generators=config.fast_generators,
-        checkout=checkout,
-    )
+def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
+    """Return the settings that decide the groups of a run, problems and answers."""
+    # Of Atropos' own fields; those of this environment say it themselves.
+    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    own = {name: getattr(config, name) for name in names}
+    return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

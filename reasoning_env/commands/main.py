@@ -17,7 +17,7 @@ from pathlib import Path
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
 from ..folders import CHECKOUT, default_dumps_folder
-from .help import ABOUT, short_help
+from ..options import help_text
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -26,19 +26,18 @@ HELP = {
     "serve": "generate, sample, score and send groups, for a trainer to pull",
     "process": "the same into a file, without a trainer",
     "evaluate": "score a model on the fixed evaluation set",
-    "tasks": "list the tasks; `tasks NAME` shows whole samples, `--difficulty` and `--contamination` measure the tasks",
+    "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: its prompt, reward and reason",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
     "report": "write one HTML file that shows dumps, process files and evaluations: figures, and rollouts to read",
-    "recover": "cut torn last lines off the dumps that killed runs left behind; `recover FOLDER` names their folder",
     "settings": "print all settings; `settings WORD` searches them",
     "demo": "watch the whole line run on this machine, with a scripted policy in place of a model",
 }
 
 
-ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate")
+ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """Those that need the environment class, whose imports take seconds."""
 CONSOLE_SCRIPT = "reasoning-gym-environment"
 HELP_OPTIONS = frozenset(("-h", "--help"))
@@ -86,8 +85,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         if name == "--version":
             print(_versions())
             return 0
-        if name in ABOUT and not HELP_OPTIONS.isdisjoint(arguments):
-            print(short_help(program(), name))
+        if name in ENVIRONMENT_COMMANDS and not HELP_OPTIONS.isdisjoint(arguments):
+            print(help_text(program(), name))
             return 0
         return _find(name, environment_commands, environment_file)(arguments)
     except KeyboardInterrupt:
@@ -134,14 +133,6 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
 
             default = default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
-        case "recover":
-            from .recover import recover_command
-
-            return functools.partial(recover_command, default_folder=default_dumps_folder(folder))
-        case "settings":
-            from .settings import settings_command
-
-            return settings_command
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
     raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")

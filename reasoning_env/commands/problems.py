@@ -1,4 +1,4 @@
-"""What the commands share that make single problems by hand: their options, and the making."""
+"""What the commands share that show single problems: the options that name one, and how it is told."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import ConfigError
-from ..records import Problem, ProblemSpec, Split
-from ..reports.measuring import OpenLibrary
+from ..records import Problem
 
 DEADLINE_S = 60.0
 SEEDS = 2**32
@@ -62,21 +60,6 @@ def _params(text: str) -> Mapping[str, Any]:
     if not isinstance(params, dict):
         raise argparse.ArgumentTypeError(f"{text!r} is no mapping, such as '{{min_terms: 4}}'")
     return params
-
-
-async def check_given_params(library: OpenLibrary, options: argparse.Namespace) -> None:
-    """Raise ConfigError where a task does not take the parameters of the options."""
-    wanted = [(task, {**library.params.get(task, {}), **options.params}, options.level) for task in library.tasks]
-    faults = await library.pools[0].check(wanted) if options.params else []
-    if faults:
-        raise ConfigError(f"--params: {'; '.join(faults)}")
-
-
-async def make_problem(library: OpenLibrary, task: str, seed: int, options: argparse.Namespace) -> Problem:
-    """Make a problem of a task with the level and the parameters of the options; raises GenerationError."""
-    params = {**library.params.get(task, {}), **options.params}
-    spec = ProblemSpec(task, seed % SEEDS, Split.TRAIN, 0, params=params, level=options.level, as_is=True)
-    return await library.pools[0].generate(spec, DEADLINE_S)
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

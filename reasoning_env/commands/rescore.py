@@ -1,162 +1,98 @@
-"""The `rescore` command: score dumps, process files and evaluations again, and show what changed."""
+"""The `rescore` command: judge the answers of dumps, process files and evaluations again, and show what changed."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
+from ..dumps.reader import DumpedGroup
+from ..errors import ConfigError, GenerationError, ScoringError
 from ..folders import find_checkout
-from ..records import LibraryInfo
-from ..reports.measuring import open_library, run_measurement
-from ..reports.rescoring import EXAMPLES_KEPT, Change, Rescoring, rescore
-from ..reports.sources import Source, find_sources
+from ..library_facts import COMPOSITE
+from ..outcomes import Tally
+from ..records import ProblemSpec, Split, Verdict
+from ..reports.library import OpenLibrary, open_library, run_measurement
+from ..reports.sources import find_sources
+from ..rewards import score_texts
 from ..settings import ReasoningSettings
 from ..terminal import Table, print_json, progress_bar, visible
 from ..workers.pool import PoolSettings
 
-TEXT_CHARACTERS = 160
-TASK_COLUMNS = {
-    "TASK": "",
-    "ROLLOUTS": "d",
-    "BEFORE": ".3f",
-    "AFTER": ".3f",
-    "CHANGE": "+.3f",
-    "HIGHER": "d",
-    "LOWER": "d",
-}
-OUTCOME_COLUMNS = {"TASK": "", "BEFORE": "", "AFTER": "", "ROLLOUTS": "d"}
+CHANGES = {"TASK": "", "SEED": "d", "BEFORE": ".3f", "AFTER": ".3f", "REASON": "", "ANSWER": ""}
+TASKS = {"TASK": "", "ROLLOUTS": "d", "BEFORE": ".3f", "AFTER": ".3f", "CHANGED": "d"}
 
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:
-    """Judge again, and print what changed, by task and by reason, with examples; returns 0.
+    """Print a row for each task and each answer that is judged differently; `folder` may hold a checkout.
 
-    `folder` is where a checkout of the library may lie. Raises ConfigError for a path that cannot be read or holds
-    nothing to judge, and WorkerError where the workers cannot be started.
+    Raises ConfigError where there is nothing to judge, and WorkerError where the workers cannot be started.
     """
-    options = _parse(argv)
-    settings = PoolSettings(
-        checkout=options.library or find_checkout(folder), strict_rewards=not options.plain, niceness=0
-    )
+    parser = argparse.ArgumentParser(prog="rescore", description="Judge stored answers again, and show what changed.")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
+    parser.add_argument("--plain", action="store_true", help="the library's own scores, not those of training")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    options = parser.parse_args(argv)
     sources = find_sources(options.paths)
-    library, result = run_measurement(lambda: _rescore(settings, sources))
-    faults = [fault for source in sources for fault in source.faults]
-    if not result.problems and not result.left_out:
-        raise ConfigError("; ".join(faults) or f"{', '.join(map(str, options.paths))}: no line holds a completion")
-    for fault in faults:
-        print(visible(fault), file=sys.stderr)
-    scores = "the library's own scores" if options.plain else "the scores of training"
+    before, after = defaultdict[str, Tally](Tally), defaultdict[str, Tally](Tally)
+    changes: list[tuple[Any, ...]] = []
+    left_out: Counter[str] = Counter()
+
+    async def judge_all() -> None:
+        settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain, niceness=0)
+        async with open_library(settings, []) as library:
+            with progress_bar("rescore", None) as advance:
+                for group in chain.from_iterable(source.groups() for source in sources):
+                    advance()
+                    try:
+                        verdicts = await judge_again(library, group)
+                    except (ConfigError, GenerationError, ScoringError) as error:
+                        left_out[str(error)] += 1
+                        continue
+                    for rollout, verdict in zip(group.rollouts, verdicts, strict=True):
+                        before[group.item_id].add(rollout.judged_score)
+                        after[group.item_id].add(verdict.score)
+                        if not math.isclose(verdict.score, rollout.judged_score, abs_tol=1e-6):
+                            answer = verdict.answer or rollout.answer
+                            scores = (rollout.judged_score, verdict.score)
+                            changes.append((group.item_id, group.seed, *scores, verdict.reason.value, answer))
+
+    run_measurement(judge_all)
+    left_out.update(fault for source in sources for fault in source.faults)
+    if not before and not left_out:
+        raise ConfigError(f"{options.paths[0]} holds no group")
+    changed = Counter(task for task, *_ in changes)
+    rows = [(task, before[task].count, before[task].mean, after[task].mean, changed[task]) for task in sorted(before)]
+    tables = {"changes": Table(CHANGES, changes), "tasks": Table(TASKS, rows)}
     if options.json:
-        print_json(_document(result, library, scores))
-    else:
-        _print(result, library, scores, options.examples)
+        print_json({name: table.records() for name, table in tables.items()} | {"left_out": dict(left_out)})
+        return 0
+    for table in tables.values():
+        table.print()
+    for reason, count in left_out.items():
+        print(f"left out: {count} x {visible(reason)}")
+    print(f"{len(changes)} of {sum(tally.count for tally in before.values())} answers are judged differently")
     return 0
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="rescore",
-        description="Judge the answers of dumps, process files and evaluation folders again, and show what changed.",
-    )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
-    parser.add_argument("--plain", action="store_true", help="the library's own scores, not those of training")
-    parser.add_argument(
-        "--library", type=Path, metavar="FOLDER", help="judge with another release: a folder that holds `reasoning_gym`"
-    )
-    parser.add_argument(
-        "--examples", type=int, default=2, metavar="N", help="changed answers to show a task (default: %(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    options = parser.parse_args(argv)
-    if not 0 <= options.examples <= EXAMPLES_KEPT:
-        parser.error(f"--examples must be between 0 and {EXAMPLES_KEPT}")
-    if options.library is not None and not (options.library / "reasoning_gym" / "__init__.py").exists():
-        parser.error(f"--library: {options.library} holds no folder reasoning_gym")
-    return options
-
-
-async def _rescore(settings: PoolSettings, sources: Sequence[Source]) -> tuple[LibraryInfo, Rescoring]:
+async def judge_again(library: OpenLibrary, group: DumpedGroup) -> Sequence[Verdict]:
+    """Make a line's problem again and judge its completions; raises ConfigError where that problem cannot be had."""
+    if group.seed is None or not group.rollouts:
+        raise ConfigError(f"a line of {group.item_id} has no seed or no completion")
+    # The parameters that made the problem say everything but a composite's level, which its members follow.
+    level = group.level if group.item_id == COMPOSITE else None
+    spec = ProblemSpec(group.item_id, group.seed, Split.TRAIN, 0, params=group.params, level=level, as_is=True)
+    if group.dataset_size:
+        spec = replace(spec, item=group.item or 0, dataset_size=group.dataset_size)
     defaults = ReasoningSettings()
-    async with open_library(settings, []) as library:
-        pool = library.pools[0]
-        with progress_bar("rescore", None) as advance:
-            result = await rescore(
-                (group for source in sources for group in source.groups()),
-                pool,
-                pool,
-                max_answer_bytes=defaults.max_answer_bytes,
-                deadline_s=defaults.eval_generation_deadline_s,
-                on_done=advance,
-            )
-        return library.info, result
-
-
-def _task_table(result: Rescoring) -> Table:
-    tallies = sorted(result.tasks.items(), key=lambda item: (-abs(item[1].change), -item[1].changed, item[0]))
-    rows = [
-        (task, one.rollouts, one.before / one.rollouts, one.after / one.rollouts, one.change, one.higher, one.lower)
-        for task, one in tallies
-        if one.rollouts
-    ]
-    return Table(TASK_COLUMNS, rows)
-
-
-def _outcome_table(result: Rescoring) -> Table:
-    rows = [
-        (task, before, after, count)
-        for task, tally in result.tasks.items()
-        for (before, after), count in tally.outcomes.items()
-    ]
-    return Table(OUTCOME_COLUMNS, sorted(rows, key=lambda row: (-row[3], row)))
-
-
-def _print(result: Rescoring, library: LibraryInfo, scores: str, examples: int) -> None:
-    print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-    changed = {task for task, tally in result.tasks.items() if tally.changed}
-    if changed:
-        tasks = _task_table(result)
-        Table(tasks.columns, [row for row in tasks.rows if row[0] in changed]).print()
-        print("\nWhat changed, by task and reason:\n")
-        _outcome_table(result).print()
-        print()
-        for task in sorted(changed):
-            for change in result.tasks[task].examples[:examples]:
-                print(_example(task, change))
-    for reason, count in result.left_out.items():
-        first = visible(result.first_left_out[reason], 2 * TEXT_CHARACTERS)
-        print(f"left out: {count} problems {reason}; the first: {first}")
-    print(
-        f"{result.changed} of {result.rollouts} answers to {result.problems} problems are judged differently, in "
-        f"{len(changed)} of {len(result.tasks)} tasks"
-    )
-
-
-def _example(task: str, change: Change) -> str:
-    before, after = (f"{one.outcome} ({one.score:.3f})" for one in (change.before, change.after))
-    expected = "many are right" if change.expected is None else visible(change.expected, TEXT_CHARACTERS)
-    return (
-        f"{visible(task)}, seed {change.seed}: {visible(before)} -> {after}\n"
-        f"  answer:   {visible(change.answer, TEXT_CHARACTERS)}\n  expected: {expected}\n"
-    )
-
-
-def _document(result: Rescoring, library: LibraryInfo, scores: str) -> dict[str, Any]:
-    return {
-        "library": {"version": library.version, "path": library.path},
-        "scores": scores,
-        "problems": result.problems,
-        "rollouts": result.rollouts,
-        "changed": result.changed,
-        "left_out": dict(result.left_out),
-        "tasks": _task_table(result).records(),
-        "outcomes": _outcome_table(result).records(),
-        "examples": [
-            {"task": task, **asdict(change)}
-            for task, tally in sorted(result.tasks.items())
-            for change in tally.examples
-        ],
-    }
+    problem = await library.pool.generate(spec, defaults.eval_generation_deadline_s)
+    *prompt, _ = group.rollouts[0].conversation
+    if not any(problem.question in message["content"] for message in prompt):
+        raise ConfigError(f"{group.item_id} has another question now")
+    texts = [rollout.conversation[-1]["content"] for rollout in group.rollouts]
+    return await score_texts(library.pool, problem, texts, defaults.max_answer_bytes)

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..evaluations.samples import outcome
 from ..folders import find_checkout
+from ..outcomes import outcome
 from ..prompting import build_messages
 from ..records import Problem, Verdict
-from ..reports.measuring import open_library, run_measurement
+from ..reports.library import open_library, run_measurement
 from ..rewards import score_texts
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from ..terminal import print_json, visible
 from ..workers.pool import PoolSettings
-from .problems import NO_ORACLE, add_problem_options, check_given_params, describe_problem, make_problem, show_messages
+from .problems import DEADLINE_S, NO_ORACLE, add_problem_options, describe_problem, show_messages
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:
@@ -63,7 +63,9 @@ async def _score(settings: PoolSettings, options: argparse.Namespace, text: str)
     async with open_library(settings, [options.task]) as library:
         if len(library.tasks) != 1:
             raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
-        await check_given_params(library, options)
-        problem = await make_problem(library, library.tasks[0], options.seed, options)
-        verdicts = await score_texts(library.pools[0], problem, [text], ReasoningSettings().max_answer_bytes)
+        await library.check_params(options.params, options.level)
+        problem = await library.make_problem(
+            library.tasks[0], options.seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
+        )
+        verdicts = await score_texts(library.pool, problem, [text], ReasoningSettings().max_answer_bytes)
         return problem, verdicts[0]

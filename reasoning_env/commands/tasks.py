@@ -1,4 +1,4 @@
-"""The `tasks` command: the library's tasks with real samples, and the way to measurements of them."""
+"""The `tasks` command: the library's tasks, with real samples."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from ..errors import GenerationError
 from ..folders import find_checkout
 from ..prompting import build_messages
 from ..records import Problem, TaskInfo
-from ..reports.contamination import DEFAULT_ITEMS, MAX_ITEMS, contamination_command
-from ..reports.difficulty import difficulty_command
-from ..reports.measuring import measure_each, open_library, run_measurement
+from ..reports.library import measure_each, open_library, run_measurement
 from ..settings import SYSTEM_PROMPT
 from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
 from .problems import (
+    DEADLINE_S,
     NO_ORACLE,
+    SEEDS,
     add_problem_options,
-    check_given_params,
     describe_problem,
-    make_problem,
     show_messages,
     split_names,
 )
@@ -50,16 +48,12 @@ class Sample:
 
 
 def tasks_command(argv: Sequence[str], folder: Path) -> int:
-    """Print the table, whole samples of the named tasks, or measurements; returns the exit status.
+    """Print a table of all tasks, or whole samples of the named ones; returns 0.
 
     `folder` is where a checkout of the library may lie. Raises ConfigError for a name that there is not.
     """
     options = _parse(argv)
     settings = PoolSettings(checkout=find_checkout(folder))
-    if options.difficulty:
-        return difficulty_command(settings, options.names, options.seed, as_json=options.json)
-    if options.contamination:
-        return contamination_command(settings, options.names, options.seed, options.items, as_json=options.json)
     samples = run_measurement(lambda: _collect(settings, options))
     if not options.names:
         _print_listing(samples, as_json=options.json)
@@ -71,34 +65,17 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="tasks", description="List reasoning-gym's tasks, show samples of some, or measure them."
-    )
+    parser = argparse.ArgumentParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="tasks to show whole samples of, or to measure (default: all): names, globs (`*_sorting`), categories "
+        help="tasks to show whole samples of (default: a table of all): names, globs (`*_sorting`), categories "
         "(`games`, `games/*`), several joined by commas, in any case",
     )
-    measures = parser.add_mutually_exclusive_group()
-    measures.add_argument(
-        "--difficulty",
-        action="store_true",
-        help="measure every level of difficulty: parameters, time, faults; the status is 1 when a level does not work",
-    )
-    measures.add_argument(
-        "--contamination", action="store_true", help="measure how many training questions are in the evaluation set too"
-    )
-    measures.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
+    parser.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
     parser.add_argument("--samples", type=int, metavar="N", help="samples a named task (default: 3, with --prompt 1)")
     add_problem_options(parser)
-    parser.add_argument(
-        "--items",
-        type=int,
-        default=DEFAULT_ITEMS,
-        help="training problems a task that --contamination draws; fewer of slow tasks (default: %(default)s)",
-    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     options = parser.parse_args(argv)
     options.names = split_names(options.names)
@@ -106,8 +83,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         options.samples = 3 if options.names and not options.prompt else 1
     if options.samples < 1:
         parser.error("--samples must be at least 1")
-    if not 1 <= options.items <= MAX_ITEMS:
-        parser.error(f"--items must be between 1 and {MAX_ITEMS}")
     if not options.names and (options.prompt or options.params):
         parser.error("name the tasks that --prompt and --params are for")
     return options
@@ -115,16 +90,19 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[Sample]:
     async with open_library(settings, options.names) as library:
-        await check_given_params(library, options)
-        known = {task.name: task for task in library.info.tasks}
+        await library.check_params(options.params, options.level)
+        tasks = {task.name: task for task in library.info.tasks}
 
         async def sample(wanted: tuple[str, int]) -> Sample:
             task, number = wanted
+            seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await make_problem(library, task, options.seed + SEED_STRIDE * number, options)
-                return Sample(known[task], problem)
+                problem = await library.make_problem(
+                    task, seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
+                )
             except GenerationError as error:
-                return Sample(known[task], error)
+                return Sample(tasks[task], error)
+            return Sample(tasks[task], problem)
 
         wanted = [(task, number) for task in library.tasks for number in range(options.samples)]
         return await measure_each("samples", wanted, sample, at_once=SAMPLES_AT_ONCE)

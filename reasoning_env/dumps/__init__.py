@@ -1,18 +1,9 @@
-"""JSONL dumps of rollouts: a writer that syncs each group to disk, a reader, recovery of torn files."""
+"""JSONL dumps of rollouts: a writer on a thread of its own, and a reader."""
 
 from __future__ import annotations
 
-from .reader import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
-from .recovery import TornFile, recover_file, recover_folder
+from .format import DumpedGroup, DumpedRollout
+from .reader import DumpFormatError, read_groups
 from .writer import RolloutDumper
 
-__all__ = [
-    "DumpFormatError",
-    "DumpedGroup",
-    "DumpedRollout",
-    "RolloutDumper",
-    "TornFile",
-    "read_groups",
-    "recover_file",
-    "recover_folder",
-]
+__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "RolloutDumper", "read_groups"]

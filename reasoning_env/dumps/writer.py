@@ -1,55 +1,37 @@
-"""The dumps' writer: takes groups from the event loop and writes them, in order, on its own thread.
+"""The dumps' writer: takes groups from the event loop and appends them, in order, on its own thread.
 
-Groups are committed together: the thread takes all that came within COMMIT_DELAY_S, writes the lines of each kind with
-one call, syncs the file, and only then are these groups settled.
+Nobody waits for the disk. Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to
+MAX_WAITING_BYTES of text, and are written once there is room again. Beyond the limit the newest group is dropped and
+counted.
 
-Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to MAX_WAITING_BYTES of text,
-and are tried again every RETRY_S. Beyond the limit the newest group is dropped, and counted. Nobody waits for a disk
-that refuses: from the first failure until writing works again, every group counts as settled.
+A file is created under a name that carries the run's uuid, and a number that is taken is passed over. So each file has
+one writer, none is overwritten, nothing is ever appended behind a torn line, and no locks are needed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from sys import getsizeof
 
 from ..errors import ConfigError
+from ..files import NumberedFiles
 from ..outage_log import OutageLog
-from ..records import DumpStats, Group
-from .files import DumpFiles
+from ..records import Group
+from ..retries import pauses
+from ..stats import DumpStats
 from .format import FAILED, PASSED, encode_group
 
 logger = logging.getLogger(__name__)
 
 MAX_WAITING_BYTES = 64 * 2**20
-COMMIT_DELAY_S = 0.02
-"""How long a group waits for others to share its commit; little beside the seconds that its completions take."""
-ROLLOUT_OVERHEAD_BYTES = 1024
-"""About what a waiting rollout costs beside its text, so that short texts cannot evade the limit."""
-RETRY_S = 2.0
-CLOSE_TIMEOUT_S = 30.0
-PATIENCE_S = 10.0
-"""How long a disk may take for a group without an error before nobody waits for it."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Waiting:
-    """A group that is not on the disk yet; `settled` is done when nobody has to wait for it any longer."""
-
-    files: DumpFiles
-    group: Group
-    size_bytes: int
-    settled: Future[None]
+"""How much text may wait in memory for a disk that refuses it."""
 
 
 class RolloutDumper:
@@ -57,8 +39,7 @@ class RolloutDumper:
 
     With `dump_passed`, groups with any score above `score_threshold` go to
     `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
-    scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file. Numbers
-    start at 0, and those of files that exist are passed over.
+    scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
 
     Nothing is made before `start`; groups that are offered earlier wait for it. Trouble with the disk that comes later
     is logged and counted, and never raised.
@@ -71,19 +52,16 @@ class RolloutDumper:
         self._dump_passed = dump_passed
         self._dump_failed = dump_failed
         self._score_threshold = score_threshold
-        self._changed = threading.Condition()  # guards the counts and everything down to `_closing`
-        self._waiting: deque[_Waiting] = deque()  # with those that are being written, at its front
+        self._changed = threading.Condition()  # guards everything down to `_closing`
+        self._waiting: deque[_Waiting] = deque()  # with the one that is being written, at its front
         self._waiting_bytes = 0
-        self._newest = _new_future(done=True)
         self._dropped = 0
-        self._refused = False
         self._closing = False
-        self._hung: Future[None] | None = None
         self._outage = OutageLog(logger)
         self._dropping = OutageLog(logger)
         self._thread: threading.Thread | None = None
-        self._passed = DumpFiles(folder, PASSED, run_uuid)
-        self._failed = DumpFiles(folder, FAILED, run_uuid)
+        self._passed = NumberedFiles(partial(PASSED.path, folder, run_uuid), PASSED.groups_per_file)
+        self._failed = NumberedFiles(partial(FAILED.path, folder, run_uuid), FAILED.groups_per_file)
 
     def start(self) -> None:
         """Make the folder and start the thread, unless that has happened.
@@ -113,15 +91,13 @@ class RolloutDumper:
         files = self._files_for(group.scores)
         if files is None:
             return
-        size_bytes, kept = _size_bytes(group), _without_tokens(group)
+        waiting = _Waiting(files, _without_tokens(group), _size_bytes(group))
         with self._changed:
             room = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
             if room:
-                self._newest = _new_future(done=self._refused)
-                self._waiting.append(_Waiting(files, kept, size_bytes, self._newest))
-                self._waiting_bytes += size_bytes
-                if len(self._waiting) == 1:
-                    self._changed.notify()
+                self._waiting.append(waiting)
+                self._waiting_bytes += waiting.size_bytes
+                self._changed.notify()
             else:
                 self._dropped += 1
         if room:
@@ -130,31 +106,12 @@ class RolloutDumper:
             reason = "the dumps are closed" if self._closing else "as much as may wait in memory waits already"
             self._dropping.note(f"rollouts are dropped: {reason}")
 
-    def settled(self) -> Future[None]:
-        """Return what is done as soon as all groups taken so far are on disk, or need not be waited for.
-
-        It never raises and cannot be cancelled. A disk that hangs without an error leaves it open.
-        """
-        with self._changed:
-            return self._newest
-
-    async def wait_settled(self) -> None:
-        """Wait for `settled`, at most PATIENCE_S, and not at all while the disk hangs, which is logged."""
-        if self._hung is not None and not self._hung.done():
-            return
-        settled = self.settled()
-        if settled.done() or (await asyncio.wait([asyncio.wrap_future(settled)], timeout=PATIENCE_S))[0]:
-            return
-        if self._hung is None or self._hung.done():
-            self._hung = settled
-            logger.error("rollouts were not written within %g s; groups do not wait for the disk now", PATIENCE_S)
-
     def stats(self) -> DumpStats:
         """Return the counts so far, from any thread; a group may briefly count as written and as waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
-    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = 30.0) -> None:
         """Write what waits and close the files; from a coroutine: `await asyncio.to_thread(dumper.close)`.
 
         Waits at most `timeout_s`. What cannot be written in one last try is dropped, counted and logged. May be called
@@ -174,7 +131,7 @@ class RolloutDumper:
                 self.stats().waiting,
             )
 
-    def _files_for(self, scores: tuple[float, ...]) -> DumpFiles | None:
+    def _files_for(self, scores: tuple[float, ...]) -> NumberedFiles | None:
         if self._dump_passed and any(score > self._score_threshold for score in scores):
             return self._passed
         if self._dump_failed and set(scores) == {0.0}:
@@ -182,65 +139,55 @@ class RolloutDumper:
         return None
 
     def _work(self) -> None:
-        """Write batch after batch until `close` was called and nothing waits; what the thread does."""
-        while batch := self._next_batch():
-            refused = [*self._write(self._passed, batch), *self._write(self._failed, batch)]
-            self._conclude(batch, refused)
+        """Write group after group until `close` was called and nothing waits; what the thread does."""
+        while (waiting := self._next()) is not None:
+            written = self._write(waiting)
+            with self._changed:
+                self._waiting.popleft()
+                self._waiting_bytes -= waiting.size_bytes
+                if not written:
+                    self._dropped += 1
         self._passed.close()
         self._failed.close()
         if self._dropped:
             logger.error("%d groups of rollouts were dropped in this run", self._dropped)
 
-    def _next_batch(self) -> Sequence[_Waiting]:
-        """Return the groups that are next, left in the queue until they are dealt with; none at the end."""
+    def _next(self) -> _Waiting | None:
+        """Wait for the oldest group, which stays in the queue until it is written or dropped; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            self._changed.wait_for(lambda: self._closing, RETRY_S if self._refused else COMMIT_DELAY_S)
-            if self._refused:  # one is enough to find out, and may fit where several together do not
-                return list(islice(self._waiting, 1))
-            return list(self._waiting)
+            return self._waiting[0] if self._waiting else None
 
-    def _write(self, files: DumpFiles, batch: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Write the groups of one kind, file by file; returns those that the disk refuses."""
-        groups = [waiting for waiting in batch if waiting.files is files]
-        while groups:
-            part = groups[: files.room]
-            lines = [line for line in (_encoded(waiting.group) for waiting in part) if line]
+    def _write(self, waiting: _Waiting) -> bool:
+        """Write a group, and try again until that works; False for one that is to be dropped."""
+        try:
+            line = encode_group(waiting.group)
+        except Exception:  # whatever one group holds, the thread must live on for the others
+            logger.exception("a group of %s cannot be written as JSON and is dropped", waiting.group.problem.task)
+            return False
+        for pause_s in pauses():
+            closing = self._closing  # read first: after `close` there is one whole try
             try:
-                files.append(lines)
+                waiting.files.append(line)
             except OSError as error:
                 self._outage.note(f"rollouts cannot be written to {self._folder} ({error}) and wait in memory")
-                break
-            del groups[: len(part)]
+            else:
+                self._outage.over(f"rollouts are written to {self._folder} again")
+                return True
+            if closing:
+                return False
             with self._changed:
-                self._dropped += len(part) - len(lines)
-        return groups
-
-    def _conclude(self, batch: Sequence[_Waiting], refused: Sequence[_Waiting]) -> None:
-        """Take the batch out of the queue, but for refused groups that can be tried again."""
-        kept = [] if self._refused and self._closing else refused
-        with self._changed:
-            for _ in batch:
-                self._waiting.popleft()
-            self._waiting.extendleft(reversed(kept))
-            self._waiting_bytes += sum(one.size_bytes for one in kept) - sum(one.size_bytes for one in batch)
-            self._dropped += len(refused) - len(kept)
-            self._refused = bool(refused)
-            settled = [*batch, *self._waiting] if refused else batch
-        for waiting in settled:
-            if not waiting.settled.done():
-                waiting.settled.set_result(None)
-        if not refused:
-            self._outage.over(f"rollouts are written to {self._folder} again")
+                self._changed.wait_for(lambda: self._closing, pause_s)
+        raise AssertionError("pauses have no end")
 
 
-def _encoded(group: Group) -> bytes | None:
-    """Return the group's line; None, with an error in the log, for a group that cannot be encoded."""
-    try:
-        return encode_group(group)
-    except Exception:  # whatever one group holds, the thread must live on for the others
-        logger.exception("a group of %s cannot be written as JSON and is dropped", group.problem.task)
-        return None
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """A group that is not written yet, and where it goes."""
+
+    files: NumberedFiles
+    group: Group
+    size_bytes: int
 
 
 def _without_tokens(group: Group) -> Group:
@@ -255,13 +202,5 @@ def _size_bytes(group: Group) -> int:
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:
         texts += [rollout.text, rollout.verdict.answer if rollout.verdict else None]
-    return sum(map(getsizeof, texts)) + ROLLOUT_OVERHEAD_BYTES * len(group.rollouts)
-
-
-def _new_future(*, done: bool) -> Future[None]:
-    future: Future[None] = Future()
-    # Running, it cannot be cancelled: a caller that stops waiting must not take it from the others.
-    future.set_running_or_notify_cancel()
-    if done:
-        future.set_result(None)
-    return future
+    objects_bytes = 1024 * len(group.rollouts)  # or very many short texts would count for nothing
+    return sum(map(getsizeof, texts)) + objects_bytes

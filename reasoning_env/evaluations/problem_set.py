@@ -12,7 +12,7 @@ from typing import Any
 
 from ..concurrency import cancel_all
 from ..errors import GenerationError
-from ..library_facts import COMPOSITE, facts
+from ..library_facts import COMPOSITE, FACTS
 from ..problems import Generator
 from ..records import Problem, ProblemSpec
 from ..tasks.sampling import evaluation_spec
@@ -80,6 +80,7 @@ class EvaluationSet:
         self._level = level
         self._made: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._keys: dict[str, frozenset[str]] = {}
+        self._many_questions = frozenset(task for task, known in FACTS.items() if not known.few_questions)
 
     async def stream(
         self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
@@ -115,7 +116,7 @@ class EvaluationSet:
         task = problem.task
         if task == COMPOSITE:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
-        if not facts(task).few_questions and not self.library_seeds:
+        if task in self._many_questions and not self.library_seeds:
             return False
         key = question_key(problem.question)
         return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)

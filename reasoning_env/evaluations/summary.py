@@ -1,51 +1,132 @@
-"""The statistics of an evaluation: per task, per category and overall.
+"""The summary of groups, by task, by category and over all: what terminal, results.json and page show.
 
-A task's figures are means over its problems, with intervals from a bootstrap over them; those of a category and the
-headline are unweighted means over tasks, with intervals from a bootstrap over tasks, which are never narrower than the
-tasks' own intervals allow: a few tasks may have nearly equal means by chance. Completions that the server never
-gave count nowhere but in `failed`. Scores and shares are in [0, 1]; a figure that cannot be told is None.
+A task's figures are means over its problems, with 95 % intervals from a bootstrap over them. Those of a category and
+the headline are unweighted means over tasks, with intervals from a bootstrap over tasks. These are never narrower than
+the tasks' own intervals allow, since a few tasks may have nearly equal means by chance. Completions that the server
+never gave count nowhere but in `failed`. Scores and shares are in [0, 1]; a figure that is not known is None.
 
 Each row is a mapping as `results.json` holds it: `problems` and `completions` that were scored, `failed` completions,
-`not_made`, how many problems of the set could not be generated (0 until the end, when that is known),
-`mean_score` and `accuracy` (the share of completions that score 0.99 or more), each with its 95 % interval
-`[low, high]` in `mean_score_interval` and `accuracy_interval`, `pass_at` (by k, as text), `reasons` (the share of
-completions by what became of them), `tokens` (mean of a completion), `seconds` (mean for the completions of a problem)
-and, with a preset, `library_score` with its interval.
+`not_made`, how many problems of the set could not be generated (0 until the end, when that is known), `mean_score` and
+`accuracy` (the share of correct completions), each with its 95 % interval `[low, high]` in `mean_score_interval` and
+`accuracy_interval`, `pass_at` (by k, as text), `reasons` (the share of completions by outcome), `tokens` (mean of a
+completion), `seconds` (mean for the completions of a problem) and, with a preset, `library_score` with its interval.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
-from ..dumps.reader import DumpedGroup, DumpedRollout
-from ..statistics import bootstrap_interval, interval_of_means, pass_at_k
-from .samples import RIGHT, is_right, outcome_of
+from ..dumps.reader import DumpedGroup
+from ..outcomes import Tally
+from ..statistics import Interval, bootstrap_interval, interval_of_means, pass_at_k
 
 Row = dict[str, Any]
-MEANS = ("mean_score", "accuracy", "library_score")
-"""Figures that have an interval."""
+FIGURES = ("mean_score", "accuracy", "library_score")
+"""The figures of a row that have an interval."""
+
+
+@dataclass
+class TaskTally:
+    """What the groups of a task, or of all tasks, add up to; memory grows with the problems, not the completions."""
+
+    figures: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in FIGURES})
+    """Each problem's mean over its completions, by figure."""
+    correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Problems by how many completions they have, and how many correct ones."""
+    outcomes: Counter[str] = field(default_factory=Counter)
+    tokens: Tally = field(default_factory=Tally)
+    seconds: Tally = field(default_factory=Tally)
+    failed: int = 0
+
+    @property
+    def problems(self) -> int:
+        return len(self.figures["mean_score"])
+
+    @property
+    def completions(self) -> int:
+        return self.outcomes.total()
+
+    def add(self, group: DumpedGroup) -> None:
+        """Count a group; one without rollouts only tells of completions that failed."""
+        self.failed += group.failed or 0
+        rollouts = group.rollouts
+        if not rollouts:
+            return
+        correct = sum(rollout.correct for rollout in rollouts)
+        self.figures["mean_score"].append(fmean(group.scores))
+        self.figures["accuracy"].append(correct / len(rollouts))
+        library_scores = [rollout.library_score for rollout in rollouts if rollout.library_score is not None]
+        if library_scores:
+            self.figures["library_score"].append(fmean(library_scores))
+        self.correct_counts[len(rollouts), correct] += 1
+        self.outcomes.update(rollout.outcome for rollout in rollouts)
+        self.tokens.add(*(rollout.tokens for rollout in rollouts if rollout.tokens is not None))
+        if rollouts[0].seconds is not None:
+            self.seconds.add(rollouts[0].seconds)
+
+    def merge(self, other: TaskTally) -> None:
+        """Add what another one has counted."""
+        for name, values in other.figures.items():
+            self.figures[name] += values
+        self.correct_counts += other.correct_counts
+        self.outcomes += other.outcomes
+        self.tokens.merge(other.tokens)
+        self.seconds.merge(other.seconds)
+        self.failed += other.failed
+
+    def row(self) -> Row:
+        """Return counts and, where a completion was scored, figures."""
+        row: Row = {"problems": self.problems, "completions": self.completions, "failed": self.failed}
+        if not self.completions:
+            return row
+        for name, values in self.figures.items():
+            if values:
+                row |= {name: fmean(values), f"{name}_interval": list(bootstrap_interval(values))}
+        most = max(completions for completions, _ in self.correct_counts)
+        return row | {
+            "pass_at": {str(k): fmean(self.pass_at(k)) for k in range(1, most + 1)},
+            "reasons": {word: count / self.completions for word, count in self.outcomes.most_common()},
+            "tokens": self.tokens.mean,
+            "seconds": self.seconds.mean,
+        }
+
+    def pass_at(self, k: int) -> list[float]:
+        """Return each problem's chance that one of `k` completions is correct; those with fewer have no say."""
+        return [
+            chance
+            for (completions, correct), problems in sorted(self.correct_counts.items())
+            if completions >= k
+            for chance in [pass_at_k(completions, correct, k)] * problems
+        ]
+
+
+def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
+    """Return what the groups of each task add up to."""
+    tallies: defaultdict[str, TaskTally] = defaultdict(TaskTally)
+    for group in groups:
+        tallies[group.item_id].add(group)
+    return tallies
 
 
 def summarise(
-    samples: Iterable[DumpedGroup], categories: Mapping[str, str], not_made: Mapping[str, int]
+    tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return rows `overall` and, by name, `categories` and `tasks`; both mapping arguments are by task.
+    """Return rows `overall` and, by name, `categories` and `tasks`; all arguments are by task.
 
     A task without a single scored completion has a row of counts alone, and no part in any mean. Takes a second for
     hundreds of tasks, so keep it off an event loop.
     """
-    by_task: defaultdict[str, list[DumpedGroup]] = defaultdict(list)
-    for sample in samples:
-        by_task[sample.item_id].append(sample)
-    tasks = {
-        task: {"category": categories.get(task, "other"), "not_made": not_made.get(task, 0), **_task_row(by_task[task])}
-        for task in sorted({*by_task, *not_made})
-    }
+    tasks: dict[str, Row] = {}
     by_category: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in tasks.values():
-        by_category[row["category"]].append(row)
+    for task in sorted({*tallies, *not_made}):
+        category = categories.get(task, "other")
+        row = tallies.get(task, TaskTally()).row()
+        tasks[task] = {"category": category, "not_made": not_made.get(task, 0), **row}
+        by_category[category].append(tasks[task])
     return {
         "overall": combine(tasks.values()),
         "categories": {name: combine(rows) for name, rows in sorted(by_category.items())},
@@ -55,77 +136,35 @@ def summarise(
 
 def combine(rows: Collection[Mapping[str, Any]]) -> Row:
     """Return the row of several tasks: unweighted means of theirs, and sums of their counts."""
-    counts: Row = {"tasks": len(rows)}
-    counts |= {name: sum(row[name] for row in rows) for name in ("problems", "completions", "failed", "not_made")}
-    scored = [row for row in rows if row["completions"]]
-    return counts | _means(scored) | _combined_shares(scored)
-
-
-def _task_row(samples: Sequence[DumpedGroup]) -> Row:
-    scored = [sample for sample in samples if sample.rollouts]
-    rollouts = [rollout for sample in scored for rollout in sample.rollouts]
-    row: Row = {
-        "problems": len(scored),
-        "completions": len(rollouts),
-        "failed": sum(sample.failed or 0 for sample in samples),
-    }
-    if not rollouts:
+    row: Row = {"tasks": len(rows)}
+    row |= {name: sum(of_task[name] for of_task in rows) for name in ("problems", "completions", "failed", "not_made")}
+    scored = [of_task for of_task in rows if of_task["completions"]]
+    if not scored:
         return row
-    words = Counter(map(outcome_of, rollouts))
+    for name in FIGURES:
+        having = [of_task for of_task in scored if name in of_task]
+        if having:
+            means = [of_task[name] for of_task in having]
+            interval = interval_of_means(means, [of_task[f"{name}_interval"] for of_task in having])
+            row |= {name: fmean(means), f"{name}_interval": list(interval)}
+    shares: Counter[str] = Counter()
+    for of_task in scored:
+        shares.update(of_task["reasons"])
+    ks = [k for k in scored[0]["pass_at"] if all(k in of_task["pass_at"] for of_task in scored)]
     return row | {
-        **_means([_problem_means(sample.rollouts) for sample in scored]),
-        "pass_at": _pass_at(scored),
-        "reasons": {word: count / len(rollouts) for word, count in words.most_common()},
-        "tokens": _mean([rollout.tokens for rollout in rollouts]),
-        "seconds": _mean([sample.rollouts[0].seconds for sample in scored]),
+        "pass_at": {k: fmean(of_task["pass_at"][k] for of_task in scored) for k in ks},
+        "reasons": {word: share / len(scored) for word, share in shares.most_common()},
+        "tokens": _mean_of_known([of_task["tokens"] for of_task in scored]),
+        "seconds": _mean_of_known([of_task["seconds"] for of_task in scored]),
     }
 
 
-def _problem_means(rollouts: Sequence[DumpedRollout]) -> dict[str, float | None]:
-    return {
-        "mean_score": _mean([rollout.score for rollout in rollouts]),
-        "accuracy": _mean([float(outcome_of(rollout) == RIGHT) for rollout in rollouts]),
-        "library_score": _mean([rollout.library_score for rollout in rollouts]),
-    }
+def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
+    """Return the 95 % interval of pass@k as the unweighted mean over tasks, all of which have `k` completions."""
+    chances = [tally.pass_at(k) for tally in tallies if tally.completions]
+    return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
 
 
-def _means(units: Sequence[Mapping[str, Any]]) -> Row:
-    """Return each figure's mean over problems or tasks, with its interval; leaves out figures none has."""
-    row: Row = {}
-    for name in MEANS:
-        values = [unit[name] for unit in units if unit.get(name) is not None]
-        if values:
-            within = [unit[f"{name}_interval"] for unit in units if f"{name}_interval" in unit]
-            interval = interval_of_means(values, within) if within else bootstrap_interval(values)
-            row |= {name: sum(values) / len(values), f"{name}_interval": list(interval)}
-    return row
-
-
-def _pass_at(samples: Sequence[DumpedGroup]) -> dict[str, float]:
-    """Return pass@k for every k up to the number of completions; problems with fewer than k have no say."""
-    found: dict[str, float] = {}
-    for k in range(1, max(len(sample.rollouts) for sample in samples) + 1):
-        enough = [sample.rollouts for sample in samples if len(sample.rollouts) >= k]
-        chances = [pass_at_k(len(some), sum(is_right(one.score) for one in some), k) for some in enough]
-        found[str(k)] = sum(chances) / len(chances)
-    return found
-
-
-def _combined_shares(rows: Sequence[Mapping[str, Any]]) -> Row:
-    if not rows:
-        return {}
-    words = Counter[str]()
-    for row in rows:
-        words.update(row["reasons"])
-    ks = [k for k in rows[0]["pass_at"] if all(k in row["pass_at"] for row in rows)]
-    return {
-        "pass_at": {k: sum(row["pass_at"][k] for row in rows) / len(rows) for k in ks},
-        "reasons": {word: share / len(rows) for word, share in words.most_common()},
-        "tokens": _mean([row["tokens"] for row in rows]),
-        "seconds": _mean([row["seconds"] for row in rows]),
-    }
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
+def _mean_of_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    return fmean(known) if known else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..outcomes import RIGHT
 from ..terminal import print_table, width
-from .samples import RIGHT
 
 ALL, IDENTICAL = "ALL TASKS", "IDENTICAL QUESTIONS"
 UNKNOWN = "-"

@@ -1,1 +1,1 @@
-"""Measure tasks and verifiers: the audit, difficulty, contamination."""
+"""What commands measure and compare: the audit, evaluations side by side, and the page of `report`."""

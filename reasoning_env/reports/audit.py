@@ -18,10 +18,10 @@ from ..errors import ConfigError, WorkerError
 from ..files import replace_file
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, facts
-from ..records import LibraryInfo
+from ..stats import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
-from .measuring import measure_each, open_library, run_measurement
+from .library import measure_each, open_library, run_measurement
 from .verifier_probes import NOT_LAZY, ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
 
 DEFAULT_OUTPUT = "audit.json"
@@ -125,7 +125,7 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
     async with open_library(settings, options.tasks) as library:
 
         async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(library.pools[0], setting, options.items)
+            return await audit_task(library.pool, setting, options.items)
 
         tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
         wanted = [

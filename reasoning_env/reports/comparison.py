@@ -10,17 +10,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
-from ..evaluations.samples import is_right
+from ..settings import ReasoningSettings, decides
 from ..statistics import bootstrap_interval, sign_test
 from .sources import Source
 
 logger = logging.getLogger(__name__)
 
 OVERALL = "mean over tasks"
-DECIDING = ("tasks", "eval_", "num_eval", "version of")
-"""How the names begin of what an evaluation set depends on."""
 
 
 class ProblemKey(NamedTuple):
@@ -30,6 +29,10 @@ class ProblemKey(NamedTuple):
     position: int | None
     seed: int | None
     problem: str | None
+
+    @classmethod
+    def of(cls, group: DumpedGroup) -> ProblemKey:
+        return cls(group.item_id, group.index, group.seed, group.problem)
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,9 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     scores: dict[ProblemKey, float] = {}
     source = Source(path.name, path, [path / SAMPLES])
     for group in source.groups():
-        marks = [float(is_right(rollout.score)) if accuracy else rollout.score for rollout in group.rollouts]
+        marks = [float(rollout.correct) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
-            scores[ProblemKey(group.item_id, group.index, group.seed, group.problem)] = fmean(marks)
+            scores[ProblemKey.of(group)] = fmean(marks)
     for fault in source.faults:
         logger.warning("%s", fault)
     if not scores:
@@ -104,21 +107,31 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
 
 def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
     """Compare two evaluations; raises ConfigError, which says what differs, if their sets differ."""
-    shared = sorted(first.scores.keys() & second.scores.keys(), key=str)
+    shared = first.scores.keys() & second.scores.keys()
     known = None not in (first.fingerprint, second.fingerprint)
     if not shared or (known and first.fingerprint != second.fingerprint):
         raise ConfigError(
             f"{first.path} and {second.path} are not of the same evaluation set: {_explain(first, second, len(shared))}"
         )
+    return Comparison(first, second, *compare_problems(first.scores, second.scores))
+
+
+def compare_problems(
+    first: Mapping[ProblemKey, float], second: Mapping[ProblemKey, float]
+) -> tuple[Difference, list[Difference]]:
+    """Return the difference of all tasks and of each, by the size of its change, over the problems that both have.
+
+    There must be such a problem.
+    """
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for key in shared:
-        pairs[key.task].append((first.scores[key], second.scores[key]))
+    for key in sorted(first.keys() & second.keys(), key=str):
+        pairs[key.task].append((first[key], second[key]))
     tasks = [_difference(task, some, _changes(some)) for task, some in pairs.items()]
+    if len(tasks) == 1:  # over which nothing can be drawn anew
+        return replace(tasks[0], task=OVERALL), tasks
     means = [(task.first, task.second) for task in tasks]
     overall = _difference(OVERALL, means, [change for some in pairs.values() for change in _changes(some)])
-    if len(tasks) == 1:  # over which nothing can be drawn anew
-        overall = replace(tasks[0], task=OVERALL)
-    return Comparison(first, second, overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task)))
+    return overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task))
 
 
 def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequence[float]) -> Difference:
@@ -142,7 +155,12 @@ def differing_settings(first: EvaluationScores, second: EvaluationScores) -> lis
 
 def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
     differing = differing_settings(first, second)
-    deciding = [name for name in differing if name.startswith(DECIDING)] or differing
-    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding]
+    fields = ReasoningSettings.model_fields
+    deciding = [
+        name
+        for name in differing
+        if name.startswith("version of") or (name in fields and decides(fields[name], "problems"))
+    ]
+    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding or differing]
     said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")
     return "; ".join(said)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.chat import KEEP, chat_path
-from ..dumps.format import is_dump, record_path
+from ..dumps.format import header_path, is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
@@ -86,7 +86,7 @@ def _sources_of(path: Path) -> list[Source]:
         path = path.parent
     if path.is_dir() and not (path / SAMPLES).exists():
         files = list_files(path)
-        processed = [file for file in files if record_path(file).exists()]
+        processed = [file for file in files if header_path(file).exists()]
         chat = {chat_path(file, keep) for file in processed for keep in KEEP}
         others = [file for file in files if file not in processed and file not in chat]
         return [*map(_source, processed), *([_source(path, others)] if others else [])]

@@ -1,17 +1,22 @@
 """Probe verifiers with right, nearly right and unreasoned answers, and tally what these earn.
 
-The probes are a pure function of a task's problems, in order. Every verdict counts, also those of verifiers that
-failed, which score 0; a policy without an answer to a problem earns 0 on it.
+Four parts: the kinds of probes and what a high score of each says (`PolicyRole`); what they earn on a task
+(`TaskAudit`); the rounds in which a task is probed (`audit_task`); and the probes themselves (`make_probes`, a pure
+function of a task's problems, in order). Every verdict counts, also those of verifiers that failed, which score 0; a
+policy without an answer to a problem earns 0 on it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import string
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
+from operator import itemgetter
 from typing import Protocol
 
 from ..errors import GenerationError, ScoringError
@@ -19,8 +24,7 @@ from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
-from ..verifiers.shortcuts import choice, copies, filled_boards, fragments, layouts, turned_fills
-from .splits import pay_best_split
+from ..verifiers.shortcuts import NUMBER, choice, copies, filled_boards, fragments, layouts, turned_fills
 
 FREE_BOUND = 0.35
 """The most that a policy without reasoning may earn in the mean where answers are free."""
@@ -40,6 +44,11 @@ ESCAPED = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
 """The ways in which a verifier fails instead of giving a score."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
+SPLIT_PROBLEMS = 20
+"""Problems from which a split can be chosen at all."""
+SPLIT_MARKS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
+DOUBLED_MARK = re.compile(r"(?=(\S)\s?\1)")
+"""Two equal marks side by side."""
 EXAMPLE_KEYS = ("example_answer", "example_correct_answer", "possible_answer")
 """Where tasks without a single right answer keep one of many in their metadata."""
 
@@ -92,7 +101,7 @@ class Workers(Generator, Protocol):
 
 
 @dataclass
-class Tally:
+class ProbeTally:
     """What a kind of probe earned over a task's problems; `best` is its first best verdict, with seed."""
 
     scores: list[float] = field(default_factory=list)
@@ -120,7 +129,7 @@ class TaskAudit:
     task: str
     level: float | None
     items: int
-    tallies: Mapping[str, Tally]
+    tallies: Mapping[str, ProbeTally]
     options: int = 0
     flawed: int = 0
     failures: tuple[str, ...] = ()
@@ -220,7 +229,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Coll
             failures.append(str(error))
             if len(failures) == GENERATION_FAILURES:
                 break
-    tallies: defaultdict[str, Tally] = defaultdict(Tally)
+    tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
         if kinds is not None:
@@ -244,7 +253,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Coll
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
 
 
-async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, Tally]) -> None:
+async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Choose the right answer of one problem that earns most on the first half, and try it on the second."""
     first, second = problems[: len(problems) // 2], problems[len(problems) // 2 :]
     known = Counter(reference for problem in first if (reference := reference_answer(problem)))
@@ -258,18 +267,65 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
             best = constants[earned.index(max(earned))]
             for problem in second:
                 (verdict,) = await workers.score(problem, [best])
-                tallies.setdefault(BEST_CONSTANT, Tally()).add(verdict, problem.spec.seed)
+                tallies.setdefault(BEST_CONSTANT, ProbeTally()).add(verdict, problem.spec.seed)
     except ScoringError:
         pass  # told by the probes of the same problem
 
 
-def _try_best_split(problems: Sequence[Problem], tallies: dict[str, Tally]) -> None:
+def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Pay the best split where it names what the right answer chooses."""
     known = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
     questions = [problem.question for problem, _ in known]
     options = [choice(problem.question, right) for problem, right in known]
     for (problem, _), score in zip(known, pay_best_split(questions, options), strict=True):
-        tallies.setdefault(BEST_SPLIT, Tally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
+        tallies.setdefault(BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
+
+
+def count_surface(question: str) -> list[float]:
+    """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
+    text, words, lines = question.casefold(), question.split(), question.strip().splitlines() or [""]
+    numbers = [*map(float, NUMBER.findall(question))] or [0.0]
+    sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
+    doubled = len(DOUBLED_MARK.findall(question))
+    marks = [text.count(mark.casefold()) for mark in SPLIT_MARKS]
+    return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
+
+
+def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """Return what the best split earns on each problem, chosen on the other half of them.
+
+    A split is a count of the question's surface with a limit: one answer is given below it, another one above.
+
+    Of few problems it is about the most that any could earn: whether the answer is one of the two that come most
+    often, and came before.
+    """
+    if len(answers) < SPLIT_PROBLEMS:
+        frequent = {answer for answer, _ in Counter(answers).most_common(2)}
+        return [float(answer in frequent and answer in answers[:number]) for number, answer in enumerate(answers)]
+    rows = [*zip(map(count_surface, questions), answers, strict=True)]
+    first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    earned = []
+    for others, paid in ((second, first), (first, second)):
+        split = _choose_split(others)
+        earned += [float(split(row) == answer) for row, answer in paid]
+    return earned
+
+
+def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequence[float]], str]:
+    """Return the count, its limit and the answers below and above it that are right most often."""
+    best = (0, 0, 0.0, "", "")
+    for column in range(len(rows[0][0])):
+        ordered = sorted(((row[column], answer) for row, answer in rows), key=itemgetter(0))
+        below: Counter[str] = Counter()
+        above = Counter(answer for _, answer in rows)
+        for (value, answer), (following, _) in pairwise(ordered):
+            below[answer] += 1
+            above[answer] -= 1
+            if value < following:
+                (low, right), (high, also) = below.most_common(1)[0], above.most_common(1)[0]
+                best = max(best, (right + also, column, (value + following) / 2, low, high))
+    _, column, limit, low, high = best
+    return lambda row: low if row[column] < limit else high
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:

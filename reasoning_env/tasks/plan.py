@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import ConfigError
-from ..library_facts import gameable_tasks
-from ..records import LibraryInfo
-from ..settings import ReasoningSettings
-from .learning.adaptive import SteeredSampler, static_weights
-from .learning.curriculum import Curriculum
-from .parameters import SpecRules, check_params, extremes
-from .sampling import UniformSampler
+from ..library_facts import COMPOSITE, gameable_tasks
+from ..settings import ReasoningSettings, fingerprint
+from ..stats import LibraryInfo
+from .estimator import SignalEstimator
+from .sampling import TaskSampler, composite_params
 from .selection import match_tasks, resolve_patterns, select_tasks
 
 logger = logging.getLogger(__name__)
@@ -49,13 +47,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
     tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
     training_tasks = _choose_training_tasks(settings, tasks)
     params = resolve_patterns(library.tasks, tasks, settings.task_params, "task_params")
-    check_params(params)
-    # Where levels vary, one that works is enough: the others are clamped to it.
-    level = settings.complexity_level if settings.complexity_mode is None else 0.5
-    ends = [(task, end, level) for task in params for end in extremes(params[task])]
-    faults = await checker.check(ends) if ends else []
-    if faults:
-        raise ConfigError("task_params: " + "; ".join(faults))
+    await _check_params(params, settings, checker)
     weights = resolve_patterns(library.tasks, training_tasks, settings.task_weights, "task_weights")
     fixed = sorted(set(training_tasks) - library.adjustable)
     if fixed and settings.complexity_mode is not None:
@@ -66,7 +58,7 @@ async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker:
         training_tasks=training_tasks,
         adjustable=library.adjustable,
         params=params,
-        weights=static_weights(training_tasks, weights),
+        weights=_weights(training_tasks, weights),
     )
 
 
@@ -88,6 +80,41 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
     return tuple(name for name in tasks if name not in excluded)
 
 
+async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
+    """Raise ConfigError for parameters that JSON cannot hold or the library refuses, and for those of a composite."""
+    if params.get(COMPOSITE):
+        raise ConfigError(
+            f"task_params: {COMPOSITE} is made of the other selected tasks; select those that it should have"
+        )
+    for task, wanted in params.items():
+        for name, value in wanted.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise ConfigError(
+                    f"task_params: {task}.{name} must be made of numbers, texts, lists and mappings ({error})"
+                ) from error
+    # Where levels vary, one that works is enough: the others are clamped to it.
+    level = settings.complexity_level if settings.complexity_mode is None else 0.5
+    if params and (faults := await checker.check([(task, params[task], level) for task in params])):
+        raise ConfigError("task_params: " + "; ".join(faults))
+
+
+def _weights(tasks: Iterable[str], wanted: Mapping[str, float]) -> dict[str, float]:
+    """Return the weight of each task, 1 where none is wanted; 0 leaves a task out.
+
+    Raises ConfigError for a weight that is negative or not finite, and where all are 0.
+    """
+    weights = dict.fromkeys(tasks, 1.0)
+    for task, weight in wanted.items():
+        if not 0.0 <= weight < float("inf"):
+            raise ConfigError(f"task_weights: the weight of {task!r} must be a number from 0 upwards; got {weight!r}")
+        weights[task] = float(weight)
+    if not any(weights.values()):
+        raise ConfigError("task_weights: every selected task has the weight 0; give at least one a positive weight")
+    return weights
+
+
 def make_sampler(
     plan: TaskPlan,
     settings: ReasoningSettings,
@@ -95,34 +122,36 @@ def make_sampler(
     instance: int,
     group_size: int,
     state: Mapping[str, Any] | None = None,
-) -> UniformSampler:
+) -> TaskSampler:
     """Return the sampler of a stream of problems; `state` is what an earlier run's sampler returned."""
-    mode, saved = settings.complexity_mode, state or {}
-    rules = SpecRules(settings.seed, instance, plan.params, settings.complexity_level, mode == "random")
-    if mode != "curriculum" and settings.task_sampling == "uniform":
-        return UniformSampler(plan.training_tasks, plan.available, rules)
-    target, levels = settings.curriculum_target_accuracy, saved.get("curriculum")
-    return SteeredSampler(
-        plan.training_tasks,
-        plan.available,
-        rules,
+    curriculum, adaptive = settings.complexity_mode == "curriculum", settings.task_sampling == "adaptive"
+    estimator = SignalEstimator(
+        adjustable=plan.adjustable if curriculum else (),
         group_size=group_size,
-        weights=None if settings.task_sampling == "adaptive" else plan.weights,
-        curriculum=Curriculum(target, state=levels) if mode == "curriculum" else None,
-        adjustable=plan.adjustable,
-        state=saved,
+        target=settings.curriculum_target_accuracy,
+        state=state,
+    )
+    return TaskSampler(
+        plan.weights,
+        run_seed=settings.seed,
+        instance=instance,
+        params={**plan.params, **composite_params(plan.training_tasks, plan.available, plan.params)},
+        level=settings.complexity_level,
+        random_levels=settings.complexity_mode == "random",
+        estimator=estimator if curriculum or adaptive else None,
+        adaptive=adaptive,
     )
 
 
 def describe_run(settings: ReasoningSettings, plan: TaskPlan) -> dict[str, Any]:
-    """Return what decides which problems a run draws, as JSON reads it back."""
-    made_with = {
-        "seed": settings.seed,
+    """Return what decides which problems a run draws, as JSON reads it back.
+
+    Tasks are those that the patterns and exclusions come down to, so it does not matter how they were asked for.
+    """
+    tasks = {
         "tasks": plan.training_tasks,
-        "complexity_mode": settings.complexity_mode,
-        "complexity_level": settings.complexity_level,
-        "task_sampling": settings.task_sampling,
         "task_params": {task: dict(params) for task, params in plan.params.items()},
         "task_weights": dict(plan.weights),
     }
-    return dict(json.loads(json.dumps(made_with)))
+    run = {**fingerprint(settings, "problems"), **json.loads(json.dumps(tasks))}
+    return {name: value for name, value in run.items() if name not in ("exclude_tasks", "exclude_gameable")}

@@ -1,47 +1,70 @@
-"""Draw problem specs: position k is a pure function of seed, split, instance, k and the quarantine."""
+"""Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
+
+Position k is a pure function of run seed, instance, k, the attempt, and what the sampler holds at that moment: which
+tasks are quarantined and, with a curriculum or adaptive sampling, the estimates. Draws happen ahead of demand, before
+what is observed later; the stream of problems keeps what was drawn and is not done. No random generator has a state.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE
-from ..records import Group, ProblemSpec, Split, TaskReport
-from .parameters import SpecRules
-from .seeds import eval_seed, hash_int, train_seed
+from ..records import Problem, ProblemSpec, Split
+from ..stats import TaskReport
+from .estimator import SignalEstimator
+from .seeds import eval_seed, hash_fraction, train_seed
 
-MAX_DRAWS = 10_000
-"""Redraws of one position before it is given up; only a position whose every task keeps failing gets there."""
+FLOOR = 0.25
+"""The part of adaptive draws that is spread evenly, so that every task keeps a quarter of its even share."""
+
+T = TypeVar("T")
 
 
-class UniformSampler:
-    """Draws every selected task with the same chance.
+class TaskSampler:
+    """Draws the specs of one stream, that of a run seed and an instance.
 
-    `tasks` are the selected names and `available` all names of the library, of which a composite may be made. `rules`
-    name the stream, and set parameters and level.
+    `weights` are the tasks to draw from, each in proportion. `params` are parameters of the library's own, by task.
+    `level` is that of all specs, None for the library's defaults; with `random_levels` each gets its own, uniform in
+    [0, 1]. With an `estimator`, tasks that have several arms in it get levels by its weights instead, and with
+    `adaptive`, tasks are drawn the more often, the likelier their groups have a signal.
     """
 
-    def __init__(self, tasks: Sequence[str], available: Sequence[str], rules: SpecRules) -> None:
-        self._tasks = tuple(tasks)
-        self._rules = rules
-        self._stream = (rules.run_seed, rules.instance)
-        self._params = composite_params(tasks, available)
-        self._quarantined: set[str] = set()
+    def __init__(
+        self,
+        weights: Mapping[str, float],
+        *,
+        run_seed: int,
+        instance: int = 0,
+        params: Mapping[str, Mapping[str, Any]] | None = None,
+        level: float | None = None,
+        random_levels: bool = False,
+        estimator: SignalEstimator | None = None,
+        adaptive: bool = False,
+    ) -> None:
+        self._tasks = tuple(weights)
+        self._weights = {task: weight for task, weight in weights.items() if weight > 0.0}
+        self._stream = (run_seed, instance)
+        self._params = params or {}
+        self._fixed_level = level
+        self._random_levels = random_levels
+        self._estimator = estimator
+        self._adaptive = adaptive
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
-        """Return a position's draw; draws of quarantined tasks are skipped, which the spec's `attempt` shows.
-
-        Raises GenerationError when no task is left.
-        """
-        if self._quarantined.issuperset(self._tasks):
+        """Return a new draw for a position. Raises GenerationError when no task is left."""
+        if not self._weights:
             raise GenerationError("every selected task is quarantined; see the warnings above for the reasons")
-        for number in range(attempt, attempt + MAX_DRAWS):
-            task = self._tasks[hash_int("task", *self._stream, index, number) % len(self._tasks)]
-            if task not in self._quarantined:
-                return self._spec(task, index, number)
-        raise GenerationError(f"no task was found for position {index} in {MAX_DRAWS} draws")
+        task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
+        seed = train_seed(*self._stream, index, attempt)
+        level = self._draw_level(task, hash_fraction("level", *self._stream, index, attempt))
+        return ProblemSpec(task, seed, Split.TRAIN, index, attempt, self._params.get(task, {}), level)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
         """Return the next attempt at the same position with the same task, parameters and level."""
@@ -49,35 +72,65 @@ class UniformSampler:
 
     def quarantine(self, task: str) -> None:
         """Never draw this task again."""
-        self._quarantined.add(task)
+        self._weights.pop(task, None)
 
-    def observe(self, group: Group, under_way: int) -> None:
-        """Learn from a scored group (here nothing); `under_way` problems of its task are drawn and not done."""
+    def observe(self, problem: Problem, scores: Sequence[float]) -> None:
+        """Learn from the scores of a problem's group, which may come late and in any order."""
+        if self._estimator is not None:
+            level = problem.spec.level if problem.level is None else problem.level
+            self._estimator.observe(problem.task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return what is known of each task; nothing where draws do not depend on what was observed."""
-        return {}
+        """Return what is known of each task, of which quarantined ones have no share; nothing without an estimator."""
+        if self._estimator is None:
+            return {}
+        shares = self._shares()
+        estimates = {task: self._estimator.estimate(task) for task in self._tasks}
+        return {
+            task: TaskReport(shares.get(task, 0.0), estimate.pass_rate, estimate.signal_chance, estimate.level)
+            for task, estimate in estimates.items()
+        }
 
     def state(self) -> dict[str, Any]:
-        """Return what a later sampler needs to go on from here, as JSON."""
-        return {}
+        """Return what a later sampler's estimator goes on from, as JSON."""
+        return {} if self._estimator is None else self._estimator.state()
 
-    def _spec(self, task: str, index: int, attempt: int, level: float | None = None) -> ProblemSpec:
-        seed = train_seed(*self._stream, index, attempt)
-        spec = ProblemSpec(task, seed, Split.TRAIN, index, attempt, self._params.get(task, {}))
-        return self._rules.complete(spec, level)
+    def _shares(self) -> Mapping[str, float]:
+        """Return the share of draws of each task that is left; they sum to 1."""
+        if self._estimator is None or not self._adaptive:
+            return _normalize(self._weights)
+        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the floor.
+        above = _normalize({task: self._estimator.estimate(task).signal_chance ** 2 for task in self._weights})
+        return {task: FLOOR / len(above) + (1.0 - FLOOR) * share for task, share in above.items()}
+
+    def _draw_level(self, task: str, number: float) -> float | None:
+        if self._random_levels:
+            return number
+        if self._estimator is None:
+            return self._fixed_level
+        estimate = self._estimator.estimate(task)
+        level = pick(dict(zip(estimate.levels, estimate.weights, strict=True)), number)
+        return self._fixed_level if level is None else level
 
 
-def composite_params(tasks: Sequence[str], available: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the parameters of a composite among the tasks, the only task without usable defaults."""
+def pick(weights: Mapping[T, float], number: float) -> T:
+    """Return the key that a number in [0, 1) falls on, each key being as wide as its weight."""
+    limits = list(accumulate(weights.values()))
+    return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
+
+
+def composite_params(
+    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Mapping[str, Any]]:
+    """Return the parameters of a composite among the tasks, the only task without usable defaults.
+
+    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
+    """
     if COMPOSITE not in tasks:
         return {}
-    return {COMPOSITE: {"datasets": [{"name": name} for name in composite_members(tasks, available)]}}
-
-
-def composite_members(tasks: Sequence[str], available: Sequence[str]) -> list[str]:
-    """Return a composite's members: the other tasks or, if there are none, all that are available."""
-    return [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
+    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
+    configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
+    return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 
 
 def evaluation_spec(
@@ -86,3 +139,9 @@ def evaluation_spec(
     """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
     return ProblemSpec(task, eval_seed(run_seed, key, sample), Split.EVAL, sample, attempt, params or {})
+
+
+def _normalize(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return each weight's share of them all; even shares where all are 0."""
+    total = math.fsum(weights.values())
+    return {task: weight / total if total else 1.0 / len(weights) for task, weight in weights.items()}

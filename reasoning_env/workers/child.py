@@ -3,14 +3,15 @@
 Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json place>`. The
 place says what to import, and which folder to use. Settings come over the socket: the main process need not know them
 yet, and the library is imported meanwhile.
-The fork server has one thread, so forking it is safe, and it is the parent of all workers, so only it kills and reaps
-them: a process id can never have passed to somebody else. When its socket closes (the main process ended, in whatever
-way) it kills every worker, removes their folders and exits.
+The fork server has one thread, so forking it is safe. The pool kills workers; the fork server, their parent, clears up
+after them. When its socket closes (the main process ended, in whatever way) it kills every worker, removes their
+folders and exits.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -29,19 +30,31 @@ if not __package__:
     _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
-from reasoning_env.garbage import calm_garbage_collector
-from reasoning_env.library_facts import SLOW_TO_BUILD
 from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
-from reasoning_env.workers.protocol import ORDER, Frame, Order, Role, encode_frame, read_frame
-from reasoning_env.workers.sandbox.limits import WorkerLimits, enter_worker, lower_group_priority
-from reasoning_env.workers.sandbox.os_sandbox import Sandbox, code_paths, no_sandbox, prepare
+from reasoning_env.workers.protocol import SPAWN, Frame, Role, encode_frame, read_frame
+from reasoning_env.workers.sandbox import (
+    Sandbox,
+    WorkerLimits,
+    code_paths,
+    enter_worker,
+    lower_group_priority,
+    no_sandbox,
+    prepare,
+)
 
 PRIORITY_PAUSE_S = 0.1
 """How often the kernel takes a change of a group's priority."""
 MEMORY_EXHAUSTED = 77
 """Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
+
+
+def calm_garbage_collector() -> None:
+    """Leave what exists now out of later collections, so that its pages stay shared; collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def serve_generator(library: Library, sock: socket.socket) -> None:
@@ -68,11 +81,8 @@ def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
 
-def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> None:
-    """Answer score requests until the socket closes, with one frame for each answer, in order.
-
-    A request may ask to be told when the task is built, which can take longer than scoring, before the first answer.
-    """
+def serve_verifier(library: Library, sock: socket.socket) -> None:
+    """Answer score requests until the socket closes: a frame when the task is built, then one for each answer."""
     while (request := read_frame(sock)) is not None:
         header = request.header
         try:
@@ -83,14 +93,12 @@ def serve_verifier(library: Library, sock: socket.socket, sandbox: Sandbox) -> N
         except BaseException as error:
             _reply(sock, request, {"fault": _describe(error)})
             continue
-        sandbox.take_refusal()  # what building the task was refused is no answer's doing
-        if header["announce"]:
-            _reply(sock, request, {"ready": True})
+        _reply(sock, request, {"ready": True})
         for position, answer in enumerate(header["answers"]):
-            _reply(sock, request, {"position": position, **_score_answer(scorer, answer, sandbox)})
+            _reply(sock, request, {"position": position, **_score_answer(scorer, answer)})
 
 
-def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, Any]:
+def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
     started = time.perf_counter()
     score, reason = 0.0, "scored"
     try:
@@ -99,8 +107,6 @@ def _score_answer(scorer: Scorer, answer: str, sandbox: Sandbox) -> dict[str, An
         os._exit(MEMORY_EXHAUSTED)
     except BaseException:
         reason = "verifier_error"
-    if sandbox.take_refusal() is not None:
-        score, reason = 0.0, "blocked"
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
 
 
@@ -114,7 +120,7 @@ def _describe(error: BaseException) -> str:
 
 
 class Forker:
-    """Forks, kills and reaps workers on the orders that arrive on a socket."""
+    """Forks workers on the orders that arrive on a socket, and clears up after those that ended."""
 
     def __init__(
         self,
@@ -131,85 +137,54 @@ class Forker:
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
-        self._pids: dict[int, int] = {}
-        """Process ids of the workers that have not been reaped, by their numbers."""
+        self._folders: dict[int, str] = {}
+        """Folders of the workers that have not been waited for, by process id."""
         self._to_lower: set[int] = set()
         """Process ids of the workers whose priority is still to be lowered."""
 
     def run(self) -> None:
-        """Obey until the socket closes."""
-        wake, wake_write = os.pipe()
-        os.set_blocking(wake_write, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        """Fork workers until the socket closes."""
         while True:
-            pause_s = PRIORITY_PAUSE_S if self._to_lower else None
-            readable, _, _ = select.select([self._orders.fileno(), wake], [], [], pause_s)
+            readable, _, _ = select.select([self._orders], [], [], PRIORITY_PAUSE_S if self._to_lower else None)
             self._to_lower -= {pid for pid in self._to_lower if lower_group_priority(pid, self._limits.niceness)}
-            if wake in readable:
-                os.read(wake, 4096)
-                self._reap()
-            if self._orders.fileno() in readable and not self._obey():
-                return
+            for pid in list(self._folders):
+                if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                    self._clear_up(pid)
+            if readable:
+                order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
+                if len(order) < SPAWN.size:
+                    return
+                role, number = SPAWN.unpack(order)
+                self._spawn(Role(role), number, descriptors[0])
 
     def kill_all(self) -> None:
-        for number in list(self._pids):
-            self._kill(number)
-        for pid in self._pids.values():
-            os.waitpid(pid, 0)
+        for pid in list(self._folders):
+            self._clear_up(pid)
 
-    def _obey(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._orders, ORDER.size, 1)
-        if len(data) < ORDER.size:
-            return False
-        order, role, number = ORDER.unpack(data)
-        if order == Order.SPAWN:
-            self._spawn(number, Role(role), descriptors[0])
-        elif order == Order.KILL:
-            self._kill(number)
-        else:
-            self._build(SLOW_TO_BUILD[number])
-        return True
-
-    def _build(self, task: str) -> None:
-        """Build a task for all workers to come; where that fails, they say so when they are asked."""
-        with contextlib.suppress(Exception):
-            self._library.build(task)
-            calm_garbage_collector()
-
-    def _spawn(self, number: int, role: Role, descriptor: int) -> None:
+    def _spawn(self, role: Role, number: int, descriptor: int) -> None:
+        folder = os.path.join(self._directory, str(number))
         pid = os.fork()
         if pid == 0:
-            self._become_worker(role, descriptor, os.path.join(self._directory, str(number)))
+            self._become_worker(role, descriptor, folder)
         os.close(descriptor)
-        self._pids[number] = pid
+        self._folders[pid] = folder
         self._to_lower.add(pid)
-        self._report({"event": "forked", "worker": number, "pid": pid})
+        self._orders.sendall(encode_frame({"number": number, "pid": pid}))
 
-    def _kill(self, number: int) -> None:
-        pid = self._pids.get(number)
-        if pid is not None:
-            # Its group too, for processes that a verifier has started; it leads one from its first moments on.
-            for kill in (os.killpg, os.kill):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    kill(pid, signal.SIGKILL)
-
-    def _reap(self) -> None:
-        for number, pid in list(self._pids.items()):
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                continue
-            self._kill(number)  # what it has started; until it is waited for, its process id is nobody else's
-            _, status = os.waitpid(pid, 0)
-            del self._pids[number]
-            self._to_lower.discard(pid)
-            shutil.rmtree(os.path.join(self._directory, str(number)), ignore_errors=True)
-            self._report({"event": "exited", "worker": number, "status": os.waitstatus_to_exitcode(status)})
+    def _clear_up(self, pid: int) -> None:
+        """Make sure that a worker and what it started have ended, and remove its folder."""
+        # Until it is waited for, its process id is nobody else's. It leads a group from its first moments on.
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self._to_lower.discard(pid)
+        shutil.rmtree(self._folders.pop(pid), ignore_errors=True)
 
     def _become_worker(self, role: Role, descriptor: int, directory: str) -> None:
         """Run a worker to its end; never returns into the fork server's code."""
         status = 1
         try:
-            signal.set_wakeup_fd(-1)
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
             if role is Role.GENERATOR:
@@ -218,15 +193,12 @@ class Forker:
                 serve_generator(self._library, sock)
             else:
                 self._sandbox.enter()
-                serve_verifier(self._library, sock, self._sandbox)
+                serve_verifier(self._library, sock)
             status = 0
         except ConnectionError:
             status = 0
         finally:
             os._exit(status)
-
-    def _report(self, event: dict[str, Any]) -> None:
-        self._orders.sendall(encode_frame(event))
 
 
 def run_fork_server(socket_fd: int, place: dict[str, Any]) -> None:
@@ -245,7 +217,7 @@ def _serve_orders(orders: socket.socket, place: dict[str, Any]) -> None:
     try:
         library = Library(place["checkout"])
     except BaseException as error:
-        orders.sendall(encode_frame({"event": "failed", "error": _describe(error)}))
+        orders.sendall(encode_frame({"error": _describe(error)}))
         return
     frame = read_frame(orders)
     if frame is None:  # the main process ended before it got so far
@@ -255,7 +227,6 @@ def _serve_orders(orders: socket.socket, place: dict[str, Any]) -> None:
     faster = FasterGenerators(library.module, library.tasks) if settings["fast_generators"] else None
     sandbox = prepare([*code_paths(), library.path]) if settings["sandbox_verifiers"] else no_sandbox()
     hello = {
-        "event": "hello",
         "version": library.version,
         "path": library.path,
         "tasks": library.tasks,

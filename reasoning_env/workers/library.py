@@ -1,7 +1,4 @@
-"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only.
-
-A task, a seed, the parameters that a user set and the level of difficulty, if there is one, determine a problem.
-"""
+"""Generate and score with reasoning-gym: the one module that imports it. Runs inside workers only."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
 from ..verifiers import Scorer, find_flaw, look, option, preload
 from .datasets import DatasetCache
-from .deferred import PLOTTING, defer
 from .levels import DifficultyMap, Resolved
 
 MAX_DRAWS = 300
@@ -32,7 +28,25 @@ MAX_DRAWS = 300
 
 
 @dataclass(frozen=True)
+class Request:
+    """What determines a problem: item `item` of the dataset that `dataset_size`, the seed and the parameters make.
+
+    `params` are set over those of the level, where there is one. `as_is` asks for this problem whatever its flaws.
+    """
+
+    task: str
+    seed: int
+    params: Mapping[str, Any]
+    level: float | None = None
+    item: int = 0
+    dataset_size: int = 1
+    as_is: bool = False
+
+
+@dataclass(frozen=True)
 class Generated:
+    """A problem; `flawed` others were made before it that are not served."""
+
     question: str
     answer: str | None
     metadata_json: str
@@ -41,17 +55,19 @@ class Generated:
     params: Mapping[str, Any]
     level: float | None
     flawed: int = 0
-    """How many others were made that are not served."""
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    made: Generated
-    kind: Hashable
-    """Problems of one kind look alike; an answer must not be more frequent than others among them."""
-    twins: int
-    """How many others of its kind are drawn beside it."""
+class _Candidate:
+    """A problem that is served unless others that look like it have the same answer."""
+
+    problem: Generated
+    look: Hashable
+    """What it shares with the problems that it is compared with."""
     option: Hashable
+    """Its answer, in the form in which it is compared."""
+    compared_with: int
+    """How many other problems that look like it are drawn beside it."""
 
 
 class Library:
@@ -66,7 +82,6 @@ class Library:
     def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
             sys.path.insert(0, checkout)
-        defer(PLOTTING)
         self._from_checkout = checkout is not None
         self.strict = self.lenient = True
         self.module: ModuleType = importlib.import_module("reasoning_gym")
@@ -75,7 +90,7 @@ class Library:
         preload(self.tasks)
         self._difficulty = self._read_difficulty()
         self.adjustable = self._find_adjustable()
-        self._datasets = DatasetCache(self.module, self._difficulty.configs)
+        self._datasets = DatasetCache(self.module)
 
     @property
     def path(self) -> str:
@@ -146,10 +161,6 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return found
 
-    def build(self, task: str) -> None:
-        """Build a task's dataset at its defaults, ahead of its problems; raises what the library does."""
-        self._datasets.get(task, {}, {}, None)
-
     def generate(
         self,
         task: str,
@@ -162,68 +173,62 @@ class Library:
     ) -> Generated:
         """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Where there is a level, `params` are set over its parameters. Unless `as_is`, a problem that must not be served
-        is replaced by that of another seed, which follows from the first.
-
-        Where one right answer is frequent, problems are drawn until some are of one kind; the first of these is served
-        if no other has its answer, else all of these are put away. Chance orders them, so that "yes, then no" comes as
-        often as "no, then yes": of two answers neither is served more often, whatever share of all problems it has.
+        Unless `as_is`, a problem that must not be served is replaced by that of another seed, which follows from the
+        first. Where one right answer is frequent, problems are drawn until several look alike; the first of them is
+        served if no other has its answer, else all of them are put away. Chance orders them, so that "yes, then no"
+        comes as often as "no, then yes": of two answers neither is served more often, whatever share of all problems it
+        has.
 
         Raises ValueError where MAX_DRAWS do not suffice.
         """
-        waiting: dict[Hashable, list[_Drawn]] = {}
+        request = Request(task, seed, params, level, item, dataset_size, as_is)
+        waiting: dict[Hashable, list[_Candidate]] = {}
+        flaw = ""
         for number in range(MAX_DRAWS):
-            drawn = self._draw(task, follow_seed(seed, number), params, level, item, dataset_size, as_is)
+            drawn = self._draw(replace(request, seed=follow_seed(seed, number)))
             if isinstance(drawn, str):
                 flaw = drawn
                 continue
-            alike: list[_Drawn] = [*waiting.pop(drawn.kind, ()), drawn]
-            first, others = alike[0], alike[1:]
-            if len(others) < drawn.twins:
-                waiting[drawn.kind] = alike
-            elif all(other.option != first.option for other in others):
-                return replace(first.made, flawed=number)
+            alike = waiting.setdefault(drawn.look, [])
+            alike.append(drawn)
+            if len(alike) <= drawn.compared_with:
+                continue
+            del waiting[drawn.look]
+            first, *others = alike
+            if all(other.option != first.option for other in others):
+                return replace(first.problem, flawed=number)
             flaw = "its answer is too frequent among problems that look like it"
         raise ValueError(f"{MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
 
-    def _draw(
-        self,
-        task: str,
-        seed: int,
-        params: Mapping[str, Any],
-        level: float | None,
-        item: int,
-        dataset_size: int,
-        as_is: bool,
-    ) -> _Drawn | str:
-        """Make a problem, or say why it must not be served."""
-        _reset_globals(seed)
-        first_seed, wanted = seed, params
-        composite = task == COMPOSITE
-        if composite:
+    def _draw(self, request: Request) -> _Candidate | str:
+        """Make the problem of a request's own seed, or say why it must not be served."""
+        _reset_globals(request.seed)
+        task, seed, params = request.task, request.seed, request.params
+        if task == COMPOSITE:
             task, seed, params = _composite_member(seed, params)
-        resolved = self._resolve(task, params, level)
-        if dataset_size == 1:
-            dataset = self._datasets.get(task, params, resolved.params, seed)
+        resolved = self._resolve(task, params, request.level)
+        if request.dataset_size == 1:
+            dataset = self._datasets.get(task, resolved.params, seed)
         else:
-            dataset = self._datasets.get_whole(task, resolved.params, seed, dataset_size)
-        entry = dataset[item]
-        if not as_is and (flaw := find_flaw(task, entry)):
+            dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
+        entry = dataset[request.item]
+        if not request.as_is and (flaw := find_flaw(task, entry)):
             return flaw
         question, answer = str(entry["question"]), entry.get("answer")
-        made = Generated(
+        problem = Generated(
             question=question,
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
             entry=pickle.dumps(entry),
-            seed=first_seed,
-            params=wanted if composite else resolved.params,
+            seed=request.seed,
+            params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
         )
-        twins = 0 if as_is else facts(task).twins
-        if not twins:
-            return _Drawn(made, None, 0, None)
-        return _Drawn(made, (task, repr(params), look(task, question)), twins, option(task, entry))
+        compared_with = 0 if request.as_is else facts(task).twins
+        if not compared_with:
+            return _Candidate(problem, look=None, option=None, compared_with=0)
+        same_look = (task, repr(params), look(task, question))
+        return _Candidate(problem, same_look, option(task, entry), compared_with)
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
@@ -236,7 +241,7 @@ class Library:
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})
-        dataset = self._datasets.get(task, params, self._resolve(task, params, level).params, None)
+        dataset = self._datasets.get(task, self._resolve(task, params, level).params, None)
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not plainly and (not self.strict or task not in FACTS)

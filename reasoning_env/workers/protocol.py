@@ -2,7 +2,6 @@
 
 A frame is two unsigned 32-bit lengths in network order, then that many bytes of JSON (an object), then that many opaque
 bytes. The pool's side never unpickles what it receives, and refuses a frame that is too large by its lengths alone.
-Orders to the fork server are fixed-size structs, because one of them carries a file descriptor and must arrive whole.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-ORDER = struct.Struct("!BBI")
-"""What to do, the role of the worker, its number; of a task to build, its position in SLOW_TO_BUILD."""
+SPAWN = struct.Struct("!BI")
+"""The fork server's one order: the role and the number of a worker. The worker's socket comes with it."""
 
 
 class ProtocolFault(Exception):
@@ -28,12 +27,6 @@ class Role(IntEnum):
     """Generates problems; never sees model text."""
     VERIFIER = 2
     """Scores answers."""
-
-
-class Order(IntEnum):
-    SPAWN = 1
-    KILL = 2
-    BUILD = 3
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,7 @@ class FrameLimits:
 
 
 def encode_frame(header: dict[str, Any], blob: bytes = b"") -> bytes:
+    """Return a frame's bytes; raises TypeError or ValueError for a header that JSON cannot hold."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     return FRAME.pack(len(text), len(blob)) + text + blob
 

@@ -1,143 +1,190 @@
-"""Jobs for verifier workers, and whose turn it is: slow answers do not keep quick ones waiting.
+"""Score the answers of a group on a verifier worker: deadlines, the group's budget, second tries.
 
-A job is a problem with the answers of one group. It waits in the quick lane, or in the slow lane when its task was slow
-lately. Of the workers at most half, but at least one, serve the slow lane while there are quick jobs, so that these
-always find a worker. Slow jobs take turns by answer. A quick job that turns out to be slow gives its worker up as soon
-as others wait, and goes on in the slow lane; the answer that it was at begins anew.
-
-Everything here runs on the event loop's thread.
+An answer has a deadline of processor time, beyond which it scores 0, and a group a budget of it, beyond which the group
+is not scored at all. Where the system does not tell another process's processor time (only Linux does), both are time
+of the clock.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import deque
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ..records import Problem, Verdict
+from ..errors import ScoringError
+from ..records import Problem, ProblemSpec, Reason, Verdict
+from ..stats import PoolStats
+from .fork_server import PoolSettings
+from .protocol import Frame, ProtocolFault
+from .worker import DeadlineExceeded, Slot, Worker, WorkerDied
 
-SLOW_S = 0.3
-"""Processor time from which an answer is slow; a worker that is killed for it costs its successor about a second."""
-RECENT_S = 60.0
-"""For how long a task that was slow counts as slow."""
-SECOND_TRY_SHARE = 0.1
-"""The share of the deadline that an answer gets which looks like one that timed out."""
+logger = logging.getLogger(__name__)
 
-_DECORATION = re.compile(r"[\s()\[\]{}]+")
+DEADLINES_OF_A_GROUP = 4
+"""A group's budget of processor time, in deadlines of one answer, where no budget is set."""
+LEAST_WAIT_S = 0.02
+"""Between two looks at the processor time of a worker that is close to its deadline."""
+MAX_SCORING_S = 1e6
+"""More than any deadline: a verifier worker that claims to have worked for longer lies."""
 
 
-@dataclass(eq=False)
-class ScoringJob:
-    """What is to be scored, and how far that has come: one verdict for each of the first answers."""
+@dataclass
+class Group:
+    """Answers to one problem, the verdicts on the first of them, and the processor time left for the others."""
 
     problem: Problem
     answers: Sequence[str]
-    result: asyncio.Future[list[Verdict]]
-    slow: bool
-    plainly: bool = False
-    """Whether it is scored as the library's own evaluation does."""
-    in_slow_lane: bool = False
-    """Whether its turn counts against the share of the slow lane."""
+    plainly: bool
+    budget_s: float
     verdicts: list[Verdict] = field(default_factory=list)
-    died_at: int | None = None
-    """The position of the answer of which a worker died last."""
-    faulty: bool = False
-    """Whether a fault of ours has cost this job a worker."""
-    timed_out: set[str] = field(default_factory=set)
 
     @property
     def left(self) -> Sequence[str]:
         return self.answers[len(self.verdicts) :]
 
-    def note_timeout(self, answer: str) -> None:
-        self.timed_out.add(_DECORATION.sub("", answer))
 
-    def deadline_s(self, answer: str, full_s: float) -> float:
-        """Return what an answer gets: less when only blanks and brackets tell it from one that timed out."""
-        return full_s * SECOND_TRY_SHARE if _DECORATION.sub("", answer) in self.timed_out else full_s
+class _BudgetSpent(ScoringError):
+    """A group's answers take too much processor time; another try would take as much."""
 
 
-class ScoringQueue:
-    """Hands out jobs to verifier workers, of which there are `workers`."""
+class GroupScorer:
+    """Scores groups; `replace` gives a slot a fresh worker, and `stats` are counted up."""
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._quick: deque[ScoringJob] = deque()
-        self._slow: deque[ScoringJob] = deque()
-        self._slow_under_way = 0
-        self._slow_is_next = False
-        self._slow_until: dict[str, float] = {}
-        self._quick_until = 0.0
-        self._changed = asyncio.Event()
+    def __init__(self, settings: PoolSettings, stats: PoolStats, replace: Callable[[Slot], Awaitable[None]]) -> None:
+        self._settings = settings
+        self._stats = stats
+        self._replace = replace
 
-    @property
-    def waiting(self) -> int:
-        """Jobs that wait for a worker."""
-        return len(self._quick) + len(self._slow)
+    def group(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> Group:
+        """Return a group with its whole budget."""
+        budget_s = self._settings.scoring_budget_s or DEADLINES_OF_A_GROUP * self._settings.scoring_deadline_s
+        return Group(problem, answers, plainly, budget_s)
 
-    def put(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> asyncio.Future[list[Verdict]]:
-        """Take a job; cancelling the future gives it up."""
-        loop = asyncio.get_running_loop()
-        slow = self._slow_until.get(problem.task, 0.0) > loop.time()
-        job = ScoringJob(problem, answers, loop.create_future(), slow, plainly)
-        if slow:
-            self._slow.append(job)
-        else:
-            self._quick.append(job)
-            self._quick_until = loop.time() + RECENT_S
-        self._changed.set()
-        return job.result
+    async def score(self, slot: Slot, group: Group) -> list[Verdict]:
+        """Return a verdict on each answer of a group.
 
-    async def take(self) -> ScoringJob:
-        """Return the job whose turn it is; `end_turn` has to follow."""
-        while (job := self._next()) is None:
-            self._changed.clear()
-            await self._changed.wait()
-        return job
+        A worker that dies costs the answer it was at a second try on a fresh one; only when that one dies of the same
+        answer is the answer to blame. A fault of ours is tried again once.
+        """
+        died_at: int | None = None
+        failed = False
+        while group.left:
+            try:
+                await self._score_with(slot.worker, group)
+                continue
+            except DeadlineExceeded:
+                self._stats.timeouts += 1
+                deadline_s = self._settings.scoring_deadline_s
+                group.verdicts.append(Verdict(0.0, Reason.TIMEOUT, group.left[0], deadline_s))
+            except (WorkerDied, ProtocolFault) as error:
+                if isinstance(error, ProtocolFault):
+                    self._stats.protocol_faults += 1
+                position = len(group.verdicts)
+                if position == died_at:
+                    self._stats.crashes += 1
+                    group.verdicts.append(Verdict(0.0, Reason.CRASH, group.left[0]))
+                died_at = position
+            except ScoringError as error:
+                if failed or isinstance(error, _BudgetSpent):
+                    await self._replace(slot)
+                    raise
+                failed = True
+            await self._replace(slot)
+        return group.verdicts
 
-    def end_turn(self, job: ScoringJob) -> None:
-        """Put a job back that is not done."""
-        self._slow_under_way -= job.in_slow_lane
-        job.in_slow_lane = False
-        if not job.result.done():
-            self._slow.append(job)
-        self._changed.set()
+    async def _score_with(self, worker: Worker, group: Group) -> None:
+        """Have a worker score what is left of a group, and add its verdicts; raises what went wrong on the way."""
+        spec, answers = group.problem.spec, group.left
+        request = {"task": spec.task, "params": dict(spec.params), "level": group.problem.level}
+        worker.send({**request, "answers": answers, "plainly": group.plainly}, group.problem.entry)
+        await self._await_task(worker, spec)
+        for position, answer in enumerate(answers):
+            reply = await self._await_verdict(worker, group)
+            group.verdicts.append(read_verdict(reply, position, answer))
+            self._stats.scored += 1
 
-    def must_yield(self, job: ScoringJob) -> bool:
-        """Tell whether others are to have the worker of a slow answer at once."""
-        if job.in_slow_lane:
-            return bool(self._quick) and self._slow_under_way > self._slow_share()
-        return self.waiting > 0
+    async def _await_task(self, worker: Worker, spec: ProblemSpec) -> None:
+        """Wait until a verifier worker has built its task, which is no answer's time. Raises ScoringError."""
+        limit_s = self._settings.start_timeout_s
+        try:
+            header = (await worker.receive(limit_s)).header
+            if "fault" not in header and header.get("ready") is not True:
+                raise ProtocolFault(f"a verdict before the verifier worker was ready: {str(header)[:200]}")
+        except DeadlineExceeded:
+            raise ScoringError(f"{spec.task}: a verifier worker took over {limit_s:g} s to build the task") from None
+        except (WorkerDied, ProtocolFault) as error:
+            if isinstance(error, ProtocolFault):
+                self._stats.protocol_faults += 1
+            raise ScoringError(f"{spec.task}: a verifier worker failed before it had built the task") from error
+        if "fault" in header:
+            fault = str(header["fault"])[:500]
+            raise ScoringError(f"{spec.task}, seed {spec.seed}: the verifier worker cannot score: {fault}")
 
-    def note_slow(self, job: ScoringJob) -> None:
-        """Serve a job, and for a while all of its task, in the slow lane."""
-        job.slow = True
-        self._slow_until[job.problem.task] = asyncio.get_running_loop().time() + RECENT_S
+    async def _await_verdict(self, worker: Worker, group: Group) -> Frame:
+        """Wait for the verdict on a group's next answer, and take its processor time from the group's budget.
 
-    def fail(self, error: Exception) -> None:
-        """Fail everything that waits."""
-        for lane in (self._quick, self._slow):
-            for job in lane:
-                if not job.result.done():
-                    job.result.set_exception(error)
-            lane.clear()
+        Raises DeadlineExceeded where the answer is too slow, _BudgetSpent where the group is, and ScoringError where
+        the machine gives the worker next to no time.
+        """
+        deadline_s = self._settings.scoring_deadline_s
+        limit_s = min(deadline_s, group.budget_s)
+        used_s, measure = 0.0, _stopwatch(worker)
+        began = asyncio.get_running_loop().time()
+        try:
+            while used_s < limit_s:
+                try:
+                    return await worker.receive(max(limit_s - used_s, LEAST_WAIT_S))
+                except DeadlineExceeded:
+                    used_s = measure()
+                waited_s = asyncio.get_running_loop().time() - began
+                if used_s < limit_s and waited_s > self._settings.start_timeout_s:
+                    message = f"the machine gave a verifier worker {used_s:.1f} s in {waited_s:.0f} s"
+                    raise ScoringError(f"{group.problem.task}: {message}")
+        finally:
+            group.budget_s -= min(measure(), deadline_s)
+        if limit_s == deadline_s:
+            raise DeadlineExceeded
+        self._stats.over_budget += 1
+        spec = group.problem.spec
+        message = f"{spec.task}, seed {spec.seed}: the answers take more processor time than a group may"
+        logger.warning("%s; the group is dropped, see scoring_budget_s", message)
+        raise _BudgetSpent(f"{message} ({len(group.verdicts)} of {len(group.answers)} were scored)")
 
-    def _next(self) -> ScoringJob | None:
-        for lane in (self._quick, self._slow):
-            while lane and lane[0].result.done():  # its caller is gone
-                lane.popleft()
-        if self._slow and self._slow_under_way < self._slow_share() and (self._slow_is_next or not self._quick):
-            job = self._slow.popleft()
-            job.in_slow_lane = True
-            self._slow_is_next = False
-            self._slow_under_way += 1
-            return job
-        self._slow_is_next = True
-        return self._quick.popleft() if self._quick else None
 
-    def _slow_share(self) -> int:
-        """Return how many workers may serve the slow lane: all where no quick job has come for a while."""
-        quick_lately = self._quick_until > asyncio.get_running_loop().time()
-        return max(1, self._workers // 2) if quick_lately else self._workers
+def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
+    """Return the verdict at a position. A verifier worker has read model text and may reply anything.
+
+    Raises ProtocolFault for what no verifier worker says.
+    """
+    said: Any = reply.header
+    score, reason, scoring_s = said.get("score"), said.get("reason"), said.get("scoring_s")
+    genuine = (
+        _is_number(said.get("position"), position)
+        and said["position"] == position
+        and _is_number(score, 1.0)
+        and _is_number(scoring_s, MAX_SCORING_S)
+        and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
+    )
+    if not genuine:
+        raise ProtocolFault(f"a verdict that cannot be one: {str(said)[:500]}")
+    return Verdict(float(score), Reason(reason), answer, float(scoring_s))
+
+
+def _is_number(value: Any, highest: float) -> bool:
+    return type(value) in (int, float) and 0 <= value <= highest
+
+
+def _stopwatch(worker: Worker) -> Callable[[], float]:
+    """Return a function that tells the processor time that a worker has used since, or time of the clock."""
+    now = asyncio.get_running_loop().time
+    began, cpu_began_s = now(), worker.cpu_s()
+
+    def elapsed_s() -> float:
+        cpu_s = worker.cpu_s()
+        if cpu_s is None or cpu_began_s is None:
+            return now() - began
+        return cpu_s - cpu_began_s
+
+    return elapsed_s

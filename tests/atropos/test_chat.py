@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
@@ -30,10 +31,14 @@ def reply(content: str | None = "yes", finish_reason: str = "stop", tokens: int 
 
 async def complete(create: AsyncMock, n: int = 1, requests: ChatRequests | None = None) -> list[Any]:
     """Ask a server whose client does as the mock does."""
-    room, completions = asyncio.Semaphore(2), SimpleNamespace(create=create)
-    client = SimpleNamespace(chat=SimpleNamespace(completions=completions))
-    server = SimpleNamespace(config=SimpleNamespace(model_name="model"), sem=room, eval_sem=room, openai=client)
-    return await (requests or ChatRequests()).complete(server, PROMPT, n, SAMPLING)
+    return await (requests or ChatRequests()).complete([server_of(create)], PROMPT, n, SAMPLING)
+
+
+def server_of(create: AsyncMock) -> OpenAIServer:
+    server = OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x", model_name="model"))
+    server.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    server.eval_sem = asyncio.Semaphore(2)
+    return server
 
 
 async def test_each_completion_is_a_request_of_its_own_with_its_number_of_tokens() -> None:
@@ -49,6 +54,19 @@ async def test_each_completion_is_a_request_of_its_own_with_its_number_of_tokens
         top_p=0.9,
     )
     assert SAMPLING.completion_budget(PROMPT) < 1000 - 50
+
+
+async def test_servers_are_asked_in_turn() -> None:
+    creates = [AsyncMock(return_value=reply()), AsyncMock(return_value=reply())]
+    requests, servers = ChatRequests(), list(map(server_of, creates))
+    for _ in range(4):
+        await requests.complete(servers, PROMPT, 1, SAMPLING)
+    assert [create.call_count for create in creates] == [2, 2]
+
+
+async def test_stand_in_needs_only_chat_completion() -> None:
+    stand_in = SimpleNamespace(chat_completion=AsyncMock(return_value=reply()))
+    assert len(await ChatRequests().complete([stand_in], PROMPT, 2, SAMPLING)) == 2
 
 
 async def test_reply_without_text_is_a_completion_all_the_same() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -9,11 +11,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.config import APIServerConfig
-from reasoning_env.atropos.launch.cli import CHATTY_LOGGERS, commands, explain
-from reasoning_env.atropos.launch.redaction import find_secrets, redact
-from reasoning_env.errors import ConfigError, ServerError
-from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
+from reasoning_env.atropos.cli import CHATTY_LOGGERS, commands, environment_options, explain, find_secrets, redact
+from reasoning_env.errors import ConfigError, InvalidReferenceError, ServerError
+from reasoning_env.settings import ReasoningSettings
+from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 
 KEY = "sk-very-secret"
 Work = Callable[[Any], None]
@@ -60,7 +61,7 @@ def test_error_that_ends_a_command_is_raised_as_it_is_after_the_summary(
 
 
 def test_unknown_word_for_keep_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"--keep: .*best, correct, all"):
+    with pytest.raises(ConfigError, match=r"--keep: .*'best', 'correct', 'all'"):
         _run("process", "--keep", "some")
 
 
@@ -88,6 +89,11 @@ def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.Cap
     assert KEY not in f"{captured.out}{captured.err}{raised.value}{sys.argv}"
 
 
+def test_key_is_taken_out_of_an_error_of_several_parts() -> None:
+    explained = explain(InvalidReferenceError(f"gcd:{KEY}", "no such task"), [KEY])
+    assert str(explained) == "reference 'gcd:<key>': no such task"
+
+
 def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setenv("MY_KEY", "named-key")
@@ -102,12 +108,11 @@ def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypa
 
 
 @pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
-def test_long_help_describes_every_option(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run(command, "--help-all") == 0
-    text = capsys.readouterr().out
-    assert [name for name in ReasoningGymEnvConfig.model_fields if f"--env.{name}\n" not in text] == []
-    assert "Processes that generate problems. (≥ 1, ≤ 256; default: 2)" in " ".join(text.split())
-    assert ("--keep" in text) == (command == "process")
+def test_every_setting_is_an_option(command: str) -> None:
+    names = [f"env.{name}" for name in ReasoningGymEnvConfig.model_fields]
+    names += [f"openai.{name}" for name in APIServerConfig.model_fields]
+    argv = [f"--{name}=text" for name in names]
+    assert environment_options(ReasoningGymEnv, command).read(argv) == dict.fromkeys(names, "text")
 
 
 def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,3 +120,61 @@ def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert "group_size: 4" in text
     assert KEY not in text
+
+
+# ------------------------------------------------------------------ settings
+
+
+Show = Callable[..., str]
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Show:
+    def show(*argv: str) -> str:
+        assert _run("settings", *argv) == 0
+        return capsys.readouterr().out
+
+    return show
+
+
+def _names(output: str) -> list[str]:
+    return [row["setting"] for rows in json.loads(output).values() for row in rows]
+
+
+def test_every_setting_is_listed_own_ones_first(show: Show) -> None:
+    own = list(ReasoningSettings.model_fields)
+    others = [name for name in ReasoningGymEnvConfig.model_fields if name not in own]
+    names = _names(show("--json"))
+    assert names[: len(own)] == own
+    assert sorted(names) == sorted([*own, *others, *APIServerConfig.model_fields])
+
+
+def test_settings_are_listed_for_a_reader(show: Show) -> None:
+    assert all(f"\n{name} " in show() for name in ("seed", "group_size", "base_url"))
+
+
+@pytest.mark.parametrize("word", ["Group_Size", "eval_seed", "base_url"])
+def test_words_search_names_and_meanings(show: Show, word: str) -> None:
+    found = _names(show(word, "--json"))
+    assert word.lower() in found
+    assert len(found) < len(_names(show("--json")))
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["scored", "below"], "scored .*below"),
+        (["group_sise"], "group_size"),
+        (["--jsn"], "no option --jsn; did you mean --json"),
+        (["--json", "--markdown"], "not allowed with"),
+    ],
+)
+def test_mistake_at_settings_is_named(argv: list[str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        _run("settings", *argv)
+
+
+def test_markdown_has_one_line_of_four_cells_for_each_setting(show: Show) -> None:
+    lines = [line for line in show("--markdown").splitlines() if line.startswith("| `")]
+    assert len(lines) == len(_names(show("--json")))
+    assert {len(re.split(r" (?<!\\)\| ", line.removesuffix(" |"))) for line in lines} == {4}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +12,9 @@ from reasoning_env.atropos.config import (
     BASE_RANGES,
     check_base_settings,
     complete_servers,
-    pool_settings,
     set_log_levels,
 )
 from reasoning_env.errors import ConfigError
-from reasoning_env.settings import ReasoningSettings
-from reasoning_env.workers.pool import PoolSettings
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "group_size": ([1, 64], [0, -1]),
@@ -66,18 +62,6 @@ def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, v
         check_base_settings(values(**{name: value}))
     assert BASE_RANGES[name].words in str(refusal.value)
     assert repr(value) in str(refusal.value)
-
-
-def test_pool_settings_take_over_what_concerns_workers(tmp_path: Path) -> None:
-    off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
-    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}
-    limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}
-    settings = ReasoningSettings(
-        num_generators=3, num_verifiers=4, **shared, **{f"worker_{name}": value for name, value in limits.items()}
-    )
-    assert pool_settings(settings, tmp_path) == PoolSettings(
-        generators=3, verifiers=4, checkout=tmp_path, **shared, **limits
-    )
 
 
 # ---------------------------------------------------------------------------- servers

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from reasoning_env import files as files_module
-from reasoning_env.atropos.modes import group_file
 from reasoning_env.atropos.modes.group_file import BackgroundWriter, GroupFile, OutputError, check_place, encode_line
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout
@@ -36,8 +35,9 @@ def files(tmp_path: Path) -> Iterator[Any]:
         file.close()
 
 
-def lines(*indices: int) -> list[tuple[int, bytes]]:
-    return [(index, json.dumps({"index": index}).encode() + b"\n") for index in indices]
+def append(file: GroupFile, *positions: int) -> None:
+    for position in positions:
+        file.append(position, json.dumps({"index": position}).encode() + b"\n")
 
 
 def read(path: Path) -> list[Any]:
@@ -57,26 +57,39 @@ def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
 
 
-@pytest.mark.parametrize("saved", [(), (0,), (0, 3)])
-@pytest.mark.parametrize("torn", [b"", b'{"index": 9', b'{"index": 9}', b"\0\0\0\n"])
-def test_next_run_goes_on_behind_the_last_whole_line(files: Any, saved: tuple[int, ...], torn: bytes) -> None:
+@pytest.mark.parametrize("torn", [b"", b'{"key": "9", "ind', b"\0\0\0\n"])
+def test_next_run_goes_on_with_what_the_whole_lines_lack(files: Any, torn: bytes) -> None:
     first = files()
-    first.append(lines(*saved))
-    first.save({"sampler": 5})
-    first.append(lines(4, 7))
+    append(first, 0, 7, 4)
     first.close()
     with first.path.open("ab") as file:
         file.write(torn)
     second = files()
-    assert (second.lines, second.last_index, second.source) == (len(saved) + 2, 7, {"sampler": 5})
-    second.append(lines(8))
-    assert indices(second) == [*saved, 4, 7, 8]
+    assert (second.lines, second.positions) == (3, {0, 4, 7})
+    append(second, 9)
+    assert indices(second) == [0, 7, 4, 9]
 
 
-def test_file_that_was_emptied_or_removed_begins_again(files: Any) -> None:
+def test_lines_that_are_there_are_handed_over(files: Any) -> None:
     first = files()
-    first.append(lines(0, 1))
-    first.save({})
+    append(first, 3, 1)
+    first.close()
+    seen: list[bytes] = []
+    again = GroupFile(first.path, SETTINGS)
+    again.open(seen.append)
+    again.close()
+    assert [json.loads(line) for line in seen] == [{"key": "3", "index": 3}, {"key": "1", "index": 1}]
+
+
+def test_no_group_is_written_twice(files: Any) -> None:
+    file = files()
+    append(file, 1, 1)
+    assert indices(file) == [1]
+
+
+def test_file_that_was_removed_begins_again(files: Any) -> None:
+    first = files()
+    append(first, 0, 1)
     first.close()
     first.path.unlink()
     assert files().lines == 0
@@ -86,44 +99,38 @@ def test_groups_of_other_settings_or_of_nobody_known_are_left_alone(
     files: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = files()
-    first.append(lines(0))
-    first.save({})
+    append(first, 0)
     other = files(seed=2)
     assert other.path.name == "groups_1.jsonl"
     assert "(seed)" in caplog.text
-    other.append(lines(0))
-    other.path.with_name("groups_1.jsonl.state").unlink(missing_ok=True)
+    append(other, 0)
+    other.path.with_name("groups_1.jsonl.header").unlink()
     assert files(seed=3).path.name == "groups_2.jsonl"
     assert indices(first) == [0]
 
 
 def test_second_process_is_refused_and_settings_can_be_read_by_their_owner_only(files: Any) -> None:
     file = files()
-    file.save({})
-    assert stat.S_IMODE(file.path.with_name("groups.jsonl.state").stat().st_mode) == 0o600
+    append(file, 0)
+    assert stat.S_IMODE(file.path.with_name("groups.jsonl.header").stat().st_mode) == 0o600
     with pytest.raises(ConfigError, match=r"env\.data_path_to_save_groups: "):
         files()
 
 
 def test_full_disk_leaves_whole_lines_and_says_how_many(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file = files()
-    file.append(lines(0, 1))
+    append(file, 0, 1)
 
     def fill(target: Any, data: bytes) -> None:
-        if not isinstance(target, Path):
-            target.write(data[:3])
+        target.write(data[:3])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(files_module, "write_all", fill)
         with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.*\b2\b"):
-            file.append(lines(2))
-    with monkeypatch.context() as patch:
-        patch.setattr(group_file, "replace_file", fill)
-        with pytest.raises(OutputError, match=r"groups\.jsonl .*No space left.*\b2\b"):
-            file.save({})
+            append(file, 2)
     assert indices(file) == [0, 1]
-    file.append(lines(2))
+    append(file, 2)
     assert indices(file) == [0, 1, 2]
 
 

@@ -4,22 +4,21 @@ import asyncio
 import inspect
 import logging
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from atroposlib.envs.server_handling.server_harness import ServerHarness
+from atroposlib.envs.server_handling.server_manager import ServerManager
+from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
+from reasoning_env import retries
 from reasoning_env.atropos.inference import client as inference
-from reasoning_env.atropos.inference.client import (
-    FRUITLESS_REQUESTS,
-    MAX_FAILURES,
-    IncompleteReply,
-    InferenceClient,
-    Mode,
-)
+from reasoning_env.atropos.inference.client import MAX_FAILURES, IncompleteReply, InferenceClient, Mode
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Timeouts
@@ -32,9 +31,8 @@ PATIENT = Timeouts(reply_s=None, outage_s=600.0)
 class Server:
     """A server of a manager; `polls` counts how often somebody wanted to know whether it is healthy."""
 
-    def __init__(self, name: str, room: int) -> None:
+    def __init__(self, name: str) -> None:
         self.config = SimpleNamespace(base_url=name)
-        self.sem = self.eval_sem = SimpleNamespace(max_val=room)
         self.healthy = True
         self.polls = 0
 
@@ -45,26 +43,25 @@ class Server:
 
 
 class Manager:
-    """Answers a request with the texts that `answer` returns for the name of the server that it goes to.
+    """Answers a request with the texts that `answer` returns for its arguments.
 
-    Servers that come first have more room, so that they are chosen first. An answer may be awaitable, or raise; an
-    empty text has no token to train on.
+    An answer may be awaitable, or raise; an empty text has no token to train on.
     """
 
-    def __init__(self, answer: Callable[[str, dict[str, Any]], Any], *names: str) -> None:
+    def __init__(self, answer: Callable[[dict[str, Any]], Any], *names: str) -> None:
         self.answer = answer
-        self.servers = [Server(name, 8 - place) for place, name in enumerate(names or ("one",))]
-        self.asked: list[str] = []
+        self.servers = list(map(Server, names or ("one",)))
         self.requests: list[dict[str, Any]] = []
 
     async def completion(self, **arguments: Any) -> SimpleNamespace:
-        name = self.servers[0].config.base_url
-        self.asked.append(name)
         self.requests.append(arguments)
-        answer = self.answer(name, arguments)
-        texts = await answer if inspect.isawaitable(answer) else answer
-        choices = [SimpleNamespace(text=text, finish_reason="stop" if text else "length") for text in texts]
-        return SimpleNamespace(choices=choices)
+        answer = self.answer(arguments)
+        return reply_of(await answer if inspect.isawaitable(answer) else answer)
+
+
+def reply_of(texts: Iterable[str]) -> SimpleNamespace:
+    choices = [SimpleNamespace(text=text, finish_reason="stop" if text else "length") for text in texts]
+    return SimpleNamespace(choices=choices)
 
 
 class Client(InferenceClient):
@@ -76,14 +73,13 @@ class Client(InferenceClient):
         return [rollout.text for rollout in await self.complete(self.prompt, n, SAMPLING, timeouts)]
 
 
-MakeClient = Callable[[Manager], Client]
+MakeClient = Callable[[Any], Client]
 
 
 @pytest.fixture
 def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
-    def make(manager: Manager) -> Client:
-        client = Client(manager, chat, tokenizer)
-        client.mode = Mode.TEXT
+    def make(manager: Any) -> Client:
+        client = Client(lambda: manager, chat, tokenizer)
         client.prompt = chat.prompt(build_messages("", "1 + 1?"))
         return client
 
@@ -92,8 +88,9 @@ def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FIRST_PAUSE_S", 0.001), ("LONGEST_PAUSE_S", 0.002), ("HEALTH_POLL_S", 0.01)):
-        monkeypatch.setattr(inference, name, value)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr(inference, "HEALTH_POLL_S", 0.01)
 
 
 async def polled(server: Server, times: int = 20) -> None:
@@ -153,20 +150,16 @@ async def test_reply_that_stays_incomplete_is_a_failure(make_client: MakeClient)
     with pytest.raises(ServerError) as raised:
         await make_client(manager).ask(4, Timeouts(None, outage_s=0.0))
     assert isinstance(raised.value.__cause__, IncompleteReply)
-    assert len(manager.requests) == 1 + FRUITLESS_REQUESTS
+    assert len(manager.requests) == 1 + MAX_FAILURES
 
 
-async def test_managed_server_gets_the_prompts_own_tokens(make_client: MakeClient, tokenizer: Any) -> None:
-    manager: Any = Manager(fail)
-    manager.managed_server = Mock(side_effect=StatusError(400))
+async def test_server_with_tokens_is_sent_the_prompts_own(make_client: MakeClient) -> None:
+    manager = SimpleNamespace(tokens_and_logprobs_completion=AsyncMock(side_effect=StatusError(400)))
     client = make_client(manager)
-    client.mode, client.prompt = Mode.TOKENS, Prompt((), "the prompt", (1, 2, 3))
+    client.prompt = Prompt((), "the prompt", (1, 2, 3))
     with pytest.raises(ServerError):
         await client.ask()
-    given, plain = manager.managed_server.call_args.kwargs["tokenizer"], {"add_special_tokens": False}
-    assert given.encode("the prompt") == [1, 2, 3]
-    assert given.encode("other text", **plain) == tokenizer.encode("other text", **plain)
-    assert given.eos_token_id == tokenizer.eos_token_id
+    assert manager.tokens_and_logprobs_completion.call_args.kwargs["input_ids"] == [1, 2, 3]
 
 
 # ---------------------------------------------------------------------------- outages and time limits
@@ -179,7 +172,7 @@ async def test_requests_are_tried_again_through_an_outage_which_is_said_once(
     manager = Manager(fail)
     client = make_client(manager)
     waiting = [asyncio.create_task(client.ask()) for _ in range(20)]
-    await until(lambda: len(manager.asked) > 100)
+    await until(lambda: len(manager.requests) > 100)
     assert client.outage_s > 0
     manager.answer = in_turn(["2"])
     assert await asyncio.gather(*waiting) == [["2"]] * 20
@@ -192,7 +185,7 @@ async def test_outage_over_the_limit_is_an_error(make_client: MakeClient) -> Non
     manager = Manager(fail)
     with pytest.raises(ServerError, match="Connection refused"):
         await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
-    assert len(manager.asked) > 1
+    assert len(manager.requests) > 1
 
 
 @pytest.fixture
@@ -200,7 +193,7 @@ def beside(make_client: MakeClient) -> Callable[..., Any]:
     """Asks for a prompt of which each request does as it is told, after another request has succeeded."""
 
     async def ask(outcome: Callable[..., Any], timeouts: Timeouts) -> tuple[Manager, Any]:
-        async def answer(_name: str, arguments: dict[str, Any]) -> list[str]:
+        async def answer(arguments: dict[str, Any]) -> list[str]:
             if arguments["prompt"] != "poison":
                 return ["2"]
             await client.ask()
@@ -237,7 +230,7 @@ async def test_refusal_is_not_repeated_names_the_setting_and_ends_what_does_not_
     with pytest.raises(ServerError, match=f"{status}.*{setting}") as refusal:
         await make_client(manager).ask(timeouts=timeouts)
     assert refusal.type is kind
-    assert len(manager.asked) == 1
+    assert len(manager.requests) == 1
 
 
 async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(beside: Callable[..., Any]) -> None:
@@ -247,7 +240,7 @@ async def test_reply_that_does_not_come_in_time_while_others_do_is_given_up(besi
 
 
 async def test_reply_that_does_not_come_is_asked_for_again_while_none_comes(make_client: MakeClient) -> None:
-    manager = Manager(lambda *_: silence() if len(manager.asked) < 3 else ["2"])
+    manager = Manager(lambda *_: silence() if len(manager.requests) < 3 else ["2"])
     assert await make_client(manager).ask(timeouts=Timeouts(reply_s=0.05, outage_s=600.0)) == ["2"]
 
 
@@ -257,7 +250,7 @@ async def test_servers_that_stay_unhealthy_are_an_error(make_client: MakeClient)
         server.healthy = False
     with pytest.raises(ServerError):
         await make_client(manager).ask(timeouts=Timeouts(None, outage_s=0.05))
-    assert manager.asked == ["one"]
+    assert len(manager.requests) == 1
 
 
 async def test_healthy_server_is_waited_for_as_long_as_it_takes(make_client: MakeClient) -> None:
@@ -278,46 +271,15 @@ async def test_cancelled_caller_cancels_the_request(make_client: MakeClient) -> 
     reply: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
     manager = Manager(lambda *_: reply)
     asking = asyncio.create_task(make_client(manager).ask())
-    await until(lambda: manager.asked)
+    await until(lambda: manager.requests)
     asking.cancel()
     await asyncio.wait([asking])
     assert (asking.cancelled(), reply.cancelled()) == (True, True)
 
 
-# ---------------------------------------------------------------------------- several servers
-
-
-async def test_request_leaves_a_server_that_becomes_unhealthy(make_client: MakeClient) -> None:
-    manager = Manager(lambda name, _: silence() if name == "ill" else ["2"], "ill", "well")
-    asking = asyncio.create_task(make_client(manager).ask())
-    await polled(manager.servers[0])
-    assert manager.asked == ["ill"]
-    manager.servers[0].healthy = False
-    assert await asking == ["2"]
-    assert manager.asked == ["ill", "well"]
-
-
-async def test_requests_that_begin_together_are_spread(make_client: MakeClient) -> None:
-    manager = Manager(in_turn(["2"]), *"abcd")
-    for server in manager.servers:
-        server.sem.max_val = 8
-    client = make_client(manager)
-    await asyncio.gather(*(client.ask() for _ in range(32)))
-    assert Counter(manager.asked) == dict.fromkeys("abcd", 8)
-
-
-async def test_after_a_failure_another_server_is_asked(make_client: MakeClient) -> None:
-    manager = Manager(lambda name, _: fail() if name == "broken" else ["2"], "broken", "well")
-    client = make_client(manager)
-    for _ in range(3):
-        await client.ask()
-    assert manager.asked == ["broken", "well", "well", "well"]
-
-
 async def test_servers_are_named_once_when_none_is_healthy(
-    make_client: MakeClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    make_client: MakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(inference, "UNHEALTHY_S", 0.0)
     manager = Manager(silence, "http://one", "http://other")
     watching = asyncio.create_task(make_client(manager).watch())
     manager.servers[0].healthy = False
@@ -329,3 +291,70 @@ async def test_servers_are_named_once_when_none_is_healthy(
     assert all(server.config.base_url in message for server in manager.servers)
     watching.cancel()
     await asyncio.wait([watching])
+
+
+# ---------------------------------------------------------------------------- stand-ins
+
+
+def managing(*servers: Any) -> ServerManager:
+    """Atropos' own manager with these servers."""
+    manager = ServerManager([], server_class=VLLMServer)
+    manager.servers = list(servers)
+    return manager
+
+
+class Tokens:
+    """A server with nothing but the method that is called."""
+
+    async def tokens_and_logprobs_completion(self, **_: Any) -> Any:
+        return [1, 2], [[7, 8]], [[-0.5, -0.25]], [{"type": "length"}]
+
+
+class Text:
+    """The same for text."""
+
+    async def completion(self, **_: Any) -> Any:
+        return reply_of(["2"])
+
+
+async def test_manager_that_is_replaced_later_is_asked(chat: ChatFormat, tokenizer: Any) -> None:
+    env = SimpleNamespace(server=managing(Tokens()))
+    client = Client(lambda: env.server, chat, tokenizer)
+    client.prompt = chat.prompt(build_messages("", "1 + 1?"))
+    env.server = SimpleNamespace(completion=AsyncMock(return_value=reply_of(["mocked"])))
+    assert await client.ask() == ["mocked"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_server_that_is_replaced_later_is_asked(make_client: MakeClient, place: int) -> None:
+    config = APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")
+    manager = managing(OpenAIServer(config), OpenAIServer(config))
+    client = make_client(manager)
+    assert client.mode is Mode.TEXT
+    manager.servers[place] = Text()
+    assert await client.ask() == ["2"]
+
+
+async def test_mock_of_a_server_is_asked_as_the_one_before_it(make_client: MakeClient) -> None:
+    manager = managing(OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")))
+    client = make_client(manager)
+    manager.servers[0] = AsyncMock()
+    manager.servers[0].completion.return_value = reply_of(["mocked"])
+    assert await client.ask() == ["mocked"]
+
+
+@pytest.mark.parametrize(("stand_in", "mode"), [(Tokens(), Mode.TOKENS), (Text(), Mode.TEXT)])
+@pytest.mark.parametrize("as_manager", [True, False])
+async def test_stand_in_needs_only_the_method_that_is_called(
+    make_client: MakeClient, stand_in: Any, mode: Mode, as_manager: bool
+) -> None:
+    client = make_client(stand_in if as_manager else managing(stand_in))
+    assert (client.mode, client.healthy) == (mode, True)
+    assert len(await client.ask()) == 1
+
+
+async def test_harness_of_atropos_is_asked(make_client: MakeClient) -> None:
+    harness = ServerHarness()
+    client = make_client(managing(harness))
+    harness.set_tokens_and_logprobs_response(client.prompt.text, [1], [[7], [8]], [[-0.5], [-0.5]], ["stop", "length"])
+    assert len(await client.ask(2)) == 2

@@ -1,65 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from reasoning_env.atropos.launch.configs import build_launch, known_options, read_config_file, read_options
-from reasoning_env.atropos.launch.summary import print_summary
+from reasoning_env.atropos.launch import build_launch, read_config_file
 from reasoning_env.errors import ConfigError
-from reasoning_env.metrics import MetricsRecorder
 from reasoning_gym_environment import ReasoningGymEnv
-
-KNOWN = ("env.group_size", "env.tasks", "env.temperature", "config", "print-config")
-
-
-# ------------------------------------------------------------------ options
-
-
-def test_option_without_a_value_is_read_and_of_several_values_the_last() -> None:
-    assert read_options(["--print-config", "--config", "x", "--config", "y"], KNOWN) == {
-        "print-config": "",
-        "config": "y",
-    }
-
-
-VALUES = st.text().filter(lambda value: not value.startswith("--"))
-
-
-@given(st.lists(st.tuples(st.sampled_from(KNOWN[:-1]), VALUES, st.booleans()), max_size=5))
-@example([("env.group_size", "-1", False), ("env.tasks", "a=b", True), ("config", "", False)])
-def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, str, bool]]) -> None:
-    argv = [
-        word
-        for name, value, together in options
-        for word in ([f"--{name}={value}"] if together else [f"--{name}", value])
-    ]
-    assert read_options(argv, KNOWN) == {name: value for name, value, _ in options}
-
-
-@pytest.mark.parametrize(
-    ("argv", "named"),
-    [
-        (["--env.grup_size", "8"], "no option --env.grup_size; did you mean --env.group_size"),
-        (["--xyz"], "no option --xyz"),
-        (["group_size=8"], "'group_size=8'"),
-        (["--config", "a.yaml", "b.yaml"], "'b.yaml'"),
-        (["-x"], "'-x'"),
-        (["--config"], "--config needs a value"),
-        (["--config", "--env.tasks", "a"], "--config needs a value"),
-    ],
-)
-def test_mistake_on_the_command_line_is_named(argv: list[str], named: str) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        read_options(argv, KNOWN)
-    assert named in str(refusal.value)
-
-
-# ------------------------------------------------------------------ config files
 
 
 @pytest.mark.parametrize(
@@ -185,23 +133,3 @@ def test_printed_config_is_a_file_that_gives_the_same(tmp_path: Path) -> None:
     again = launch(tmp_path, content=built.as_yaml())
     assert again.config == built.config
     assert "sk-" not in built.as_yaml()
-
-
-def test_every_setting_is_an_option(tmp_path: Path) -> None:
-    known = known_options(ReasoningGymEnv, "process")
-    assert {f"env.{name}" for name in ReasoningGymEnv.env_config_cls.model_fields} <= known.keys()
-    assert ("keep" in known, "keep" in known_options(ReasoningGymEnv, "serve")) == (True, False)
-
-
-@pytest.mark.parametrize(("written", "waiting"), [(0, 2), (3, 0), (3, 2), (0, 0)])
-def test_summary_tells_of_groups_that_are_written_and_of_those_that_wait(
-    capsys: pytest.CaptureFixture[str], written: int, waiting: int
-) -> None:
-    file = SimpleNamespace(path=Path("g.jsonl"), lines=written, ahead=dict.fromkeys(range(waiting), b""))
-    run: Any = SimpleNamespace(metrics=MetricsRecorder(), group_file=file)
-    print_summary(run)
-    told = capsys.readouterr().out
-    assert [f"{written} groups are in g.jsonl" in told, f"{waiting} more wait" in told] == [
-        bool(written or waiting),
-        bool(waiting),
-    ]

@@ -11,20 +11,25 @@ import pytest
 
 from reasoning_env.atropos import run as run_module
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.run import OUTAGE_LIMIT_S, Run
+from reasoning_env.atropos.line import OUTAGE_LIMIT_S
+from reasoning_env.atropos.run import Run
+from reasoning_env.concurrency import cancel_all
 from reasoning_env.records import Sampling, Split, Timeouts
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 
-def make_run(tokenizer: Any, **fields: Any) -> Run:
-    return Run(ReasoningGymEnvConfig(**fields), SimpleNamespace(servers=[]), tokenizer, Path("."))
+def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
+    manager = SimpleNamespace(servers=[])
+    return Run(
+        ReasoningGymEnvConfig(**fields), lambda: manager, tokenizer, Path("."), trainer_limit=lambda: trainer_limit
+    )
 
 
 @pytest.mark.parametrize(("own", "trainer", "limit"), [(700, -1, 700), (700, 600, 600), (600, 700, 600)])
 def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
     tokenizer: Any, own: int, trainer: int, limit: int
 ) -> None:
-    sampling = make_run(tokenizer, max_token_length=own).sampling(Split.TRAIN, trainer)
+    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).line.sampling(Split.TRAIN)
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 
@@ -42,50 +47,61 @@ def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
 ) -> None:
     run = make_run(tokenizer, **fields)
     run.mode = mode
-    assert (run.startup_timeout_s, run.timeouts()) == (startup_s, timeouts)
+    assert (run.line.startup_timeout_s, run.line.timeouts()) == (startup_s, timeouts)
 
 
-def test_before_setup_there_is_nothing_to_use_or_report(tokenizer: Any) -> None:
+def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:
     run = make_run(tokenizer)
-    with pytest.raises(RuntimeError, match="setup"):
-        _ = run.backend
-    assert (run.report(), run.worker_pids) == ({}, ())
+    assert run.report() == {}
     assert "groups=0" in run.progress_line()
 
 
-async def test_state_is_saved_in_a_folder_regularly_while_it_changes_and_the_disk_keeps_up(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A run that saves without pauses, to a keeper that only notes it."""
     monkeypatch.setattr(run_module, "SAVE_INTERVAL_S", 0.0)
     run: Any = make_run(tokenizer)
-    keeper = Mock(busy=False, folder=None)
-    run._backend = SimpleNamespace(keeper=keeper, source=SimpleNamespace(state=dict, stats=None, in_flight=0))
+    run.keeper = Mock(busy=False, folder=Path("folder"))
+    run.session = Mock(state=dict)
     run._collect_state = lambda: {"own": 1}
     monkeypatch.setattr(run, "progress_line", str)
-    run.save(5)
-    assert not keeper.save.called
-    keeper.folder = Path("folder")
-    step = 1
+    return run
 
-    async def steps_saved() -> list[int]:
-        """Return the steps that are saved once there were some more rounds, each of which takes one turn."""
-        for _ in range(20):
-            await asyncio.sleep(0)
-        return [call.args[0] for call in keeper.save.call_args_list]
 
-    saving = asyncio.create_task(run._save_regularly(lambda: step))
-    assert await steps_saved() == [1]
-    (_, state, waiting, delivered_up_to), options = keeper.save.call_args
-    assert (state["own"], waiting, delivered_up_to, options) == (1, [], 0, {"latest": True})
-    step, keeper.busy = 2, True
-    assert await steps_saved() == [1]
-    keeper.busy = False
-    assert await steps_saved() == [1, 2]
-    step, collect = 3, run._collect_state
-    run._collect_state = lambda: 1 // 0
-    assert await steps_saved() == [1, 2]
+async def steps_saved(run: Any) -> list[int]:
+    """The steps that are saved once there were some more rounds, each of which takes one turn."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return [call.args[0] for call in run.keeper.save.call_args_list]
+
+
+async def test_state_is_saved_only_where_it_changes(saving_run: Any) -> None:
+    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    assert await steps_saved(saving_run) == [1]
+    saving_run.keeper.save.assert_called_once_with(1, {"own": 1}, latest=True)
+    await cancel_all([saving])
+
+
+async def test_state_waits_for_a_disk_that_is_busy(saving_run: Any) -> None:
+    saving_run.keeper.busy = True
+    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    assert await steps_saved(saving_run) == []
+    saving_run.keeper.busy = False
+    assert await steps_saved(saving_run) == [1]
+    await cancel_all([saving])
+
+
+async def test_error_of_a_subclass_does_not_end_the_saving(saving_run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    saving_run._collect_state = lambda: 1 // 0
+    saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
+    assert await steps_saved(saving_run) == []
     assert "ZeroDivisionError" in caplog.text
-    run._collect_state = collect
-    assert await steps_saved() == [1, 2, 3]
-    saving.cancel()
-    await asyncio.wait([saving])
+    saving_run._collect_state = dict
+    assert await steps_saved(saving_run) == [1]
+    await cancel_all([saving])
+
+
+def test_nothing_is_saved_without_a_folder(saving_run: Any) -> None:
+    saving_run.keeper.folder = None
+    saving_run.save(5)
+    assert not saving_run.keeper.save.called

@@ -47,7 +47,8 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 def make_run() -> Any:
     """Return what `serve` needs of the collaborators."""
     inference = SimpleNamespace(mode=Mode.TOKENS)
-    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, startup_timeout_s=math.inf)
+    line = SimpleNamespace(startup_timeout_s=math.inf)
+    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, line=line)
 
 
 def told(mock: Any) -> list[str]:
@@ -62,8 +63,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> None:
     env, run = make_env(OVER), make_run()
     await serve(env, run)
-    assert (run.mode, told(run)) == (RunMode.SERVE, ["start_dumps", "session.wait_until_there"])
-    run.session.wait_until_there.assert_called_with(math.inf)
+    assert (run.mode, told(run)) == (RunMode.SERVE, ["start_dumps", "run_api.wait_until_there"])
+    run.run_api.wait_until_there.assert_called_with(math.inf)
     assert told(env) == ["setup", "setup_wandb", "register_env", "get_server_info", "env_step_checks"]
 
 

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServer
 
+from reasoning_env import retries
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length
@@ -27,7 +29,7 @@ class APIConnectionError(Exception):
     """Named like the one of the openai package."""
 
 
-class Server:
+class Server(APIServer):  # type: ignore[misc]
     """One inference server that behaves as the outcomes say, the last of them for ever."""
 
     def __init__(self, *outcomes: Any, name: str = "one") -> None:
@@ -35,6 +37,12 @@ class Server:
         self.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._chat)))
         self._outcomes = list(outcomes)
         self.asked = 0
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        raise NotImplementedError
+
+    async def _chat_completion_wrapper(self, **arguments: Any) -> Any:
+        raise NotImplementedError
 
     async def _chat(self, **arguments: Any) -> SimpleNamespace:
         return SimpleNamespace(choices=await self._next({"n": 1, **arguments}))
@@ -61,7 +69,9 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 @pytest.fixture(autouse=True)
 def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_checks, "PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(server_checks, "LEAST_PROBE_S", 0.01)
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
@@ -118,6 +128,15 @@ async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
     await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_stand_in_for_a_server_is_not_asked(mode: Mode) -> None:
+    await check_servers([SimpleNamespace()], mode, 0.0)
+
+
+async def test_context_length_of_a_stand_in_is_not_known() -> None:
+    assert await context_length(SimpleNamespace()) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.modes.shutdown import close
 
-STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "session.leave", "stop_generating"]
+STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "run_api.leave", "session.close"]
 ORDER = [*STEPS, "dumper.close", "group_file.close", "jsonl_writer.close"]
 
 

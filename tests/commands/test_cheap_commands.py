@@ -26,8 +26,11 @@ HEAVY = {"atroposlib", "wandb", "openai", "transformers", "torch", "aiohttp", "n
     [
         ([], "usage"),
         (["--version"], "reasoning-gym 0.1"),
-        (["settings"], "group_size"),
-        (["tasks", "--help"], "--difficulty"),
+        (["serve", "-h"], "--env.tasks"),
+        (["process", "--env.seed", "1", "--help"], "--keep"),
+        (["evaluate", "-h"], "--preset"),
+        (["settings", "-h"], "--markdown"),
+        (["tasks", "--help"], "--samples"),
         (["report", "--help"], "--output"),
     ],
 )

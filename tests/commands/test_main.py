@@ -69,14 +69,6 @@ def test_reader_of_a_listing_may_leave(tmp_path: Path, monkeypatch: pytest.Monke
     sys.stdout.close()
 
 
-def test_recover_takes_the_dumps_beside_the_environment_by_default(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "data_dumps").mkdir()
-    assert _run(tmp_path, "recover") == 0
-    assert str(tmp_path / "data_dumps") in capsys.readouterr().out
-
-
 def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = SimpleNamespace(main=Mock(return_value=5))
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]

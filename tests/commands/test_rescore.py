@@ -12,7 +12,6 @@ import pytest
 from reasoning_env.commands.rescore import rescore_command
 from reasoning_env.errors import ConfigError
 from tests.reports.lines import group, rollout, write
-from tests.small_library import write_small_library
 
 Dump = Callable[..., Path]
 Rescore = Callable[..., dict[str, Any]]
@@ -33,7 +32,7 @@ def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str
 
 RIGHT = {"text": "<answer>15</answer>", "score": 0.5, "verifier_score": 1.0}
 WRONG = {"text": "<answer>6</answer>", "score": 0.0}
-PAID_FOR_NOTHING = {"text": "five \x1b[31m", "score": 1.0}
+PAID_FOR_NOTHING = {"text": "five", "answer": "five \x1b[31m", "score": 1.0}
 
 
 @pytest.fixture
@@ -53,47 +52,40 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
 def test_answers_that_are_judged_as_before_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
-    assert (result["problems"], result["rollouts"], result["changed"]) == (2, 3, 0)
-    assert [row["change"] for row in result["tasks"]] == [0.0, 0.0]
-
-
-def test_item_of_a_whole_dataset_is_made_again_as_that_item(dumped: Dump, rescore: Rescore) -> None:
-    item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
-    result = rescore(dumped({**item, "item": 3, "dataset_size": 50}))
-    assert (result["rollouts"], result["changed"]) == (1, 0)
-
-
-def test_changes_are_told_by_task_and_reason_with_their_answers(dumped: Dump, rescore: Rescore) -> None:
-    path = dumped(
-        line("exact", 5, [{**RIGHT, "verifier_score": 0.0, "reason": "timeout"}, WRONG, PAID_FOR_NOTHING]),
-        line("generous", 5, [{**WRONG, "score": 1.0}]),
-    )
-    result = rescore(path)
-    first, second = result["tasks"]
-    assert first == {
-        "task": "exact", "rollouts": 3, "before": pytest.approx(1 / 3), "after": pytest.approx(1 / 3),
-        "change": pytest.approx(0.0), "higher": 1, "lower": 1,
-    }  # fmt: skip
-    assert second["task"] == "generous"
-    assert {(row["before"], row["after"], row["rollouts"]) for row in result["outcomes"]} == {
-        ("timeout", "right", 1),
-        ("right", "no_answer", 1),
-    }
-    assert [(one["answer"], one["expected"], one["after"]["score"]) for one in result["examples"]] == [
-        ("15", "15", 1.0),
-        (PAID_FOR_NOTHING["text"], "15", 0.0),
+    assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [
+        ("exact", 2, 0),
+        ("generous", 1, 0),
     ]
 
 
-def test_problems_that_cannot_be_had_again_are_left_out_and_counted(dumped: Dump, rescore: Rescore) -> None:
+def test_item_of_a_whole_dataset_is_made_again(dumped: Dump, rescore: Rescore) -> None:
+    item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
+    result = rescore(dumped({**item, "item": 3, "dataset_size": 50}))
+    assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
+
+
+def test_changed_answers_are_named_with_both_scores(dumped: Dump, rescore: Rescore) -> None:
+    result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG, PAID_FOR_NOTHING])))
+    assert [tuple(change.values()) for change in result["changes"]] == [
+        ("exact", 5, 0.0, 1.0, "scored", "15"),
+        ("exact", 5, 1.0, 0.0, "no_answer", PAID_FOR_NOTHING["answer"]),
+    ]
+
+
+def test_row_of_a_task_has_the_means_before_and_after(dumped: Dump, rescore: Rescore) -> None:
+    result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG])))
+    assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
+
+
+def test_problem_that_cannot_be_had_again_is_left_out(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),
         line("broken", 5, [RIGHT]),
     ]
     result = rescore(dumped(*lines))
-    assert result["problems"] == result["rollouts"] == 0
-    assert sorted(result["left_out"].values()) == [1, 1, 1]
+    assert result["tasks"] == []
+    assert list(result["left_out"].values()) == [1, 1, 1]
 
 
 def test_text_of_a_model_does_not_reach_the_terminal_raw(
@@ -105,16 +97,13 @@ def test_text_of_a_model_does_not_reach_the_terminal_raw(
     assert "\x1b" not in output
 
 
-def test_what_cannot_be_read_is_one_line_and_the_rest_is_judged(
-    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_lines_are_told_and_the_rest_is_judged(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
-    assert rescore_command([str(path)], folder) == 0
-    captured = capsys.readouterr()
-    assert "0 of 1 answers" in captured.out
-    assert len(captured.err.splitlines()) == 1
-    assert re.search(rf"{path}: .*\b3\b.*\b2\b", captured.err)
+    result = rescore(path)
+    assert result["tasks"][0]["rollouts"] == 1
+    (told,) = result["left_out"]
+    assert re.search(rf"{path}: .*\b3\b.*\b2\b", told)
 
 
 @pytest.mark.parametrize("name", ["missing", "dumps"])
@@ -122,12 +111,3 @@ def test_path_with_nothing_to_judge_is_refused(dumped: Dump, folder: Path, name:
     path = dumped().parent.parent / name
     with pytest.raises(ConfigError, match=name):
         rescore_command([str(path)], folder)
-
-
-def test_another_release_is_used_where_it_is_named(dumped: Dump, rescore: Rescore, tmp_path: Path) -> None:
-    other = write_small_library(tmp_path / "other") / "reasoning-gym"
-    package = other / "reasoning_gym" / "__init__.py"
-    package.write_text(package.read_text().replace('"9.9"', '"10.0"').replace('== entry["answer"]', '== "6"'))
-    result = rescore(dumped(line("exact", 5, [RIGHT, WRONG])), "--library", other)
-    assert result["library"]["version"] == "10.0"
-    assert (result["tasks"][0]["higher"], result["tasks"][0]["lower"]) == (1, 1)

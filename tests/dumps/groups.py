@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from reasoning_env.dumps import DumpedGroup
-from reasoning_env.dumps.recovery import MIN_AGE_S
 from reasoning_env.records import Group
 from tests.records import make_rollout, make_spec, problem_of
 
@@ -43,14 +40,6 @@ def passed(index: int = 0) -> Group:
 
 def failed(index: int = 0) -> Group:
     return make_group((0.0, 0.0), index)
-
-
-def old_dump(folder: Path, content: bytes, number: int = 0, *, age_s: float = 2 * MIN_AGE_S) -> Path:
-    """A file that has not changed for so long, by default long enough to be recovered."""
-    path = folder / PASSED.format(number)
-    path.write_bytes(content)
-    os.utime(path, (time.time() - age_s,) * 2)
-    return path
 
 
 def names(folder: Path) -> list[str]:

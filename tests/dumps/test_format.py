@@ -43,6 +43,7 @@ def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
         "level": 0.25,
         "expected_answer": "2",
         "metadata": {"difficulty": 1},
+        "reference": "chain_sum:train:7:0.25:1:e265702b26f3ffa7:{}",
     }
     read = json.loads(json.dumps(asdict(read_group(line))))
     assert {name: read["rollouts"][0][name] for name in rollout} == rollout
@@ -57,8 +58,8 @@ def test_thinking_stands_beside_the_conversation() -> None:
 
 def test_what_json_lacks_is_written_as_text_or_as_what_it_has() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
-    group = make_group(params=params, metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
-    document = _document(encode_group(group))
+    group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
+    document = _document(encode_group(replace(group, problem=replace(group.problem, params=params))))
     written = {"low": "-inf", "ops": ["+", "-"], "set": [1], "table": {"(1, 2)": 3}, "number": "(1+2j)"}
     assert document["params"] == written
     assert document["metadata"] == {"ratio": "nan", "big": "inf", "fine": 0.5}

@@ -1,21 +1,48 @@
-"""The writer on a disk that fills up or goes away."""
+"""The writer on a disk that fills up, goes away or hangs: nobody waits for it, and groups go on by themselves."""
 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from reasoning_env import files as files_module
 from reasoning_env.dumps import read_groups, writer
-from reasoning_env.records import DumpStats
+from reasoning_env.stats import DumpStats
 from tests.waiting import PATIENCE_S, wait_until
 
 from .conftest import LimitFiles, MakeDumper
-from .groups import failed, indices, make_group, passed
+from .groups import PASSED, failed, indices, make_group, passed
 
 TEXT = "x" * 4_000
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "pauses", lambda: iter(lambda: 0.01, None))
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch, make_dumper: MakeDumper) -> Iterator[Any]:
+    """A disk that hangs until `opened` is set; `entered` is set when the writer waits for it."""
+    gate = SimpleNamespace(entered=threading.Event(), opened=threading.Event())
+    write_all = files_module.write_all
+
+    def wait(*arguments: Any) -> None:
+        gate.entered.set()
+        assert gate.opened.wait(PATIENCE_S)
+        write_all(*arguments)
+
+    monkeypatch.setattr(files_module, "write_all", wait)
+    yield gate
+    gate.opened.set()
 
 
 def _block(dumps: Path) -> None:
@@ -24,25 +51,31 @@ def _block(dumps: Path) -> None:
     dumps.write_text("in the way")
 
 
-def test_nobody_waits_for_a_disk_that_refuses_which_is_said_once_and_groups_keep_their_order(
+# ---------------------------------------------------------------------------- a disk that refuses
+
+
+def test_groups_wait_in_order_and_go_on_by_themselves(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper()
+    _block(dumps)
+    for index in range(9):
+        dumper.offer(passed(index))
+    assert dumper.stats() == DumpStats(passed_groups=0, failed_groups=0, waiting=9, dropped=0)
+    dumps.unlink()
+    wait_until(lambda: dumper.stats() == DumpStats(passed_groups=9, failed_groups=0, waiting=0, dropped=0))
+    assert indices(read_groups(dumps)) == list(range(9))
+
+
+def test_outage_is_said_once_and_its_end(
     make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, writer.__name__)
     dumper = make_dumper()
-    dumper.offer(passed(0))
-    dumper.settled().result(PATIENCE_S)
-    dumps.rename(dumps.with_name("moved"))
-    dumps.write_text("in the way")
-    for index in range(1, 9):
-        dumper.offer(passed(index))
-    dumper.settled().result(PATIENCE_S)
-    dumper.offer(passed(9))
-    assert dumper.settled().done()
-    assert dumper.stats() == DumpStats(passed_groups=1, failed_groups=0, waiting=9, dropped=0)
+    _block(dumps)
+    for _ in range(3):
+        dumper.offer(passed())
+    wait_until(lambda: caplog.records)
     dumps.unlink()
     dumper.close()
-    assert indices(read_groups(dumps)) == list(range(1, 10))
-    assert indices(read_groups(dumps.with_name("moved"))) == [0]
     levels = [record.levelname for record in caplog.records if record.name == writer.__name__]
     assert levels == ["WARNING", "INFO"]
 
@@ -63,7 +96,6 @@ def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
 def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
     make_dumper: MakeDumper, dumps: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writer, "RETRY_S", 0.01)
     monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 20_000)
     dumper = make_dumper()
     _block(dumps)
@@ -78,12 +110,12 @@ def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
     assert indices(read_groups(dumps)) == list(range(waiting))
 
 
-def test_what_fits_on_a_full_disk_is_written_at_the_end_and_the_rest_is_counted(
+def test_full_disk_leaves_whole_lines_and_the_rest_is_counted(
     make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles
 ) -> None:
     dumper = make_dumper(start=False)
     limit_files(50_000)  # as on a full disk, a write is cut short and the next one fails
-    for index in range(30):  # one batch, which does not fit as a whole
+    for index in range(30):
         dumper.offer(make_group((1.0,), index, text=TEXT))
     dumper.start()
     dumper.close()
@@ -91,3 +123,74 @@ def test_what_fits_on_a_full_disk_is_written_at_the_end_and_the_rest_is_counted(
     assert stats.passed_groups > 0 and stats.passed_groups + stats.dropped == 30
     assert indices(read_groups(dumps)) == list(range(stats.passed_groups))
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
+
+
+def test_numbers_are_not_used_up_while_no_file_can_be_made(make_dumper: MakeDumper, dumps: Path) -> None:
+    dumper = make_dumper()
+    _block(dumps)
+    dumper.offer(passed())
+    wait_until(lambda: dumper._outage.lasting_s > 0.05)
+    dumps.unlink()
+    dumper.close()
+    assert [path.name for path in dumps.iterdir()] == [PASSED.format(0)]
+
+
+# ---------------------------------------------------------------------------- a disk that hangs
+
+
+def test_offer_encodes_nothing_and_waits_for_nothing(
+    make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumper = make_dumper()
+    dumper.offer(failed())
+    assert gate.entered.wait(PATIENCE_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "encode_group", None)
+        for index in range(200):
+            dumper.offer(passed(index))
+    assert dumper.stats().waiting == 201
+
+
+def test_close_gives_up_at_its_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
+    dumper = make_dumper()
+    dumper.offer(failed())
+    assert gate.entered.wait(PATIENCE_S)
+    dumper.offer(passed())
+    dumper.close(timeout_s=0.01)
+    assert caplog.records[-1].args[-1] == 2
+    gate.opened.set()
+    dumper.close()
+    assert dumper.stats().waiting == 0
+
+
+# ---------------------------------------------------------------------------- files that are taken away
+
+
+def _move(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def _replace(path: Path) -> None:
+    (path.parent / "theirs").write_bytes(b"theirs\n")
+    (path.parent / "theirs").replace(path)
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, 2)
+
+
+@pytest.mark.parametrize("take_away", [_move, Path.unlink, _replace, _cut])
+def test_file_that_another_process_takes_away_is_left_alone_and_a_new_one_begun(
+    make_dumper: MakeDumper, dumps: Path, take_away: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    dumper = make_dumper()
+    dumper.offer(passed(0))
+    wait_until(lambda: dumper.stats().passed_groups == 1)
+    take_away(dumps / PASSED.format(0))
+    left = {path: path.read_bytes() for path in dumps.parent.rglob("*.jsonl")}
+    dumper.offer(passed(1))
+    dumper.close()
+    found = {path: path.read_bytes() for path in dumps.parent.rglob("*.jsonl")}
+    assert indices(read_groups(dumps / PASSED.format(1))) == [1]
+    assert found.items() > left.items()
+    assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]

@@ -93,7 +93,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         environment.end()
         dumped = tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path))
         [latest] = checkpoints.glob("*/*/latest.json")
-        put_back = frozenset(spec["index"] for spec in read_checkpoint(latest).state["stream"]["owed"])
+        put_back = frozenset(position[0] for position in read_checkpoint(latest).state["stream"]["positions"])
         return Ended(line, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))
 
 

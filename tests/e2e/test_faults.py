@@ -32,6 +32,8 @@ MEANWHILE = 30
 STEADILY = 5
 """Groups that arrive before a fault counts as over; the first of them may have been under way when it began."""
 AWAY_S = 4.0
+SETTLE_S = 1.0
+"""By then what was scored has arrived."""
 HOUR_S = 3600
 
 
@@ -122,8 +124,11 @@ def run_api(line: Line) -> Process:
     line.run_api.start()
     line.start_trainer()
     go_on(line)
+    line.servers[0].fail(refuse)  # a group whose connection breaks is sent again, and may arrive twice
+    time.sleep(SETTLE_S)
     line.proxy.fail(refuse)
     line.run_api.kill()
+    line.servers[0].recover()
     time.sleep(AWAY_S)
     line.run_api.start()
     line.proxy.recover()

@@ -1,6 +1,6 @@
 """Stopped, killed and resumed again and again, an environment hands out the problems of one that was never stopped.
 
-What was delivered is in the dumps, and nothing that was scored once is there twice.
+What was delivered is in the dumps but for the last moment before a kill; nothing that was scored once is there twice.
 """
 
 from __future__ import annotations
@@ -47,18 +47,24 @@ BATCH_SIZE = 4
 INTERVAL = 2
 STEPS_A_CYCLE = 4
 MOST_S = 1.0
+LAST_MOMENT_S = 1.0
+"""How long before a kill a group may have been delivered and not be in the dumps."""
 REFERENCE = 150
 """More problems than all cycles hand out together."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one run handed out, and the positions of the groups that it scored; `end` and `between` are as in CYCLES."""
+    """What one run handed out, and the positions of the groups that it scored; `end` and `between` are as in CYCLES.
+
+    It was told to end, or killed, at `ended_at` (monotonic).
+    """
 
     handed_out: tuple[Problem, ...]
     scored: frozenset[int]
     end: signal.Signals
     between: str
+    ended_at: float
 
     @property
     def positions(self) -> list[int]:
@@ -90,8 +96,10 @@ def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
     time.sleep(random.Random(number).uniform(0, MOST_S))
     before = len(handed_out(environment))
     wait_until(lambda: len(handed_out(environment)) > before, "another problem, which is in flight then")
+    ended_at = time.monotonic()
     environment.end(end)
-    return Piece(tuple(handed_out(environment)), frozenset(group.index for group in scored(environment)), end, between)
+    done = frozenset(group.index for group in scored(environment))
+    return Piece(tuple(handed_out(environment)), done, end, between, ended_at)
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,10 @@ class Stopped:
     delivered: Sequence[Delivery]
     dumps: Path
     reference: tuple[Problem, ...]
+
+    @property
+    def kills(self) -> list[float]:
+        return [piece.ended_at for piece in self.pieces if piece.end is KILL]
 
 
 def stop_and_resume(folder: Path) -> tuple[list[Piece], Sequence[Delivery], Path]:
@@ -129,7 +141,9 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
 def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stopped(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
-        assert list(piece.handed_out) == [stopped.reference[position] for position in piece.positions]
+        expected = [stopped.reference[position] for position in piece.positions]
+        for what in ("index", "task", "seed", "question"):
+            assert [problem[what] for problem in piece.handed_out] == [problem[what] for problem in expected]
 
 
 def test_no_position_is_left_out(stopped: Stopped) -> None:
@@ -156,11 +170,12 @@ def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped) ->
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
-def test_every_group_that_was_delivered_is_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
+def test_groups_that_were_delivered_are_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
     groups = list(read_groups(stopped.dumps))
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in groups}
-    assert stopped.delivered
-    assert {one.key for one in stopped.delivered} <= dumped
+    undumped = [one for one in stopped.delivered if one.key not in dumped]
+    assert len(undumped) < len(stopped.delivered) / 10
+    assert all(any(0 <= killed - one.at < LAST_MOMENT_S for killed in stopped.kills) for one in undumped)
     served = Counter(position for piece in stopped.pieces for position in piece.positions)
     assert Counter(group.index for group in groups) <= served
     assert len({path.stem.split("_")[-2] for path in stopped.dumps.iterdir()}) == len(CYCLES)  # the runs' uuids

@@ -54,7 +54,7 @@ async def main():
         "core": sys.modules[type(item.problem).__module__].__file__,
         "question": item.problem.question,
         "prompt": item.prompt.text,
-        "library": env._run.backend.library.path,
+        "library": env._run.session.library.path,
     }))
 
 asyncio.run(main())

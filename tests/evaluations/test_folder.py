@@ -10,26 +10,27 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.dumps import read_groups
+from reasoning_env.dumps import DumpedGroup, read_groups
 from reasoning_env.errors import ConfigError, ReasoningEnvError
-from reasoning_env.evaluations.evaluator import EvalResult
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
-from reasoning_env.files import LineFile
+from reasoning_env.evaluations.run import EvalResult
+from reasoning_env.files import KeyedFile
 from tests.records import make_group, make_rollout
 
-ABOUT: dict[str, Any] = {
+MADE_WITH: dict[str, Any] = {
     "model": "org/model:1",
     "settings": {"tasks": ("gcd",)},
-    "started": "now",
-    "problems": 3,
-    "remarks": [],
-    **dict.fromkeys(("server", "step", "preset", "versions", "fingerprint")),
+    **dict.fromkeys(("server", "step", "preset", "versions")),
 }
 Begin = Callable[..., EvalFolder]
 
 
-def line(index: int, score: float = 1.0) -> bytes:
-    return EvalResult(make_group([make_rollout(score)], "gcd", index=index)).line()
+def line(index: int) -> bytes:
+    return EvalResult(make_group([make_rollout(1.0)], "gcd", index=index)).line()
+
+
+def append(folder: EvalFolder, index: int) -> DumpedGroup:
+    return folder.append("gcd", index, line(index))
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def begin() -> Iterator[Begin]:
     """Begins an evaluation in a folder, and lets go of all of them at the end."""
     with ExitStack() as stack:
 
-        def begin(root: Path, *, resume: bool = True, **about: Any) -> EvalFolder:
-            folder = open_folder(root, {**ABOUT, **about}, resume=resume)
+        def begin(root: Path, *, resume: bool = True, **made_with: Any) -> EvalFolder:
+            folder = open_folder(root, {**MADE_WITH, **made_with}, problems=3, remarks=[], resume=resume)
             stack.callback(folder.close)
             return folder
 
@@ -60,24 +61,25 @@ def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(begin:
 
 def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
-    sample = folder.append(line(0))
+    sample = append(folder, 0)
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
     folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
     folder.close()
     with (folder.path / SAMPLES).open("ab") as torn:
         torn.write(line(1)[:-9])
-    again = begin(tmp_path, started="later")
+    started = results(folder)["started"]
+    again = begin(tmp_path)
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
-    again.append(line(2))
+    append(again, 2)
     assert [group.index for group in read_groups(again.path / SAMPLES)] == [0, 2]
     again.write_results({}, finished=True)
-    assert results(again)["started"] == "now"
+    assert results(again)["started"] == started
 
 
 @pytest.mark.parametrize("why", ["finished", "other settings", "not wanted", "in use"])
 def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(begin: Begin, tmp_path: Path, why: str) -> None:
     folder = begin(tmp_path)
-    folder.append(line(0))
+    append(folder, 0)
     if why == "finished":
         folder.write_results({}, finished=True)
     if why != "in use":
@@ -103,6 +105,6 @@ def test_root_that_cannot_be_made_is_refused_by_its_setting(begin: Begin, tmp_pa
 
 
 def test_full_disk_ends_with_an_error_of_ours(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LineFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr(KeyedFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(ReasoningEnvError, match="No space left"):
-        begin(tmp_path).append(line(1))
+        append(begin(tmp_path), 1)

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import DumpedGroup
-from reasoning_env.evaluations.samples import outcome
-from reasoning_env.evaluations.summary import summarise
+from reasoning_env.evaluations.summary import summarise, tally_by_task
 
 from .support import make_sample, sampled
 
@@ -14,27 +13,7 @@ CATEGORIES = {"gcd": "arithmetic", "lcm": "arithmetic", "maze": "games"}
 
 
 def summary_of(*samples: DumpedGroup, **not_made: int) -> dict[str, Any]:
-    return summarise(samples, CATEGORIES, not_made)
-
-
-@pytest.mark.parametrize(
-    ("score", "reason", "finish_reason", "word"),
-    [
-        (0.99, "scored", "stop", "right"),
-        (0.98, "scored", "length", "partial"),
-        (0.0, "scored", "stop", "wrong"),
-        (0.0, "no_answer", "stop", "no_answer"),
-        (0.0, "no_answer", "length", "truncated"),
-        (0.0, "unclosed_answer", "length", "truncated"),
-        (0.0, "several_answers", "length", "several_answers"),
-        (0.0, "blocked", "stop", "blocked"),
-        (1.0, None, None, "right"),
-    ],
-)
-def test_outcome_says_why_a_completion_is_not_right(
-    score: float, reason: str | None, finish_reason: str | None, word: str
-) -> None:
-    assert outcome(score, reason, finish_reason) == word
+    return summarise(tally_by_task(samples), CATEGORIES, not_made)
 
 
 def test_row_of_a_task_has_means_over_its_problems() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.evaluations.presets import compare_published, load_preset
-from reasoning_env.evaluations.summary import combine, summarise
+from reasoning_env.evaluations.plan import compare_published, load_preset
+from reasoning_env.evaluations.summary import combine, summarise, tally_by_task
 from reasoning_env.evaluations.table import print_results
 
 from .support import make_sample
@@ -20,7 +20,7 @@ def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
         make_sample("shortest_path", 0.0, 0.0, library_score=0.0),
         make_sample("shortest_path", index=1, failed=2),
     ]
-    found = summarise(samples, CATEGORIES, {"gcd": 2})
+    found = summarise(tally_by_task(samples), CATEGORIES, {"gcd": 2})
     if preset:
         rg_easy = load_preset("rg-easy")
         found["identical"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.identical])
@@ -69,7 +69,7 @@ def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
 
 
 def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, **summarise([make_sample("gcd", failed=1)], CATEGORIES, {})) == []
+    assert printed(capsys, **summarise(tally_by_task([make_sample("gcd", failed=1)]), CATEGORIES, {})) == []
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])

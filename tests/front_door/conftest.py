@@ -13,7 +13,7 @@ import pytest_asyncio
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
 
-from reasoning_env.atropos import run as run_module
+from reasoning_env import session as session_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, Completion, InferenceServer
@@ -99,11 +99,11 @@ async def make_env(workers: Any, server: InferenceServer, monkeypatch: pytest.Mo
     made = []
 
     async def make(kind: str = "vllm", **fields: Any) -> Env:
-        env = make_env_object([server.config(kind)], **fields)
-        made.append(env)
         with monkeypatch.context() as patch:
-            patch.setattr(run_module, "WorkerPool", lambda settings: workers)
-            await env.setup()
+            patch.setattr(session_module, "WorkerPool", lambda settings: workers)
+            env = make_env_object([server.config(kind)], **fields)
+        made.append(env)
+        await env.setup()
         return env
 
     yield make

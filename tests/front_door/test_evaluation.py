@@ -134,7 +134,7 @@ async def test_chat_server_is_evaluated_without_a_tokenizer_and_by_a_preset_in_t
     (first, _) = await evaluated(env, tmp_path)
     assert {(one.protocol, one.n, one.max_tokens) for one in server.requests} == {("chat", 1, 32_768)}
     conversation = first["rollouts"][0]["conversation"]
-    assert (first["seed"], conversation[0]["content"]) == (45, env._run.backend.library.system_prompt)
+    assert (first["seed"], conversation[0]["content"]) == (45, env._run.session.library.system_prompt)
     scores = [(rollout["score"], rollout["library_score"], rollout["tokens"] > 1) for rollout in first["rollouts"]]
     assert scores == [(0.0, 1.0, True)] * 2
     metrics = env.reported[-1]

@@ -1,4 +1,4 @@
-"""`process`: many groups under way, each written once and in order, whatever fails or ends the run."""
+"""`process`: many groups under way, each written once, whatever fails or ends the run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import run as run_module
-from reasoning_env.atropos.modes import process as process_loop
+from reasoning_env import session as session_module
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
+from reasoning_env.tasks.sampling import TaskSampler
 from testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ async def process(
     workers: Any, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Process]:
     """Processes with a new environment, and returns the groups in its file."""
-    monkeypatch.setattr(run_module, "WorkerPool", lambda settings: workers)
+    monkeypatch.setattr(session_module, "WorkerPool", lambda settings: workers)
 
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
         settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
@@ -55,9 +55,11 @@ def groups(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_groups_come_in_order_from_a_server_that_answers_in_any(
-    process: Process, server: InferenceServer
-) -> None:
+def positions(written: list[dict[str, Any]]) -> list[int]:
+    return sorted(group["index"] for group in written)
+
+
+async def test_as_many_groups_are_under_way_as_may_be(process: Process, server: InferenceServer) -> None:
     under_way, most = 0, 0
 
     async def answer(request: GenerationRequest) -> list[str]:
@@ -68,13 +70,25 @@ async def test_groups_come_in_order_from_a_server_that_answers_in_any(
         await until(lambda: len(server.requests) >= 4)
         await asyncio.sleep(0.05 if len(server.requests) % 4 == 1 else 0.0)
         under_way -= 1
-        return [f"<answer>{number}</answer>" for number in range(request.n)]
+        return [f"<answer>wrong{'!' * number}</answer>" for number in range(request.n)]
 
     server.policy = answer
     written = await process()
-    assert [group["index"] for group in written] == list(range(TOTAL))
+    assert positions(written) == list(range(TOTAL))
     assert most == 4
     assert {len(set(group["scores"])) for group in written} == {1}, "groups with equal scores are kept"
+
+
+async def test_slow_group_holds_no_other_back(process: Process, server: InferenceServer, path: Path) -> None:
+    async def hold_the_first(request: GenerationRequest) -> list[str]:
+        if len(server.requests) == 1:
+            await until(lambda: path.read_bytes().count(b"\n") == TOTAL - 1)
+        return ["<answer>?</answer>"] * request.n
+
+    server.policy = hold_the_first
+    written = await process()
+    assert positions(written) == list(range(TOTAL))
+    assert positions(written) != [group["index"] for group in written]
 
 
 async def test_what_decides_scores_decides_the_file(process: Process, path: Path) -> None:
@@ -84,7 +98,7 @@ async def test_what_decides_scores_decides_the_file(process: Process, path: Path
 
 
 @pytest.mark.parametrize("steered", [{}, {"complexity_mode": "curriculum", "task_sampling": "adaptive"}])
-async def test_run_that_was_ended_goes_on_and_samples_no_group_again_that_was_done_before_its_turn(
+async def test_run_that_was_ended_goes_on_with_what_the_file_lacks(
     process: Process, server: InferenceServer, path: Path, steered: dict[str, Any]
 ) -> None:
     async def hold_the_fourth(request: GenerationRequest) -> list[str]:
@@ -92,38 +106,56 @@ async def test_run_that_was_ended_goes_on_and_samples_no_group_again_that_was_do
             await asyncio.sleep(600)
         return ["<answer>?</answer>"] * request.n
 
-    ahead = path.with_name("groups.jsonl.ahead")
     server.policy = hold_the_fourth
     running = asyncio.ensure_future(process(**steered))
     await until(lambda: len(server.requests) >= 10 and path.stat().st_size)
     running.cancel()
     await asyncio.wait([running])
-    begun, kept = groups(path), groups(ahead)
-    assert begun and kept
+    begun = groups(path)
+    assert begun
     server.requests.clear()
     server.policy = lambda request: ["<answer>?</answer>"] * request.n
     written = await process(**steered)
     assert written[: len(begun)] == begun
-    assert [group["index"] for group in written] == list(range(TOTAL))
-    assert len(server.requests) == TOTAL - len(begun) - len(kept)
-    assert not ahead.exists()
+    assert positions(written) == list(range(TOTAL))
+    assert len(server.requests) == TOTAL - len(begun)
+
+
+async def test_resumed_run_draws_the_problems_of_one_that_was_never_stopped(process: Process, path: Path) -> None:
+    settings = {"task_sampling": "weighted", "task_weights": {"chain_sum": 3.0}, "tasks": "chain_sum,gcd,lcm"}
+    whole = await process(**settings)
+    path.unlink()
+    await process(5, **settings)
+    resumed = await process(**settings)
+    facts = [{(group["index"], group["item_id"], group["seed"]) for group in run} for run in (whole, resumed)]
+    assert facts[0] == facts[1]
+
+
+async def test_curriculum_learns_from_the_groups_of_the_file(
+    process: Process, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"complexity_mode": "curriculum", "tasks": "chain_sum"}
+    await process(5, **settings)
+    seen: list[Any] = []
+    observe = TaskSampler.observe
+    monkeypatch.setattr(TaskSampler, "observe", lambda self, *args: (seen.append(args), observe(self, *args)))
+    await process(5, **settings)
+    assert [(problem.task, problem.level, scores) for problem, scores in seen] == [
+        (group["item_id"], group["level"], tuple(group["scores"])) for group in groups(path)
+    ]
 
 
 async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
-    process: Process, server: InferenceServer, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def score(env: Env, group: Any) -> Any:
-        tries[group.problem.spec.index] = tries.get(group.problem.spec.index, 0) + 1
-        if group.problem.spec.index == 3 or (group.problem.spec.index == 5 and tries[5] == 1):
+        if group.problem.spec.index in (3, 5):
             raise ValueError("a fault")
         return await scored(env, group)
 
-    tries: dict[int, int] = {}
     scored = Env.score
     monkeypatch.setattr(Env, "score", score)
-    written = await process()
-    assert [group["index"] for group in written] == [*range(3), *range(4, TOTAL + 1)]
-    assert (tries[3], tries[5]) == (process_loop.TRIES, 2)
+    assert positions(await process()) == [*range(3), 4, *range(6, TOTAL + 2)]
 
 
 async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
@@ -131,10 +163,10 @@ async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
 ) -> None:
     append = GroupFile.append
 
-    def fill(file: GroupFile, lines: Any) -> None:
-        if file.lines + len(lines) > 5:
+    def fill(file: GroupFile, position: int, line: bytes) -> None:
+        if file.lines >= 5:
             raise OutputError("full")
-        append(file, lines)
+        append(file, position, line)
 
     with monkeypatch.context() as patch:
         patch.setattr(GroupFile, "append", fill)
@@ -142,4 +174,4 @@ async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
             await process()
     assert len(groups(path)) <= 5
     assert len(server.requests) < TOTAL + 4
-    assert [group["index"] for group in await process()] == list(range(TOTAL))
+    assert positions(await process()) == list(range(TOTAL))

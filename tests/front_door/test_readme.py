@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -12,11 +11,9 @@ import pytest
 import yaml
 
 import testing
-from reasoning_env.commands.settings import ATROPOS_SETTINGS, settings_command
-from reasoning_gym_environment import APIServerConfig, ReasoningGymEnvConfig
+from reasoning_env.atropos import commands
+from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 from testing import TOKENIZER, InferenceServer
-
-from .atropos_settings import describe_atropos_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -24,13 +21,8 @@ CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
 def test_settings_table_is_what_the_settings_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    settings_command(["--markdown"])
+    commands(ReasoningGymEnv)["settings"](["--markdown"])
     assert capsys.readouterr().out in README, "renew it: python reasoning_gym_environment.py settings --markdown"
-
-
-def test_file_of_atropos_settings_holds_what_its_classes_say() -> None:
-    renew = "renew it: python -m tests.front_door.atropos_settings"
-    assert json.loads(ATROPOS_SETTINGS.read_text()) == describe_atropos_settings(), renew
 
 
 def test_every_setting_has_a_description() -> None:
@@ -70,3 +62,9 @@ def test_shipped_config_is_accepted(path: Path) -> None:
     content = yaml.safe_load(path.read_text())
     assert ReasoningGymEnvConfig(**content["env"]).tokenizer_name == content["env"]["tokenizer_name"]
     assert all(APIServerConfig(**server).base_url for server in content["openai"])
+
+
+def test_ten_lines_without_atropos_run(capsys: pytest.CaptureFixture[str]) -> None:
+    snippet = next(code.split("```")[0] for code in README.split("```python\n") if "with Bridge" in code)
+    exec(compile(snippet, "README", "exec"), {})
+    assert capsys.readouterr().out == "[1.0, 0.0]\n"

@@ -11,15 +11,15 @@ from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.reports import audit as audit_module
 from reasoning_env.reports.audit import Result, audit_command, make_report, outcome_line, result_of
-from reasoning_env.reports.verifier_probes import ORACLE, Tally, TaskAudit
+from reasoning_env.reports.verifier_probes import ORACLE, ProbeTally, TaskAudit
 from tests.records import make_library
 from tests.small_library import write_small_library
 
 LIBRARY = make_library({"gcd": "arithmetic"}, version="1.2", path="/library")
 
 
-def _tally(*scores: float) -> Tally:
-    tally = Tally()
+def _tally(*scores: float) -> ProbeTally:
+    tally = ProbeTally()
     for number, score in enumerate(scores):
         tally.add(Verdict(score, Reason.SCORED, "x" * 500, 0.0123), seed=100 + number)
     return tally

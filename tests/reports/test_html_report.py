@@ -8,15 +8,18 @@ import hashlib
 import json
 import re
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasoning_env.dumps.format import FAILED, PASSED, record_path
+from reasoning_env.dumps.format import FAILED, PASSED, header_path
+from reasoning_env.dumps.reader import read_groups
 from reasoning_env.errors import ConfigError
-from reasoning_env.reports.html.command import collect, encode, report_command
-from reasoning_env.reports.html.page import make_page, write_page
+from reasoning_env.evaluations.summary import summarise, tally_by_task
+from reasoning_env.reports.comparison import compare, read_evaluation
+from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
 from reasoning_env.reports.sources import find_sources
 
 from .lines import group, rollout, write, write_evaluation
@@ -40,8 +43,8 @@ def test_figures_are_over_all_rollouts(tmp_path: Path) -> None:
     run = run_of(tmp_path, group(rollout(1.0), WRONG), group(WRONG, WRONG), group(rollout(0.5), task="maze"))
     assert (run["groups"], run["rollouts"], run["signal"]) == (3, 5, 0.5)
     low, high = run["score"][1:]
-    assert run["score"][0] == pytest.approx(0.3)
-    assert 0 < low < 0.3 < high < 1
+    assert run["score"][0] == pytest.approx(1 / 3)
+    assert 0 <= low < 1 / 3 < high <= 1
     assert [(row["task"], row["accuracy"][0]) for row in run["by_task"]] == [(0, 0.25), (1, 0.0)]
     assert (sum(run["scores"]), run["scores"][0], run["scores"][10], run["scores"][20]) == (5, 3, 1, 1)
 
@@ -89,10 +92,44 @@ def test_evaluations_tell_of_corrections_failures_published_models_and_problems(
     )
     [run] = report(folder)["runs"]
     assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
-    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, 1, "0123abcd"]])
+    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, "0123abcd"]])
     assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
     assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
+
+
+def test_page_and_results_show_the_same_numbers(tmp_path: Path) -> None:
+    scores = {"gcd": (1.0, 0.0, 0.5), "maze": (0.0, 0.0, 1.0), "lcm": (0.99, 0.25, 0.0)}
+    lines = [
+        group(rollout(score), rollout(0.0), task=task, index=index)
+        for task, of_task in scores.items()
+        for index, score in enumerate(of_task)
+    ]
+    folder = write_evaluation(tmp_path / "e", *lines)
+    [run] = report(folder)["runs"]
+    categories = {"gcd": "arithmetic", "maze": "games", "lcm": "arithmetic"}
+    results = summarise(tally_by_task(read_groups(folder / "samples.jsonl")), categories, {})
+
+    def means(row: dict[str, Any]) -> list[list[float]]:
+        return [[row[name], *row[f"{name}_interval"]] for name in ("mean_score", "accuracy")]
+
+    assert [[row["score"], row["accuracy"]] for row in run["by_task"]] == [*map(means, results["tasks"].values())]
+    assert [[row["score"], row["accuracy"]] for row in run["categories"]] == [
+        *map(means, results["categories"].values())
+    ]
+    assert [run["of_tasks"]["score"], run["of_tasks"]["accuracy"]] == means(results["overall"])
+    assert {str(k): mean for k, mean, *_ in run["pass_at_k"]} == results["overall"]["pass_at"]
+
+
+def test_page_and_compare_show_the_same_difference(tmp_path: Path) -> None:
+    first, second = (
+        write_evaluation(
+            tmp_path / name, *(group(rollout(float(index % step == 0)), index=index) for index in range(9))
+        )
+        for name, step in (("a", 2), ("b", 3))
+    )
+    [compared] = report(first, second)["comparisons"]
+    assert compared["overall"] == asdict(compare(read_evaluation(first), read_evaluation(second)).overall)
 
 
 # ---------------------------------------------------------------------------- the sample
@@ -150,7 +187,7 @@ def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> 
 
 def test_files_of_process_are_runs_chat_data_beside_them_is_none_and_a_path_counts_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        record_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
+        header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
     data = report(tmp_path, tmp_path / "a.jsonl", tmp_path)
     assert [(run["name"], run["groups"]) for run in data["runs"]] == [("a.jsonl", 1), ("b.jsonl", 1)]

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,13 +25,15 @@ from reasoning_env.reports.verifier_probes import (
     ORACLE,
     PERTURBED,
     QUESTION,
+    SPLIT_PROBLEMS,
     TRAILED,
     PolicyRole,
+    ProbeTally,
     Setting,
-    Tally,
     TaskAudit,
     audit_task,
     make_probes,
+    pay_best_split,
     perturb,
     reference_answer,
     role_of,
@@ -113,10 +116,10 @@ LAZY = "0"
 
 
 def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, ProbeTally] = {}
     for kind, name in ((LAZY, "lazy"), (ORACLE, "oracle"), (PERTURBED, "perturbed"), (BEST_CONSTANT, "constant")):
         for score in scores.get(name, ()):
-            tallies.setdefault(kind, Tally()).add(Verdict(score, Reason.SCORED), seed=0)
+            tallies.setdefault(kind, ProbeTally()).add(Verdict(score, Reason.SCORED), seed=0)
     return TaskAudit("gcd", None, ITEMS, tallies, options)
 
 
@@ -239,3 +242,37 @@ async def test_task_that_keeps_failing_is_not_tried_to_the_end() -> None:
     audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == GENERATION_FAILURES
     assert (audit.items, audit.tallies, audit.worst, audit.slowest_s) == (0, {}, None, 0.0)
+
+
+# ---------------------------------------------------------------------------- the best split
+
+
+def _questions(count: int) -> list[str]:
+    draws = random.Random(7)
+    return [" ".join(draws.choices(["0", "1", "12", "#", "X", "not\n"], k=draws.randint(5, 30))) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda question: len(question) > 40,
+        lambda question: question.count("#") > 2,
+        lambda question: question.split()[0] == "12",
+        lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
+    ],
+)
+def test_count_that_decides_is_found(decide: Callable[[str], bool]) -> None:
+    questions = _questions(160)
+    earned = pay_best_split(questions, [str(decide(question)) for question in questions])
+    assert sum(earned) > 0.8 * len(earned)
+
+
+def test_split_earns_no_more_than_chance_where_nothing_decides() -> None:
+    draws = random.Random(5)
+    earned = pay_best_split(_questions(160), draws.choices("ab", k=160))
+    assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
+
+
+def test_few_problems_show_how_often_the_two_most_frequent_answers_come_again() -> None:
+    assert SPLIT_PROBLEMS > 6
+    assert pay_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import signal
 import sys
@@ -118,3 +119,23 @@ def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
         process = processes.start("server", [sys.executable, *words])
         assert httpx.post(f"{process.announcement()['url']}/generate", json=RAW).json()["text"] == ["hi"] * 2
         assert process.end(signal.SIGTERM) == 0
+
+
+async def test_chat_is_streamed(server: InferenceServer) -> None:
+    text = "<think>Let me see what that makes.</think><answer>5</answer>"
+    server.policy = lambda request: [text] * request.n
+    chat = {"messages": [{"role": "user", "content": "Which one?"}], "model": "policy", "stream": True}
+    async with httpx.AsyncClient() as client:
+        reply = await client.post(f"{server.url}/v1/chat/completions", json=chat)
+    *events, end = [line.removeprefix("data: ") for line in reply.text.split("\n\n") if line]
+    chunks = [json.loads(event) for event in events]
+    assert end == "[DONE]"
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks[:-1]) == text
+    assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[-1]["usage"]["completion_tokens"] > 0
+
+
+async def test_chat_that_names_no_maximum_is_not_cut(server: InferenceServer) -> None:
+    server.policy = lambda request: ["word " * 100]
+    _, reply = await post(server, "/v1/chat/completions", {"messages": [{"role": "user", "content": "Go on."}]})
+    assert reply["choices"][0]["message"]["content"] == "word " * 100

@@ -61,6 +61,12 @@ def score(answer, entry):
         raise ValueError("cannot read this")
     if verb == "text":
         return "a score that is no number"
+    if verb == "python":  # a verifier without a guard: runs the answer, and tells whether the system let it
+        try:
+            exec(rest, {"os": os, "sys": sys, "subprocess": subprocess})
+        except PermissionError:
+            return 0.5
+        return 1.0
     act(verb)
     if verb == "spawn":  # starts a process of its own, whose pid goes into a file, and hangs
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -189,17 +195,6 @@ class SlowBuild(Base):
     def __init__(self, config):
         time.sleep(1.0)
         super().__init__(config)
-
-
-class ArcAgi(Base):
-    """Named like a task that is built ahead. Its question is the process that built it."""
-
-    def __init__(self, config):
-        self.builder = os.getpid()
-        super().__init__(config)
-
-    def __getitem__(self, index):
-        return {**super().__getitem__(index), "question": str(self.builder)}
 
 
 class Inspect(Base):

@@ -16,6 +16,7 @@ import pytest
 
 from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.references import Reference
 from reasoning_env.tasks.sampling import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
@@ -30,9 +31,11 @@ WRONG_ANSWER = "certainly not this"
 SEEDS = (17, 3_000_002_002)
 """Far apart, one below and one above 2**31; the second moves every cached dataset on, and is what is compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
-"""What the composite of the defaults is made of, with members that are moved to another seed and one slow to build."""
-REBUILT = {rebuild: {task for task, known in FACTS.items() if known.rebuild is rebuild} for rebuild in Rebuild}
-ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *REBUILT[Rebuild.FOR_EACH_LEVEL], "countdown", "list_functions"})
+"""What the composite of the defaults is made of, some of whose members are built for one seed, and one slowly."""
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
+COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
+"""Tasks whose constructor computes from its parameters what it generates from later."""
+ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *COMPUTES_FROM_PARAMS, "countdown", "list_functions"})
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,15 @@ class Served:
     """What the workers made of a spec, the verdicts on the library's own answer and on a wrong one, and a direct call.
 
     `plain` are verdicts of the library's own verifiers, where they were asked for, in the order of `direct_scores`;
-    `direct` is the library's entry, None where it was not called.
+    `direct` is the library's entry, None where it was not called. `remade` is the question of the problem that was made
+    from this one's reference.
     """
 
     problem: Problem
     oracle: Verdict | None
     plain: list[Verdict]
     direct: Any = None
+    remade: str | None = None
     direct_scores: list[float | None] = field(default_factory=list)
 
     @property
@@ -101,7 +106,8 @@ async def _through_workers() -> list[Served]:
             scorable = problem.answer is not None
             oracle = (await pool.score(problem, [str(problem.answer)]))[0] if scorable else None
             asked = _plain_answers(problem)
-            return Served(problem, oracle, await plain.score(problem, asked) if asked else [])
+            remade = await pool.generate(Reference.parse(problem.reference).spec(), PATIENCE_S)
+            return Served(problem, oracle, await plain.score(problem, asked) if asked else [], remade=remade.question)
 
         return list(await asyncio.gather(*map(serve, _specs())))
 
@@ -149,7 +155,11 @@ def test_problems_hold_the_params_and_the_level_that_they_have(served: list[Serv
             resolved = difficulty.parameters(problem.task, asked, overrides)
             assert (problem.params, problem.level) == (resolved.params, resolved.level)
             # Only what the user sets may move a problem away from the level that was asked for.
-            assert problem.level == asked or overrides or problem.task in REBUILT[Rebuild.FOR_EACH_SEED]
+            assert problem.level == asked or overrides or problem.task in REBUILT_FOR_EACH_SEED
+
+
+def test_references_make_the_same_problems_again(served: list[Served]) -> None:
+    assert [one.name for one in served if one.remade != one.problem.question] == []
 
 
 def test_questions_stay_short_at_every_level(served: list[Served]) -> None:

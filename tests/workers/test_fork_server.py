@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,6 +22,7 @@ from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.library_facts import KNOWN_TASKS, category
 from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
+from reasoning_env.workers import worker
 from reasoning_env.workers.fork_server import start_ahead
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.records import make_problem
@@ -197,7 +199,7 @@ async def test_folder_of_a_replaced_worker_is_removed(fake_library: Path, temp_f
         await until(lambda: sorted(path.name for path in directory.iterdir() if path.is_dir()) == ["2", "4"])
 
 
-async def test_interpreter_started_ahead_serves_the_next_pool_of_the_installed_library(fake_library: Path) -> None:
+async def test_fork_server_started_ahead_serves_the_next_pool_of_the_installed_library(fake_library: Path) -> None:
     start_ahead()
     (ahead,) = fork_server_module._started_ahead
     assert (await library_info(fake_library)).version == "0.0.fake"
@@ -206,7 +208,7 @@ async def test_interpreter_started_ahead_serves_the_next_pool_of_the_installed_l
     assert ahead.process.returncode == 0
 
 
-def test_interpreter_started_ahead_ends_with_a_process_that_never_needed_it(tmp_path: Path) -> None:
+def test_fork_server_started_ahead_ends_with_a_process_that_never_needed_it(tmp_path: Path) -> None:
     program = """if True:
         from reasoning_env.workers import fork_server
         fork_server.start_ahead()
@@ -217,6 +219,33 @@ def test_interpreter_started_ahead_ends_with_a_process_that_never_needed_it(tmp_
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     wait_until(lambda: is_gone(int(ended.stdout)))
     wait_until(lambda: not list(tmp_path.iterdir()))
+
+
+async def test_workers_are_killed_where_there_are_no_pidfds(
+    fake_library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(os, "pidfd_open", Mock(side_effect=PermissionError("refused")), raising=False)
+    worker._pidfds_work.cache_clear()
+    try:
+        async with running_pool(fake_library, scoring_deadline_s=0.2) as pool:
+            verifier = pool.worker_pids[1]
+            await pool.score(await make(pool, seed=3), ["hang", "hang 2"])
+            await until(lambda: is_gone(verifier))
+    finally:
+        worker._pidfds_work.cache_clear()
+    assert len([record for record in caplog.records if "pidfds (refused)" in record.message]) == 1
+
+
+async def test_pool_of_one_worker_of_each_role_grows(fake_library: Path) -> None:
+    pool = WorkerPool(PoolSettings(generators=2, verifiers=3, checkout=fake_library))
+    try:
+        await pool.start(workers=1)
+        await until(lambda: len(pool.worker_pids) == 2)
+        pool.grow()
+        await until(lambda: len(pool.worker_pids) == 5)
+    finally:
+        await pool.close()
 
 
 async def test_killed_fork_server_is_started_again_and_leaves_no_folder(fake_library: Path, temp_folder: Path) -> None:
@@ -248,24 +277,7 @@ async def test_pool_that_cannot_start_workers_any_more_says_so(tmp_path: Path) -
 
 def _fork_server_pid(pool: WorkerPool) -> int:
     assert pool._fork_server is not None
-    assert pool._fork_server._interpreter is not None
-    return pool._fork_server._interpreter.process.pid
-
-
-async def test_later_workers_share_what_was_built_before_they_were_forked(fake_library: Path, tmp_path: Path) -> None:
-    pool = WorkerPool(PoolSettings(generators=2, verifiers=1, checkout=fake_library, sandbox_verifiers=False))
-    try:
-        await pool.start(understaffed=True)
-        first = await make(pool, "arc_agi")
-        hanging = asyncio.create_task(make(pool, "hang", marker=str(tmp_path / "marker")))
-        await until((tmp_path / "marker").exists)
-        pool.staff(["arc_agi", "ok"])
-        second = await make(pool, "arc_agi")
-        assert int(second.question) == _fork_server_pid(pool)
-        assert int(first.question) in pool.worker_pids
-        hanging.cancel()
-    finally:
-        await pool.close()
+    return pool._fork_server.process.pid
 
 
 MAIN_PROCESS = """
@@ -281,7 +293,7 @@ async def main(checkout, marker):
     hanging = asyncio.create_task(pool.generate(spec, 600.0))
     while len(pool.worker_pids) < 4 or not Path(marker).exists():
         await asyncio.sleep(0.01)
-    print(json.dumps([pool._fork_server._interpreter.process.pid, *pool.worker_pids]), flush=True)
+    print(json.dumps([pool._fork_server.process.pid, *pool.worker_pids]), flush=True)
     await hanging
 
 asyncio.run(main(*sys.argv[1:]))

@@ -21,8 +21,9 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.library_facts import KNOWN_TASKS
-from reasoning_env.records import PoolStats, Problem, Reason, Rollout, Verdict
-from reasoning_env.rewards import score_rollouts
+from reasoning_env.records import Problem, Reason, Verdict
+from reasoning_env.rewards import score_texts
+from reasoning_env.stats import PoolStats
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 
@@ -45,15 +46,18 @@ ONE_IN = {True: {Kind.CHEAT: 1, Kind.EXECUTION: 3, Kind.WORK: 4, Kind.TEXT: 4, K
 """Of so many answers of a kind each task gets one, other ones for each task: those that read them, and those others."""
 ONE_IN_OTHERS = 30
 KILLED = (Reason.TIMEOUT, Reason.CRASH)
-NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR, Reason.BLOCKED})
+NO_SCORE = frozenset({*KILLED, Reason.VERIFIER_ERROR})
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def pool() -> AsyncIterator[WorkerPool]:
-    """One generator and one verifier worker over the real library, so that each answer comes after all the others."""
-    async with running_pool(None, scoring_deadline_s=DEADLINE_S) as pool:
+    """One generator and one verifier worker over the real library, so that each answer comes after all the others.
+
+    The sandbox is off, so that nothing but the guards stands between an answer and the traps.
+    """
+    async with running_pool(None, scoring_deadline_s=DEADLINE_S, sandbox_verifiers=False) as pool:
         yield pool
 
 
@@ -229,9 +233,8 @@ async def test_completions_are_paid_by_the_answer_rule_alone(pool: WorkerPool) -
         for table in ("unpaid completions", "paid completions")
         for name, text in TABLES[table].items()
     ]
-    rollouts = [Rollout(text, (1,), (1,), None, "stop") for _, text, _ in tried]
-    scored = await score_rollouts(pool, target.problem, rollouts, max_answer_bytes=LONG, max_tokens=100)
-    rewarded = {name: rollout.score == 1.0 for (name, _, _), rollout in zip(tried, scored, strict=True)}
+    verdicts = await score_texts(pool, target.problem, [text for _, text, _ in tried], LONG)
+    rewarded = {name: verdict.score == 1.0 for (name, _, _), verdict in zip(tried, verdicts, strict=True)}
     assert rewarded == {name: paid for name, _, paid in tried}
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.records import Split
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings, WorkerPool, read_problem
 from reasoning_env.workers.protocol import Frame, ProtocolFault
-from reasoning_env.workers.replies import read_problem
 from tests.waiting import PATIENCE_S, until
 
 from .support import is_gone, make, running_pool, spec

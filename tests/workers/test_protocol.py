@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.workers.channel import Channel, WorkerDied
 from reasoning_env.workers.protocol import FRAME, Frame, FrameLimits, ProtocolFault, encode_frame, read_frame
+from reasoning_env.workers.worker import Channel, WorkerDied
 from tests.waiting import PATIENCE_S
 
 LIMITS = FrameLimits(header=1000, blob=1000)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 from atroposlib.envs import base
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 
 from ...concurrency import cancel_all
 from ...errors import ConfigError
@@ -96,20 +98,22 @@ class ChatRequests:
     """Asks chat servers for completions, and remembers which parameters they refuse."""
 
     def __init__(self) -> None:
+        self._turns = itertools.count()
         self._limit_name = "max_tokens"
         self._left_out: set[str] = set()
 
-    async def complete(self, server: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Return up to `n` rollouts, those that came; raises what the client raises where none did."""
+    async def complete(self, servers: Sequence[Any], prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+        """Ask the servers in turn for `n` rollouts; return those that came, or raise what the client raised for all."""
         budget = sampling.completion_budget(prompt)
         options = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-        slots = server.sem if sampling.split == "train" else server.eval_sem
+        messages = list(map(dict, prompt.messages))
 
-        async def one() -> Rollout:
-            async with slots:
-                return await self.ask(server, list(map(dict, prompt.messages)), budget, options)
+        async def request_one() -> Rollout:
+            server = servers[next(self._turns) % len(servers)]
+            async with _slots(server, sampling.split):
+                return await self.ask(server, messages, budget, options)
 
-        requests = [asyncio.ensure_future(one()) for _ in range(n)]
+        requests = [asyncio.ensure_future(request_one()) for _ in range(n)]
         try:
             replies = await asyncio.gather(*requests, return_exceptions=True)
         finally:
@@ -123,11 +127,14 @@ class ChatRequests:
         self, server: Any, messages: list[dict[str, str]], budget: int, options: Mapping[str, Any]
     ) -> Rollout:
         """Send one request, and again without what the server refuses."""
+        own_client = isinstance(server, APIServer)
+        create = server.openai.chat.completions.create if own_client else server.chat_completion
+        model = {"model": server.config.model_name} if own_client else {}
         while True:
             sent = {name: value for name, value in options.items() if name not in self._left_out}
-            arguments = {"model": server.config.model_name, "messages": messages, self._limit_name: budget, **sent}
+            arguments = {**model, "messages": messages, self._limit_name: budget, **sent}
             try:
-                reply = await server.openai.chat.completions.create(**arguments)
+                reply = await create(**arguments)
             except Exception as error:
                 if not self._do_without(error, arguments):
                     raise
@@ -148,6 +155,13 @@ class ChatRequests:
                 logger.warning("the server takes no %s; completions are sampled with its own", name)
         self._left_out.update(refused)
         return bool(refused)
+
+
+def _slots(server: Any, split: str) -> AbstractAsyncContextManager[Any]:
+    """Return what limits the requests that a server has at once; a stand-in for a server has no limit."""
+    if not isinstance(server, APIServer):
+        return contextlib.nullcontext()
+    return server.sem if split == "train" else server.eval_sem  # type: ignore[no-any-return]
 
 
 def _rollout(reply: Any) -> Rollout:

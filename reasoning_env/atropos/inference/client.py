@@ -1,51 +1,41 @@
-"""Ask Atropos' server objects for completions, through their outages.
+"""Ask inference servers for completions, through their outages, and make rollouts of their replies.
 
-Servers of type vllm and sglang give the tokens they sampled, with log-probabilities; openai and trl give text, which is
-tokenized here; chat servers give text that nobody tokenizes. Atropos' own clients wait for ever while no server is
-healthy; the limits here end that.
+Atropos' manager chooses the server. Servers of type vllm and sglang give the tokens they sampled, with
+log-probabilities; openai and trl give text, which is tokenized here; chat servers give text that nobody tokenizes.
+Atropos' own clients wait for ever while no server is healthy; the limits here end that.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ...concurrency import cancel_all, take_turns
+from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
-from .chat import ChatRequests, PlainChat, is_chat
-from .decoding import fast_decode
-from .rollouts import rollout_from_node, rollout_from_text
+from ...retries import pauses
+from .chat import ChatRequests, ChatServerConfig, PlainChat
+from .failures import Meaning, explain_failure
 
 logger = logging.getLogger(__name__)
 
-FRUITLESS_REQUESTS = 3
-"""How many requests in a row may bring no usable completion; as long as some come, the rest is asked for again."""
 MAX_FAILURES = 3
-"""Failures of one group, while others succeed, after which it is given up."""
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 4.0
-RATE_LIMITED = 429
-REFUSALS = (400, 401, 403, 404, 413, 422)
-"""Statuses of replies that the same request gets every time."""
-HEALTH_POLL_S = 1.0
-UNHEALTHY_S = 3.0
-"""How long no server may be healthy before the log says so."""
-AVOID_S = 5.0
-"""How long after a failed request other servers are preferred."""
+"""How often a group may fail while others succeed, and how many requests in a row may bring no usable completion."""
+HEALTH_POLL_S = 2.0
+"""How often servers are looked at. Atropos asks them for their health every second."""
 
 
 class Mode(StrEnum):
@@ -56,33 +46,58 @@ class Mode(StrEnum):
     CHAT = "chat"
 
 
+METHODS: Mapping[Mode, str] = {
+    Mode.TOKENS: "tokens_and_logprobs_completion",
+    Mode.TEXT: "completion",
+    Mode.CHAT: "chat_completion",
+}
+"""The method of Atropos' servers, and of their manager, that gives such replies."""
+
+
 class IncompleteReply(Exception):
-    """The server gave fewer usable completions than it was asked for, FRUITLESS_REQUESTS times."""
+    """The server gave fewer usable completions than it was asked for, MAX_FAILURES times."""
 
 
 class InferenceClient:
-    """Gets completions from a ServerManager's servers; `mode` is what their replies hold."""
+    """Gets completions from Atropos' servers.
 
-    def __init__(self, manager: Any, chat: ChatFormat | PlainChat, tokenizer: Any) -> None:
-        text_only = any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in manager.servers)
-        self.mode = Mode.TEXT if text_only else Mode.TOKENS
-        if any(is_chat(getattr(server, "config", None)) for server in manager.servers):
-            self.mode = Mode.CHAT
+    `manager` returns the environment's ServerManager, or what a test has put in its place. It is called for each
+    request, so that a manager or a server that is replaced later is asked from then on. A stand-in needs no more than
+    the method that is called (see METHODS); a server that says nothing about its health counts as healthy.
+    """
+
+    def __init__(self, manager: Callable[[], Any], chat: ChatFormat | PlainChat, tokenizer: Any) -> None:
         self._manager = manager
-        self._chat_requests = ChatRequests()
         self._chat = chat
+        self._chat_requests = ChatRequests()
         self._tokenizer = tokenizer
-        self._decode = fast_decode(tokenizer) if self.mode is Mode.TOKENS else str
+        self._usual_mode = _mode_of(self.servers) or Mode.TOKENS
         self._successes = 0
-        self._failed_at: dict[int, float] = {}
-        self._under_way: Counter[int] = Counter()
         self._outage = OutageLog(logger)
         self._unusable = OutageLog(logger)
 
     @property
+    def servers(self) -> Sequence[Any]:
+        """The manager's servers; a stand-in for the manager that has none is the one server itself."""
+        manager = self._manager()
+        servers = getattr(manager, "servers", None)
+        return servers if isinstance(servers, (list, tuple)) else [manager]
+
+    @property
+    def mode(self) -> Mode:
+        """What the servers' replies hold."""
+        mode = _mode_of(self.servers)
+        if mode is not None:
+            return mode
+        # A stand-in is asked as the servers before it were, if it can be.
+        asked = self._whom_to_ask()
+        offered = [mode for mode in (self._usual_mode, *Mode) if hasattr(asked, METHODS[mode])]
+        return offered[0] if offered else self._usual_mode
+
+    @property
     def healthy(self) -> bool:
         """Whether any server passed its last health check."""
-        return any(map(_is_healthy, self._manager.servers))
+        return any(getattr(server, "server_healthy", True) for server in self.servers)
 
     @property
     def outage_s(self) -> float:
@@ -90,25 +105,25 @@ class InferenceClient:
         return self._outage.lasting_s
 
     async def watch(self) -> None:
-        """Log when no server was healthy for UNHEALTHY_S, as requests then wait silently; never returns."""
-        healthy_at = time.monotonic()
+        """Log when no server is healthy at two looks in a row, as requests then wait silently; never returns."""
+        was_healthy = True
         while True:
             await asyncio.sleep(HEALTH_POLL_S)
-            if self.healthy:
-                healthy_at = time.monotonic()
-            elif time.monotonic() - healthy_at > UNHEALTHY_S:
-                addresses = ", ".join(map(address, self._manager.servers))
+            healthy = self.healthy
+            if not healthy and not was_healthy:
+                addresses = ", ".join(map(address, self.servers))
                 self._outage.note(f"no inference server is healthy; requests wait for {addresses}")
+            was_healthy = healthy
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Return exactly `n` rollouts; failed requests are tried again, with pauses, through an outage.
 
         Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError for
-        a request that the server refuses, after several failures while others succeed, or when requests have failed,
-        or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses even the
-        first requests is a RefusedError.
+        a request that the server refuses, after MAX_FAILURES failures while others succeed, or when requests have
+        failed, or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses
+        even the first requests is a RefusedError.
         """
-        failures, pause_s, successes = 0, FIRST_PAUSE_S, self._successes
+        failures, successes, waits = 0, self._successes, None
         while True:
             try:
                 return await self._complete_once(prompt, n, sampling, timeouts)
@@ -118,22 +133,24 @@ class InferenceClient:
                 others_succeed = self._successes > successes
                 if others_succeed and isinstance(error, TimeoutError):
                     raise
-                # A server that asks for patience is no failure of a group.
-                failures += others_succeed and status_of(error) != RATE_LIMITED
                 successes = self._successes
-                description = describe_failure(error)
-                if status_of(error) in REFUSALS:
+                failure = explain_failure(error)
+                if failure.meaning is Meaning.REFUSED:
                     never = not successes and math.isfinite(timeouts.outage_s)
                     kind = RefusedError if never else ServerError
-                    remedy = remedy_of_refusal(status_of(error))
-                    raise kind(f"the inference server refuses requests ({description}); {remedy}") from error
+                    raise kind(
+                        f"the inference server refuses requests ({failure.description}); {failure.remedy}"
+                    ) from error
+                if others_succeed and failure.meaning is not Meaning.BUSY:
+                    failures += 1
                 if failures >= MAX_FAILURES:
-                    raise ServerError(f"{failures} failures while others succeeded: {description}") from error
-                self._outage.note(f"requests for completions fail, and are tried again ({description})")
+                    raise ServerError(f"{failures} failures while others succeeded: {failure.description}") from error
+                self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
+                waits = waits or pauses()
+                pause_s = next(waits)
                 if self._outage.lasting_s + pause_s > timeouts.outage_s:
-                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {description}") from error
+                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {failure.description}") from error
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _complete_once(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Try once; raises TimeoutError at `reply_s`, ServerError at `outage_s`, and what clients raise."""
@@ -148,15 +165,16 @@ class InferenceClient:
                         raise ServerError(f"no inference server has been healthy for {timeouts.outage_s:g} s")
             return work.result()
         finally:
-            await cancel_all([work])
+            if not work.done():
+                await cancel_all([work])
 
     async def _collect(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
         """Ask until there are `n` rollouts; raises IncompleteReply once requests are fruitless."""
         rollouts: list[Rollout] = []
         fruitless = 0
-        while fruitless < FRUITLESS_REQUESTS:
+        while fruitless < MAX_FAILURES:
             missing = n - len(rollouts)
-            usable = await self._request(prompt, missing, sampling)
+            usable = self._usable(await self._request(prompt, missing, sampling))
             rollouts += usable[:missing]
             if len(rollouts) == n:
                 self._successes += 1
@@ -165,46 +183,13 @@ class InferenceClient:
             fruitless = 0 if usable else fruitless + 1
         raise IncompleteReply(f"{len(rollouts)} usable completions of {n}, then none in {fruitless} requests")
 
-    async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        """Send one request; of several servers, it leaves one that becomes unhealthy for one that is healthy."""
-        servers = self._manager.servers
-        if len(servers) == 1:
-            return await self._ask(self._manager, prompt, n, sampling)
-        while True:
-            server = self._choose(servers, sampling.split)
-            self._under_way[id(server)] += 1
-            manager = copy.copy(self._manager)
-            manager.servers = [server]
-            work = asyncio.ensure_future(self._ask(manager, prompt, n, sampling))
-            try:
-                while _is_healthy(server) or not self.healthy:
-                    if (await asyncio.wait([work], timeout=HEALTH_POLL_S))[0]:
-                        return work.result()
-            except Exception:
-                self._failed_at[id(server)] = time.monotonic()
-                raise
-            finally:
-                self._under_way[id(server)] -= 1
-                await cancel_all([work])
-            logger.debug("a request leaves %s, which is not healthy", address(server))
-
-    def _choose(self, servers: Sequence[Any], split: str) -> Any:
-        """Return the healthy server with most free slots, as Atropos does; recently failed ones come last."""
-        now = time.monotonic()
-
-        def rank(server: Any) -> tuple[bool, bool, float]:
-            failed = now - self._failed_at.get(id(server), -math.inf) < AVOID_S
-            slots = server.sem if split == "train" else server.eval_sem
-            # Atropos takes a slot only after the choice, so requests that begin together would choose the same server.
-            return _is_healthy(server), not failed, slots.max_val - self._under_way[id(server)]
-
-        return max(servers, key=rank)
-
-    async def _ask(self, manager: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
-        # Atropos works for milliseconds on a reply with tokens, and many replies can come together.
-        return await take_turns(self._sample(manager, prompt, n, sampling))
-
-    async def _sample(self, manager: Any, prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+    async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> Sequence[Rollout | str]:
+        """Send one request; return rollouts, and in the place of each unusable completion why it is unusable."""
+        mode = self.mode
+        if mode is Mode.CHAT:
+            servers = self.servers if _mode_of(self.servers) else [self._whom_to_ask()]
+            return await self._chat_requests.complete(servers, prompt, n, sampling)
+        ask = getattr(self._whom_to_ask(), METHODS[mode])
         arguments = {
             "prompt": prompt.text,
             "n": n,
@@ -213,18 +198,24 @@ class InferenceClient:
             "top_p": sampling.top_p,
             "split": sampling.split,
         }
-        if self.mode is Mode.CHAT:
-            return await self._chat_requests.complete(manager.servers[0], prompt, n, sampling)
-        if isinstance(self._chat, ChatFormat) and self.mode is Mode.TEXT:
-            reply = await manager.completion(**arguments)
-            # Tokenizing long completions takes longer than the event loop may stand still.
+        convert: Callable[[Any], Rollout | str]
+        if mode is Mode.TEXT:
+            completions: Sequence[Any] = (await ask(**arguments)).choices
             convert = partial(rollout_from_text, self._chat, prompt, sampling)
-            return self._usable(await asyncio.to_thread(lambda: list(map(convert, reply.choices))))
-        async with manager.managed_server(tokenizer=_PromptTokenizer(self._tokenizer, prompt, self._decode)) as managed:
-            reply = await managed.completion(**arguments)
-            nodes = managed.get_state()["nodes"]
-        paired = zip(reply.choices, nodes, strict=True)
-        return self._usable([rollout_from_node(choice, node, sampling.token_limit) for choice, node in paired])
+        else:
+            # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
+            prompt_tokens, *lists = await ask(**arguments, input_ids=list(prompt.tokens))
+            completions = list(zip(*lists, strict=True))
+            convert = partial(rollout_from_tokens, self._tokenizer, sampling.token_limit, tuple(prompt_tokens))
+        # Many replies can come together, and the event loop must go on between them.
+        return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
+
+    def _whom_to_ask(self) -> Any:
+        """Return the manager, or a stand-in for a server, since Atropos' manager cannot choose among those."""
+        manager = self._manager()
+        if not isinstance(manager, ServerManager):
+            return manager
+        return next((server for server in self.servers if not isinstance(server, APIServer)), manager)
 
     def _usable(self, rollouts: Sequence[Rollout | str]) -> list[Rollout]:
         """Return the rollouts among these; the others are texts that say why there is none."""
@@ -236,57 +227,69 @@ class InferenceClient:
         return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
 
 
-class _PromptTokenizer:
-    """A tokenizer that knows the tokens of one prompt.
-
-    Atropos would tokenize the prompt again, and add special tokens to those that the chat template has written.
-    """
-
-    def __init__(self, tokenizer: Any, prompt: Prompt, decode: Callable[..., str]) -> None:
-        self._tokenizer = tokenizer
-        self._prompt = prompt
-        self.decode = decode
-
-    def encode(self, text: str, **options: Any) -> list[int]:
-        if text == self._prompt.text:
-            return list(self._prompt.tokens)
-        return list(self._tokenizer.encode(text, **options))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tokenizer, name)
-
-
-def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that a client's error stands for, where it stands for one."""
-    cause = _cause(error)
-    return getattr(cause, "status_code", None) or getattr(cause, "status", None)
-
-
-def remedy_of_refusal(status: int | None) -> str:
-    """Return what to do about a reply with one of REFUSALS, as its words alone do not name the setting."""
-    if status in (401, 403):
-        return "check openai.api_key"
-    if status == 404:
-        return "check openai.model_name and openai.base_url"
-    return "check openai.model_name, and that env.max_token_length is not above the server's context"
-
-
-def describe_failure(error: BaseException) -> str:
-    """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
-    cause = _cause(error)
-    return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the failure of the last attempt of tenacity's RetryError, and any other error as it is."""
-    last_attempt = getattr(error, "last_attempt", None)
-    return (last_attempt.exception() if last_attempt is not None else None) or error
-
-
-def _is_healthy(server: Any) -> bool:
-    return bool(getattr(server, "server_healthy", True))
+def _mode_of(servers: Sequence[Any]) -> Mode | None:
+    """Return what replies of Atropos' own servers hold; None where there is a stand-in among them, or no server."""
+    if not servers or not all(isinstance(server, APIServer) for server in servers):
+        return None
+    if any(isinstance(getattr(server, "config", None), ChatServerConfig) for server in servers):
+        return Mode.CHAT
+    if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
+        return Mode.TEXT
+    return Mode.TOKENS
 
 
 def address(server: Any) -> str:
     """Return what a server is called in messages."""
-    return str(getattr(server.config, "base_url", None) or type(server).__name__)
+    return str(getattr(getattr(server, "config", None), "base_url", None) or type(server).__name__)
+
+
+# ------------------------------------------------------------------ replies
+
+
+def rollout_from_tokens(
+    tokenizer: Any, token_limit: int, prompt: tuple[int, ...], completion: tuple[Sequence[int], Sequence[float], Any]
+) -> Rollout | str:
+    """Return a rollout of the server's own tokens, or what makes them unfit for training.
+
+    `completion` has the tokens, their log-probabilities and the finish reason, for which SGLang has a mapping.
+    """
+    tokens, logprobs, finish_reason = completion
+    if not tokens:
+        return "no completion tokens"
+    if len(tokens) != len(logprobs):
+        return f"{len(tokens)} tokens and {len(logprobs)} log-probabilities"
+    if len(prompt) + len(tokens) >= token_limit:
+        return f"{len(prompt) + len(tokens)} tokens, at or over the limit of {token_limit}"
+    if not math.isfinite(sum(logprobs)):
+        return "log-probabilities that are not finite"
+    reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
+    return Rollout(
+        text=str(tokenizer.decode(tokens, skip_special_tokens=True)),
+        tokens=(*prompt, *tokens),
+        masks=(*[-100] * len(prompt), *tokens),
+        logprobs=(*[1.0] * len(prompt), *logprobs),
+        finish_reason=reason or "stop",
+        token_count=len(tokens),
+    )
+
+
+def rollout_from_text(chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training."""
+    assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
+    text = chat.strip_end_of_turn(choice.text or "")
+    finish_reason = choice.finish_reason or "stop"
+    completion = chat.completion_tokens(text, finished=finish_reason == "stop")
+    if not completion:
+        return "no text, and says that it was cut short"
+    room = sampling.token_limit - 1 - len(prompt.tokens)
+    if len(completion) > room:
+        # The text may have more tokens here than at the server.
+        completion, finish_reason = completion[:room], "length"
+    return Rollout(
+        text=text,
+        tokens=(*prompt.tokens, *completion),
+        masks=(*[-100] * len(prompt.tokens), *completion),
+        logprobs=None,
+        finish_reason=finish_reason,
+        token_count=len(completion),
+    )

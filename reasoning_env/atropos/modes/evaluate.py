@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,15 +12,14 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
-from ...evaluations.evaluation import Evaluation, metrics
-from ...evaluations.evaluator import Evaluator
 from ...evaluations.folder import open_folder
 from ...evaluations.inspect_log import write_inspect_log
-from ...evaluations.plan import EvalPlan
-from ...evaluations.presets import FIRST_SEED, MAX_COMPLETION_TOKENS
+from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
+from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
 from ...folders import EVALS
 from ...records import Sampling, Split
+from ...settings import fingerprint
 from ..config import RunMode
 from ..inference.client import Mode
 from ..inference.server_checks import context_length
@@ -41,24 +39,23 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     What is done is kept, and shown by the command `evaluate`, whatever ends it. Raises ServerError when not one problem
     could be evaluated, ConfigError where there can be no folder, and ReasoningEnvError when it cannot be written.
     """
-    source = run.backend.source
-    plan, remarks = source.eval_plan, list(source.eval_plan.remarks)
+    plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
     alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
-    about = _describe(run, plan, sampling, step)
-    folder = await asyncio.to_thread(open_folder, root, {**about, "remarks": remarks}, resume=alone)
-    categories = {task.name: task.category for task in run.backend.library.tasks}
+    made_with, problems = _describe(run, plan, sampling, step), len(plan.tasks) * plan.samples_per_task
+    folder = await asyncio.to_thread(open_folder, root, made_with, problems=problems, remarks=remarks, resume=alone)
+    categories = {task.name: task.category for task in run.session.library.tasks}
     if alone and run.config.complexity_level is not None and run.config.eval_level is None:
         logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
     logger.info(
         "evaluation of %s on %d problems of %d tasks; completions of each: %d",
-        *(about["model"], about["problems"], len(plan.tasks), plan.repeats),
+        *(made_with["model"], problems, len(plan.tasks), plan.repeats),
     )
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     run.evaluation_progress = evaluation.progress
     try:
-        await evaluation.run(source.evaluation_set)
+        await evaluation.run(run.session.evaluation_set)
     finally:
         # After Ctrl-C too.
         results = await evaluation.conclude()
@@ -82,18 +79,17 @@ def _write_inspect_log(folder: Path) -> None:
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
-    backend = run.backend
     return Evaluator(
-        scorer=backend.pool,
+        scorer=run.session.pool,
         completer=run.inference,
-        make_prompt=backend.source.prompt,
+        make_prompt=run.line.prompt,
         sampling=sampling,
         settings=run.config,
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
-        timeouts=run.timeouts(),
-        note_dropped=backend.collector.drop,
+        timeouts=run.line.timeouts(),
+        note_dropped=run.line.drop,
     )
 
 
@@ -115,24 +111,19 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 
 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
-    """Return what results.json says of an evaluation from its start."""
+    """Return which evaluation this is, as results.json says from the start; an equal one goes on with it."""
     config, server = run.config, run.servers[0].config
+    # Of what the settings leave open: what was settled on.
     settings = {
         "tasks": plan.tasks,
         "num_eval_samples_per_task": plan.samples_per_task,
         "eval_repeats": plan.repeats,
         "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
-        "eval_level": config.eval_level,
         "eval_temperature": sampling.temperature,
         "eval_top_p": sampling.top_p,
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
-        "system_prompt": run.backend.source.system_prompt(Split.EVAL),
-        "strict_rewards": config.strict_rewards,
-        "lenient_answers": config.lenient_answers,
-        "max_answer_bytes": config.max_answer_bytes,
-        "scoring_deadline_s": config.scoring_deadline_s,
-        "min_completion_tokens": config.min_completion_tokens,
+        "system_prompt": run.session.system_prompt(Split.EVAL),
     }
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {
@@ -140,15 +131,12 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "server": {"type": server_type, "base_url": _without_password(str(server.base_url))},
         "step": step if run.mode is RunMode.SERVE else None,
         "preset": plan.preset.name if plan.preset else None,
-        "settings": settings,
-        "fingerprint": None,
-        "problems": len(plan.tasks) * plan.samples_per_task,
+        "settings": {**fingerprint(config, "evaluation"), **settings},
         "versions": {
-            "reasoning_gym": run.backend.library.version,
+            "reasoning_gym": run.session.library.version,
             "environment": __version__,
             "python": platform.python_version(),
         },
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 
 

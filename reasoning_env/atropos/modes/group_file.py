@@ -1,10 +1,8 @@
-"""The files that `process` and `serve` write groups to: one line a group.
+"""The files that `process` and `serve` write groups to: one line a group, as they are done.
 
-A line of `process` holds Atropos' own fields and the facts of a dump line, and lines are in the order of the problems.
-Beside the file lies a record of the settings that decide its content, and of what the run has learnt. The file itself
-says how far the run has come: whatever ended it, the next one cuts a torn last line off, and goes on behind the last
-whole one. Groups that were done before one in front of them wait in a third file for their turn. `serve` writes
-Atropos' own fields alone, of the groups that it sends, to a new file each time.
+A line of `process` holds Atropos' own fields and the facts of a dump line; its key is the position of its problem.
+Beside the file lies its header, the settings that decide its content. `serve` writes Atropos' own fields alone, of the
+groups that it sends, to a new file each time.
 """
 
 from __future__ import annotations
@@ -12,18 +10,18 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ...dumps.format import encode_group, record_path
+from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
-from ...files import LineFile, replace_file
+from ...files import KeyedFile, LineFile, replace_file
 from ...records import Group
-from ..packing import encode_members
+from ..delivery import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -56,120 +54,83 @@ class GroupFile:
     """The file of one set of settings, `made_with`, which this process alone writes to.
 
     Where `path` holds groups of other settings, the file is `path` with the first number that does not. Nothing is made
-    before `open`. All methods may block, and are to be called by one thread at a time.
+    before `open`. Everything here blocks; any thread may call it.
     """
 
     def __init__(self, path: Path, made_with: Mapping[str, Any]) -> None:
         self.path = path
-        self.lines = 0
-        self.last_index = -1
-        self.source: dict[str, Any] = {}
-        """What the source of problems had learnt, as `save` was told."""
-        self.ahead: dict[int, bytes] = {}
-        """Lines that still wait for one before them, as `keep_ahead` was told, by an earlier run or by this one."""
         self._made_with = json.loads(json.dumps(made_with))
-        self._file: LineFile | None = None
+        self._file: KeyedFile | None = None
 
-    def open(self) -> None:
-        """Find or make the file; raises ConfigError where that fails, and where another process writes to it."""
+    @property
+    def lines(self) -> int:
+        """How many groups the file holds."""
+        return 0 if self._file is None else len(self._file.keys)
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """Return the positions of the problems whose groups it holds."""
+        return frozenset() if self._file is None else frozenset(map(int, self._file.keys))
+
+    def open(self, on_line: Callable[[bytes], None] = lambda line: None) -> None:
+        """Find or make the file; `on_line` is called with each line that is there.
+
+        Raises ConfigError where that fails, and where another process writes to it.
+        """
         wanted = self.path
         try:
             wanted.parent.mkdir(parents=True, exist_ok=True)
-            for self.path in numbered(wanted):
-                known = self._known()
-                if known is not None or not self.path.exists() or not self.path.stat().st_size:
-                    break
-            self._file = LineFile.take(self.path)
+            self.path = next(path for path in _numbered(wanted) if self._is_free(path))
+            self._file = KeyedFile.take(self.path, lambda key, line: on_line(line))
+            if self._file is None:
+                raise ConfigError(f"{SETTING}: another process writes to {self.path}; name another file, or wait")
+            if not self._file.keys:
+                header = json.dumps({"made_with": self._made_with}).encode()
+                replace_file(header_path(self.path), [header])
         except OSError as error:
             raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
         if self.path != wanted:
-            others = self._record_of(wanted).get("made_with", {})
+            others = _read_header(wanted)
             names = sorted(self._made_with.keys() | others.keys())
             changed = [name for name in names if self._made_with.get(name) != others.get(name)]
             logger.warning(
                 "%s holds groups of other settings (%s); these go to %s", wanted, ", ".join(changed), self.path
             )
-        if self._file is None:
-            raise ConfigError(f"{SETTING}: another process writes to {self.path}")
-        self.source = (known or {}).get("source", {})
-        self._read(self._file)
 
-    def append(self, lines: Sequence[tuple[int, bytes]]) -> None:
-        """Write lines, each with the position of its problem.
-
-        When it raises OutputError, the lines that are in the file are whole.
-        """
+    def append(self, position: int, line: bytes) -> None:
+        """Write a problem's group; raises OutputError, and then leaves nothing of it."""
         assert self._file is not None, "open() comes first"
-        for index, line in lines:
-            try:
-                self._file.append(line)
-            except OSError as error:
-                raise self._no_room(error) from error
-            self.lines += 1
-            self.last_index = index
-
-    def save(self, source: Mapping[str, Any]) -> None:
-        """Keep what a later run goes on from, in a file that is written again as a whole; raises OutputError."""
-        record = {"made_with": self._made_with, "source": source}
         try:
-            replace_file(record_path(self.path), [json.dumps(record).encode()])
+            self._file.append(str(position), line)
         except OSError as error:
-            raise self._no_room(error) from error
-
-    def keep_ahead(self, lines: Mapping[int, bytes]) -> None:
-        """Keep lines that cannot be appended yet, by problem position, in place of those before; raises OutputError."""
-        try:
-            if lines:
-                replace_file(_beside(self.path, "ahead"), lines.values())
-            else:
-                _beside(self.path, "ahead").unlink(missing_ok=True)
-        except OSError as error:
-            raise self._no_room(error) from error
-        self.ahead = dict(lines)
+            raise OutputError(
+                f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the "
+                "same command goes on once there is room"
+            ) from error
 
     def close(self) -> None:
         """Safe to call twice."""
         if self._file is not None:
             self._file.close()
 
-    def _no_room(self, error: OSError) -> OutputError:
-        return OutputError(
-            f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the same "
-            "command goes on once there is room"
-        )
-
-    def _known(self) -> dict[str, Any] | None:
-        """Return the record of the file at `path`, or None where it is not of these settings."""
-        record = self._record_of(self.path)
-        return record if record.get("made_with") == self._made_with else None
-
-    @staticmethod
-    def _record_of(path: Path) -> dict[str, Any]:
-        with suppress(OSError, ValueError):
-            record = json.loads(record_path(path).read_bytes())
-            return record if isinstance(record, dict) else {}
-        return {}
-
-    def _read(self, file: LineFile) -> None:
-        """Find out how far the file goes, and cut a torn line off."""
-        last = b""
-        for line in file.read():
-            self.lines, last = self.lines + 1, line
-        if file.cut():
-            logger.warning("the torn last line of %s is cut off", self.path)
-        self.last_index = json.loads(last)["index"] if last else -1
-        with suppress(OSError), open(_beside(self.path, "ahead"), "rb") as ahead:
-            self.ahead = {index: line for line in ahead if (index := json.loads(line)["index"]) > self.last_index}
+    def _is_free(self, path: Path) -> bool:
+        """Tell whether there are no groups at the path, or groups of these settings."""
+        return not path.exists() or not path.stat().st_size or _read_header(path) == self._made_with
 
 
-def numbered(path: Path) -> Iterator[Path]:
+def _read_header(path: Path) -> dict[str, Any]:
+    """Return the settings that a file was made with; empty where they are not known."""
+    with suppress(OSError, ValueError):
+        header = json.loads(header_path(path).read_bytes())
+        if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
+            return dict(header["made_with"])
+    return {}
+
+
+def _numbered(path: Path) -> Iterator[Path]:
     """Yield the path, then the path with each number behind its name, as Atropos numbers files."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
-
-
-def _beside(path: Path, what: str) -> Path:
-    return path.with_name(f"{path.name}.{what}")
 
 
 class BackgroundWriter:
@@ -196,18 +157,19 @@ class BackgroundWriter:
 
     def _write(self, obj: Mapping[str, Any]) -> None:
         line = b"{" + encode_members(obj) + b"}\n"
-        self._file = self._file or _make(self._path)
+        if self._file is None:
+            self._file = _make(self._path)
         self._file.append(line)
 
 
 def _make(path: Path) -> LineFile:
     path.parent.mkdir(parents=True, exist_ok=True)
-    for candidate in numbered(path):
+    for candidate in _numbered(path):
         with suppress(FileExistsError):
             file = LineFile.create(candidate)
-            break
-    logger.info("groups that are sent go to %s", candidate)
-    return file
+            logger.info("groups that are sent go to %s", candidate)
+            return file
+    raise AssertionError("numbers have no end")
 
 
 def _log_error(written: Future[Any]) -> None:

@@ -29,7 +29,7 @@ async def serve(env: Any, run: Run) -> None:
         )
     run.mode = RunMode.SERVE
     await run.start_dumps()
-    await run.session.wait_until_there(run.startup_timeout_s)
+    await run.run_api.wait_until_there(run.line.startup_timeout_s)
     await env.setup()
     await env.setup_wandb()
     await env.register_env()

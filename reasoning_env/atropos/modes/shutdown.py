@@ -39,7 +39,7 @@ async def close(env: Any, run: Run) -> None:
             await client.close()
 
     steps = [stop_working, close_clients, lambda: run.stop_sending(deadline), lambda: run.save_last(env.curr_step)]
-    steps += [run.session.leave, run.stop_generating]
+    steps += [run.run_api.leave, run.session.close]
     writers = filter(None, [run.dumper, run.group_file, env.jsonl_writer])
     steps += [partial(asyncio.to_thread, writer.close) for writer in writers]
     if run.mode is RunMode.SERVE:

@@ -1,31 +1,40 @@
-"""The `report` command: reads what paths lead to and writes the page."""
+"""The `report` command: reads what paths lead to, and writes the page, which holds its data, script and style."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import functools
+import gzip
+import hashlib
+import itertools
 import json
 import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
+from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
+from ..comparison import compare_problems
 from ..sources import Source, find_sources
-from .figures import Figures
-from .page import make_page, write_page
+from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
-from .sums import OUTCOMES
 
 DEFAULT_OUTPUT = Path("report.html")
 SAMPLE_MB = 16
 FACTS = ("model", "preset", "step", "started", "fingerprint")
 SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
+
+STYLES = ("uPlot.min.css", "style.css")
+SCRIPTS = ("uPlot.iife.min.js", "app.js")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -95,11 +104,12 @@ def collect(sources: Sequence[Source], program: str, sample_characters: int) -> 
         if figures.rollouts:
             read.append((source, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
+    categories = {task: category(task) for task in tasks}
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "notes": [line for source in sources for line in source.faults],
-        "tasks": [[task, category(task)] for task in tasks],
-        "outcomes": OUTCOMES,
+        "tasks": list(categories.items()),
+        "outcomes": PAGE_OUTCOMES,
         "runs": [
             {
                 "name": source.name,
@@ -107,12 +117,24 @@ def collect(sources: Sequence[Source], program: str, sample_characters: int) -> 
                 "evaluation": source.evaluation,
                 "facts": _facts(source.results),
                 "published": _beside_published(source.results),
-                **figures.result(tasks),
+                **figures.result(tasks, categories),
             }
             for source, figures in read
         ],
+        "comparisons": _comparisons([figures for _, figures in read], tasks),
         "groups": sample.groups(),
     }
+
+
+def _comparisons(runs: Sequence[Figures], tasks: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each pair of runs that have problems in common, numbered, with what `compare` says of these."""
+    compared = []
+    for (a, first), (b, second) in itertools.combinations(enumerate(runs), 2):
+        if first.problem_scores.keys() & second.problem_scores.keys():
+            overall, by_task = compare_problems(first.problem_scores, second.problem_scores)
+            rows = [{**asdict(task), "task": tasks.index(task.task)} for task in by_task]
+            compared.append({"a": a, "b": b, "overall": asdict(overall), "tasks": rows})
+    return compared
 
 
 def _facts(results: Mapping[str, Any]) -> list[list[str]]:
@@ -179,3 +201,40 @@ def _command(group: DumpedGroup, program: str) -> str | None:
     elif group.level is not None:
         words += ["--level", str(group.level)]
     return f"{program} {shlex.join(words)}"
+
+
+def make_page(data: bytes) -> str:
+    """Return the page that shows `data`, which is JSON in ASCII.
+
+    The data are in it as base64 of gzip, so no text in them can be taken for markup. The policy allows this script and
+    this style by their hashes, and no connection to anywhere.
+    """
+    assets = files(__package__) / "assets"
+    style, script = (
+        "\n".join((assets / name).read_text(encoding="utf-8") for name in names) for names in (STYLES, SCRIPTS)
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page = (assets / "index.html").read_text(encoding="utf-8")
+    for name, value in {
+        "POLICY": policy,
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii"),
+    }.items():
+        page = page.replace(f"%%{name}%%", value)
+    return page
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write the file beside its place, then rename it; raises ConfigError where that is not possible."""
+    try:
+        replace_file(path, [page.encode()], mode=0o666)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file with `-o FILE`") from error
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"

@@ -1,71 +1,179 @@
-"""Figures over all rollouts of a run; memory grows only with tasks and problems of evaluations."""
+"""The page's figures over all rollouts of a run: its rows are those of `evaluations/summary.py`.
+
+Memory grows with tasks and problems, not with completions.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from ...dumps.reader import DumpedGroup
-from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
-from ...statistics import interval_of_means, pass_at_k, wilson_interval
-from .sums import Sums, TaskSums, got_right, length_of
+from ...dumps.reader import DumpedGroup, DumpedRollout
+from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
+from ...outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
+from ...statistics import bootstrap_interval
+from ..comparison import ProblemKey
 
+OTHER = "other"
+PAGE_OUTCOMES = (*OUTCOMES, OTHER)
+"""The last one is for reasons of a later version."""
 LEVEL_BINS = 10
 SCORE_STEPS = 20
 TIME_BINS = 100
 FEW_BINS, GROUPS_OF_A_BIN = 10, 8
 """Stretches of time are made wider, down to so few, until they hold so many groups: one group alone is only noise."""
 LENGTH_BINS_PER_DOUBLING = 2
+MOST_KS = 32
+"""Of more numbers k, pass@k is shown for the powers of two."""
 MAX_PROBLEMS = 20_000
 """Problems of an evaluation that are kept for a comparison with another one."""
 PROBLEM_DIGITS = 8
 """Digits of a problem's hash, which tell it from another one of the same task and seed."""
 
 
+def known_outcome(rollout: DumpedRollout) -> str:
+    """Return one of PAGE_OUTCOMES."""
+    return rollout.outcome if rollout.outcome in OUTCOMES else OTHER
+
+
+def length_of(rollout: DumpedRollout) -> int:
+    """Return the characters of the completion, thinking included."""
+    return len(rollout.thinking) + (len(rollout.conversation[-1]["content"]) if rollout.conversation else 0)
+
+
+@dataclass
+class GroupTally(TaskTally):
+    """What the page shows of a task beside its row."""
+
+    signal: Tally = field(default_factory=Tally)
+    """1 for each group whose scores differ, 0 for others; those of one rollout cannot differ, and are left out."""
+    level: Tally = field(default_factory=Tally)
+    characters: Tally = field(default_factory=Tally)
+    corrected: Tally = field(default_factory=Tally)
+    """1 for each rollout that the library scores otherwise, 0 for others with a score of the library."""
+
+    def add(self, group: DumpedGroup) -> None:
+        super().add(group)
+        rollouts = group.rollouts
+        if len(rollouts) > 1:
+            self.signal.add(float(len(set(group.scores)) > 1))
+        if group.level is not None:
+            self.level.add(group.level)
+        self.characters.add(*map(length_of, rollouts))
+        for rollout in rollouts:
+            if rollout.library_score is not None:
+                differs = not math.isclose(rollout.judged_score, rollout.library_score, abs_tol=1e-9)
+                self.corrected.add(float(differs))
+
+    def merge(self, other: TaskTally) -> None:
+        super().merge(other)
+        if isinstance(other, GroupTally):
+            for name in ("signal", "level", "characters", "corrected"):
+                getattr(self, name).merge(getattr(other, name))
+
+    def shown(self, row: Row) -> dict[str, Any]:
+        """Return the page's form of a row of this tally."""
+        words = Counter({word: count for word, count in self.outcomes.items() if word in OUTCOMES})
+        words[OTHER] = self.outcomes.total() - words.total()
+        corrected = [int(self.corrected.total), self.corrected.count]
+        return {
+            **shown_means(row),
+            "groups": self.problems,
+            "rollouts": self.completions,
+            "signal": self.signal.mean,
+            "level": self.level.mean,
+            "outcomes": [words[word] for word in PAGE_OUTCOMES],
+            "tokens": row["tokens"] if self.tokens.count * 2 > self.completions else None,
+            "characters": self.characters.mean,
+            "plain": [row["library_score"], row["mean_score"], *corrected] if "library_score" in row else None,
+        }
+
+
+def shown_means(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of any row: means with the two ends of their intervals, and a share."""
+    return {
+        "score": [row["mean_score"], *row["mean_score_interval"]],
+        "accuracy": [row["accuracy"], *row["accuracy_interval"]],
+        "format": sum(row["reasons"].get(word, 0.0) for word in FORMAT_FAILURES),
+    }
+
+
+@dataclass
+class Stretch:
+    """A stretch of the stream of problems: tallies over its groups."""
+
+    score: Tally = field(default_factory=Tally)
+    accuracy: Tally = field(default_factory=Tally)
+    signal: Tally = field(default_factory=Tally)
+    level: Tally = field(default_factory=Tally)
+
+    def add(self, group: DumpedGroup) -> None:
+        self.score.add(fmean(group.scores))
+        self.accuracy.add(fmean(rollout.correct for rollout in group.rollouts))
+        if len(group.rollouts) > 1:
+            self.signal.add(float(len(set(group.scores)) > 1))
+        if group.level is not None:
+            self.level.add(group.level)
+
+    def merge(self, other: Stretch) -> None:
+        for name, tally in vars(self).items():
+            tally.merge(getattr(other, name))
+
+
 class Timeline:
-    """Sums over stretches of the stream of problems; stretches double in width to stay few."""
+    """Tallies over stretches of the stream of problems; stretches double in width to stay few."""
 
     def __init__(self) -> None:
         self.width = 1
-        self.sums: defaultdict[tuple[str | None, int], Sums] = defaultdict(Sums)
-        """By task, None for all of them, and stretch."""
+        self.stretches: defaultdict[int, Stretch] = defaultdict(Stretch)
+        self.levels: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
+        """By task and stretch."""
 
     def add(self, position: int, group: DumpedGroup) -> None:
         while position // self.width >= TIME_BINS:
             self._widen()
-        for task in (None, group.item_id) if group.level is not None else (None,):
-            self.sums[task, position // self.width].add(group)
+        stretch = position // self.width
+        self.stretches[stretch].add(group)
+        if group.level is not None:
+            self.levels[group.item_id, stretch].add(group.level)
 
     def _widen(self) -> None:
         self.width *= 2
-        earlier, self.sums = self.sums, defaultdict(Sums)
-        for (task, stretch), sums in earlier.items():
-            self.sums[task, stretch // 2].merge(sums)
-
-    def _stretches(self) -> list[int]:
-        return sorted(stretch for task, stretch in self.sums if task is None)
+        stretches, levels = self.stretches, self.levels
+        self.stretches, self.levels = defaultdict(Stretch), defaultdict(Tally)
+        for number, stretch in stretches.items():
+            self.stretches[number // 2].merge(stretch)
+        for (task, number), tally in levels.items():
+            self.levels[task, number // 2].merge(tally)
 
     def figures(self, tasks: Sequence[str]) -> dict[str, Any]:
-        groups = sum(sums.groups for (task, _), sums in self.sums.items() if task is None)
-        while len(self._stretches()) > max(FEW_BINS, groups / GROUPS_OF_A_BIN):
+        groups = sum(stretch.score.count for stretch in self.stretches.values())
+        while len(self.stretches) > max(FEW_BINS, groups / GROUPS_OF_A_BIN):
             self._widen()
-        stretches = self._stretches()
-        with_levels = {task for task, _ in self.sums if task is not None}
+        numbers = sorted(self.stretches)
+        with_levels = {task for task, _ in self.levels}
 
-        def level(task: str, stretch: int) -> float | None:
-            sums = self.sums.get((task, stretch))
-            return sums.level / sums.levels if sums else None
+        def level(task: str, number: int) -> float | None:
+            tally = self.levels.get((task, number))
+            return tally.mean if tally else None
 
         return {
-            "positions": [stretch * self.width for stretch in stretches],
+            "positions": [number * self.width for number in numbers],
             "width": self.width,
-            "all": [self.sums[None, stretch].figures() for stretch in stretches],
+            "all": [
+                {
+                    "groups": self.stretches[number].score.count,
+                    **{name: tally.mean for name, tally in vars(self.stretches[number]).items()},
+                }
+                for number in numbers
+            ],
             "levels": [
-                {"task": number, "values": [level(task, stretch) for stretch in stretches]}
-                for number, task in enumerate(tasks)
+                {"task": place, "values": [level(task, number) for number in numbers]}
+                for place, task in enumerate(tasks)
                 if task in with_levels
             ],
         }
@@ -75,71 +183,95 @@ class Figures:
     """All that the page shows of one run, but for its sample of rollouts."""
 
     def __init__(self, *, keep_problems: bool) -> None:
-        self.tasks: defaultdict[str, TaskSums] = defaultdict(TaskSums)
-        self.failed = 0
+        self.tasks: defaultdict[str, GroupTally] = defaultdict(GroupTally)
+        self.problem_scores: dict[ProblemKey, float] = {}
+        """Mean scores of an evaluation's problems."""
         self.problems_left_out = 0
-        self._cells: defaultdict[tuple[str, int], Sums] = defaultdict(Sums)
+        self._keep_problems = keep_problems
+        self._levels: dict[ProblemKey, float | None] = {}
+        self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+        """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
+        self._groups = 0
         self._scores = [0] * (SCORE_STEPS + 1)
         self._tokens: Counter[tuple[int, str]] = Counter()
         self._characters: Counter[tuple[int, str]] = Counter()
-        self._problems: list[tuple[str, list[Any]]] | None = [] if keep_problems else None
-
-    @property
-    def groups(self) -> int:
-        return sum(sums.groups for sums in self.tasks.values())
 
     @property
     def rollouts(self) -> int:
-        return sum(sums.rollouts for sums in self.tasks.values())
+        return sum(tally.completions for tally in self.tasks.values())
 
     def add(self, group: DumpedGroup) -> None:
         """Count a group; one without rollouts tells only of completions that failed."""
-        self.failed += group.failed or 0
+        self.tasks[group.item_id].add(group)
         if not group.rollouts:
             return
-        self.tasks[group.item_id].add(group)
-        self._cells[group.item_id, _level_bin(group.level)].add(group)
-        self._timeline.add(max(0, self.groups - 1 if group.index is None else group.index), group)
+        self._cells[group.item_id, _level_bin(group.level)].append(fmean(group.scores))
+        self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
+        self._groups += 1
         for rollout in group.rollouts:
             self._scores[round(SCORE_STEPS * min(1.0, max(0.0, rollout.score)))] += 1
-            kind = RIGHT if got_right(rollout) else PARTIAL if score_of(rollout) > 0 else WRONG
+            kind = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
             if rollout.tokens is not None:
                 self._tokens[_length_bin(rollout.tokens), kind] += 1
             self._characters[_length_bin(length_of(rollout)), kind] += 1
-        self._keep_problem(group)
+        if self._keep_problems and group.seed is not None:
+            self._keep_problem(group)
 
     def _keep_problem(self, group: DumpedGroup) -> None:
-        if self._problems is None or group.seed is None:
-            return
-        if len(self._problems) == MAX_PROBLEMS:
+        if len(self.problem_scores) == MAX_PROBLEMS:
             self.problems_left_out += 1
             return
-        mean, right = fmean(group.scores), sum(map(got_right, group.rollouts))
-        facts = [group.index, group.seed, group.level, mean, right, (group.problem or "")[:PROBLEM_DIGITS]]
-        self._problems.append((group.item_id, facts))
+        key = ProblemKey.of(group)
+        self.problem_scores[key] = fmean(group.scores)
+        self._levels[key] = group.level
 
-    def result(self, tasks: Sequence[str]) -> dict[str, Any]:
+    def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> dict[str, Any]:
         """Return plain data for the page, where tasks are numbers: places in `tasks`."""
         number = {task: place for place, task in enumerate(tasks)}
-        by_task = [{"task": number[task], **sums.figures()} for task, sums in sorted(self.tasks.items())]
-        total = TaskSums()
-        for sums in self.tasks.values():
-            total.merge(sums)
-        by_tokens = total.token_counts * 2 > total.rollouts
-        return total.figures() | {
-            "failed": self.failed,
-            "of_tasks": {name: _over_tasks([row[name] for row in by_task]) for name in ("score", "accuracy")},
-            "by_task": by_task,
+        scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
+        summary = summarise(scored, categories, {})
+        total = GroupTally()
+        for tally in self.tasks.values():
+            total.merge(tally)
+        by_tokens = total.tokens.count * 2 > total.completions
+        return total.shown(total.row()) | {
+            "failed": total.failed,
+            "of_tasks": shown_means(summary["overall"]),
+            "by_task": [
+                {"task": number[task], **tally.shown(summary["tasks"][task])} for task, tally in scored.items()
+            ],
+            "categories": [
+                {"category": category, "tasks": row["tasks"], **shown_means(row)}
+                for category, row in summary["categories"].items()
+            ],
             "cells": [
-                {"task": number[task], "bin": level, **sums.figures()}
-                for (task, level), sums in sorted(self._cells.items())
+                {
+                    "task": number[task],
+                    "bin": level,
+                    "score": [fmean(scores), *bootstrap_interval(scores)],
+                    "groups": len(scores),
+                }
+                for (task, level), scores in sorted(self._cells.items())
             ],
             "time": self._timeline.figures(tasks),
             "scores": self._scores,
             "lengths": {"unit": "tokens" if by_tokens else "characters", "bins": self._lengths(by_tokens)},
-            "pass_at_k": self._pass_at_k(),
-            "problems": [[number[task], *facts] for task, facts in self._problems or ()],
+            "pass_at_k": [
+                [k, summary["overall"]["pass_at"][str(k)], *pass_at_interval(scored.values(), k)]
+                for k in _shown_ks(len(summary["overall"]["pass_at"]))
+            ],
+            "problems": [
+                [
+                    number[key.task],
+                    key.position,
+                    key.seed,
+                    self._levels[key],
+                    score,
+                    (key.problem or "")[:PROBLEM_DIGITS],
+                ]
+                for key, score in self.problem_scores.items()
+            ],
             "problems_left_out": self.problems_left_out,
         }
 
@@ -151,29 +283,9 @@ class Figures:
             for position in range(min(bins, default=0), max(bins, default=-1) + 1)
         ]
 
-    def _pass_at_k(self) -> list[list[float]]:
-        """Pass@k with its interval, as the unweighted mean over tasks, for each k that most groups allow."""
-        sizes: Counter[int] = Counter()
-        for sums in self.tasks.values():
-            for (size, _), count in sums.passes.items():
-                sizes[size] += count
-        most = sizes.most_common(1)[0][0] if sizes else 0
-        chosen = range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
-        return [[k, *_over_tasks(list(self._passes(k)))] for k in chosen]
 
-    def _passes(self, k: int) -> Iterable[list[float]]:
-        for sums in self.tasks.values():
-            of_task = {key: count for key, count in sums.passes.items() if key[0] >= k}
-            if of_task:
-                weighted = sum(pass_at_k(size, right, k) * count for (size, right), count in of_task.items())
-                mean = weighted / sum(of_task.values())
-                yield [mean, *wilson_interval(mean, sum(of_task.values()))]
-
-
-def _over_tasks(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return the unweighted mean of means and its interval, from theirs; empty where there are none."""
-    means = [row[0] for row in rows]
-    return [fmean(means), *interval_of_means(means, [row[1:] for row in rows])] if rows else []
+def _shown_ks(most: int) -> Sequence[int]:
+    return range(1, most + 1) if most <= MOST_KS else [2**power for power in range(most.bit_length())]
 
 
 def _level_bin(level: float | None) -> int:

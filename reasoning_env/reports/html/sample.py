@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...evaluations.samples import PARTIAL, RIGHT, WRONG, score_of
-from .sums import OUTCOMES, got_right, known_outcome, length_of
+from ...outcomes import PARTIAL, RIGHT, WRONG
+from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 GROUPS_OF_A_KIND = 24
 LONGEST_TEXT = 40_000
@@ -87,11 +87,11 @@ def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str,
     shown: dict[str, Any] = {
         "text": text,
         "score": rollout.score,
-        "outcome": OUTCOMES.index(known_outcome(rollout)),
-        "right": got_right(rollout),
+        "outcome": PAGE_OUTCOMES.index(known_outcome(rollout)),
+        "right": rollout.correct,
         "answer": None if rollout.answer is None else _shorten(rollout.answer)[0],
         "finish": rollout.finish_reason,
-        "verifier": score_of(rollout),
+        "verifier": rollout.judged_score,
         "library": rollout.library_score,
         "tokens": rollout.tokens,
         "characters": length_of(rollout),

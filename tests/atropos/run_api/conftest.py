@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from reasoning_env import retries
+from reasoning_env.atropos import run_api
 from reasoning_env.atropos.run_api import RunApiSession
-from reasoning_env.atropos.run_api import session as session_module
 from tests.waiting import until
 
 from .served import ServedRunApi
@@ -29,9 +30,9 @@ async def api() -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "RETRY_S", 0.01)
-    monkeypatch.setattr(session_module, "POLL_S", 0.01)
-    monkeypatch.setattr(session_module, "MAX_PAUSE_S", 0.1)
+    monkeypatch.setattr(run_api, "POLL_S", 0.01)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.05)
 
 
 def said(caplog: pytest.LogCaptureFixture, *levels: str) -> list[str]:

@@ -93,7 +93,7 @@ const share = (label, stroke, extra = {}) => ({ label, stroke, width: 2, points:
 function overTime(run) {
   const { positions, all } = run.time;
   return card("Over time", `Scores, by position in the stream of problems; each point stands for ${count(run.time.width)} ${run.time.width > 1 ? "problems" : "problem"}.`, chart((c) => ({
-    data: [positions, all.map((s) => s.score[0]), all.map((s) => s.accuracy[0]), all.map((s) => s.signal)],
+    data: [positions, all.map((s) => s.score), all.map((s) => s.accuracy), all.map((s) => s.signal)],
     scales: { x: { time: false }, y: unit },
     series: [{ label: "problem" }, share("mean score", c.accent), share("accuracy", c.right), share("groups with a signal", c.form, { dash: [5, 4] })],
   })));
@@ -262,15 +262,11 @@ function tasks() {
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)], ["category", (row) => D.tasks[row.task][1], null, true]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals, for which the rollouts of one problem are not taken as independent.`, table(columns, run.by_task, 1, go, false))];
-  const byCategory = [...Map.groupBy(run.by_task, (row) => D.tasks[row.task][1])].map(([category, rows]) => {
-    const mean = (of) => rows.reduce((sum, row) => sum + of(row), 0) / rows.length;
-    return { category, rows, score: mean((row) => row.score[0]), accuracy: mean((row) => row.accuracy[0]), format: mean((row) => row.format) };
-  });
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals over problems.`, table(columns, run.by_task, 1, go, false))];
   cards.push(card("Categories", "Means over their tasks.", table([
-    ["category", (row) => row.category, null, true], ["tasks", (row) => row.rows.length], ["score", (row) => row.score, (row) => [range([row.score, row.score, row.score]), ` ${f3(row.score)}`]],
-    ["accuracy", (row) => row.accuracy, (row) => percent(row.accuracy)], ["format failures", (row) => row.format, (row) => percent(row.format)],
-  ], byCategory, 2, (row) => browse({ category: row.category }), false)));
+    ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
+    ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
+  ], run.categories, 2, (row) => browse({ category: row.category }), false)));
   if (run.level !== null) cards.push(heat(run));
   cards.push(card("Outcomes by task", null, legend(run.outcomes), table([
     name, ["right", (row) => row.outcomes[0] / row.rollouts, (row) => percent(row.outcomes[0] / row.rollouts)],
@@ -321,33 +317,36 @@ function compare() {
   against(pair);
 }
 
+// What `compare` says of two runs, the second of which may be the one that comes first.
+function comparison(first, second) {
+  const found = D.comparisons.find(({ a, b }) => a === Math.min(first, second) && b === Math.max(first, second));
+  if (!found || first < second) return found;
+  const turn = (row) => ({ ...row, first: row.second, second: row.first, change: -row.change, low: -row.high, high: -row.low, better: row.worse, worse: row.better });
+  return { overall: turn(found.overall), tasks: found.tasks.map(turn) };
+}
+
 function against(place) {
   const [a, b] = pairChosen.map((number) => D.runs[number]);
-  const key = ([task, index, seed, , , , hash]) => `${task} ${index} ${seed} ${hash}`;
+  const compared = comparison(...pairChosen);
+  if (!compared) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
+  const key = ([task, index, seed, , , hash]) => `${task} ${index} ${seed} ${hash}`;
   const other = new Map(b.problems.map((problem) => [key(problem), problem]));
-  const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], a: problem[4], b: other.get(key(problem))[4] }));
-  if (!both.length) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
-  const moved = both.map((row) => row.b - row.a);
-  const mean = moved.reduce((sum, value) => sum + value, 0) / moved.length;
-  const spread = Math.sqrt(moved.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, moved.length - 1) / moved.length);
-  const byTask = [...Map.groupBy(both, (row) => row.task)].map(([task, rows]) => {
-    const of = (side) => rows.reduce((sum, row) => sum + row[side], 0) / rows.length;
-    return { task, n: rows.length, a: of("a"), b: of("b"), up: rows.filter((row) => row.b > row.a).length, down: rows.filter((row) => row.b < row.a).length };
-  }).sort((x, y) => x.a - y.a);
+  const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], first: problem[4], second: other.get(key(problem))[4] }));
+  const { overall } = compared, byTask = compared.tasks.toSorted((x, y) => x.first - y.first);
   const name = ["task", (row) => taskName(row.task), null, true];
-  const sides = [["A", (row) => row.a, (row) => f3(row.a)], ["B", (row) => row.b, (row) => f3(row.b)], ["B − A", (row) => Math.abs(row.b - row.a), (row) => difference(row.b - row.a)]];
+  const sides = [["A", (row) => row.first, (row) => f3(row.first)], ["B", (row) => row.second, (row) => f3(row.second)], ["B − A", (row) => Math.abs(row.second - row.first), (row) => difference(row.second - row.first)]];
   place.replaceChildren(
-    h("div", { class: "tiles" }, tile(signed(mean), "B − A, mean over problems", `± ${f3(1.96 * spread)} (95 %, paired)`), tile(count(both.length), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`),
-      tile(count(moved.filter((value) => value > 0).length), "B is better", "problems"), tile(count(moved.filter((value) => value < 0).length), "A is better", "problems")),
+    h("div", { class: "tiles" }, tile(signed(overall.change), "B − A, mean over tasks", `${signed(overall.low)} – ${signed(overall.high)} (95 %)`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`),
+      tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
       card("Mean scores of tasks", "A point is a task: above the line, B is better.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
-        data: [byTask.map((row) => row.a), byTask.map((row) => row.b), byTask.map((row) => row.a)],
+        data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
         series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
       }), 330)),
-      card("By task", null, table([name, ["n", (row) => row.n], ...sides, ["B better", (row) => row.up], ["A better", (row) => row.down]], byTask, 4, (row) => browse({ task: row.task, run: "" }))),
+      card("By task", null, table([name, ["n", (row) => row.problems], ...sides, ["B better", (row) => row.better], ["A better", (row) => row.worse]], byTask, 4, (row) => browse({ task: row.task, run: "" }))),
       h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
-        both.toSorted((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a)).slice(0, 300), 5, (row) => browse({ task: row.task, run: "", text: String(row.seed) })))));
+        both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, (row) => browse({ task: row.task, run: "", text: String(row.seed) })))));
 }
 
 // ------------------------------------------------------------------------------------------------ rollouts: filters

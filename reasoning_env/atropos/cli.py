@@ -1,0 +1,221 @@
+"""The commands that need the environment class: `serve`, `process`, `evaluate` and `settings`.
+
+No key is in what they print and log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from atroposlib.envs.server_handling.server_baseline import ServerBaseline
+from pydantic.fields import FieldInfo
+
+from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
+from ..options import OptionParser, option_parser, settings_parser
+from ..settings import ReasoningSettings, default_text, range_text
+from ..terminal import StderrHandler, Table, print_json
+from .config import BASE_RANGES, Range
+from .inference.failures import describe_failure
+from .launch import build_launch, server_class
+
+CHATTY_LOGGERS = {
+    **dict.fromkeys(("httpx", "httpx2", "openai"), logging.WARNING),
+    # Each try to reach the hub, and warnings for developers; what fails in the end is an error of ours.
+    **dict.fromkeys(("huggingface_hub", "py.warnings"), logging.ERROR),
+}
+KEY_VARIABLES = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+SHORTEST_KEY = 4
+"""Characters from which a key is one: `x` stands for none, and is part of too many words."""
+
+logger = logging.getLogger(__name__)
+
+
+def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
+    """Return an environment class' commands by name; each takes arguments and returns an exit status."""
+    managers = {"serve": "env_manager", "process": "process_manager", "evaluate": "_run_evaluate"}
+    running = {
+        command: functools.partial(run_environment, env_cls, command, manager) for command, manager in managers.items()
+    }
+    return {**running, "settings": functools.partial(print_settings, env_cls)}
+
+
+def environment_options(env_cls: Any, command: str) -> OptionParser:
+    """Return the parser of `serve`, `process` or `evaluate`, with all settings of an environment class."""
+    defaults, servers = env_cls.config_init()
+    return option_parser(sys.argv[0], command, type(defaults).model_fields, server_class(servers).model_fields)
+
+
+# ------------------------------------------------------------------ serve, process and evaluate
+
+
+def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str]) -> int:
+    """Run a command, which is the environment's method `manager`; returns the exit status.
+
+    Raises ConfigError for what a user got wrong, and whatever else ends the command.
+    """
+    options = environment_options(env_cls, command).read(argv)
+    launch = build_launch(env_cls, command, options)
+    if "print-config" in options:
+        print(launch.as_yaml(), end="")
+        return 0
+    secrets = find_secrets(launch.servers)
+    # Whoever keeps the command line, as wandb does, keeps no key.
+    sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
+    start_log(secrets)
+    logger.info("%s", launch.describe())
+    try:
+        env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
+        calm_garbage_collector()
+        try:
+            asyncio.run(getattr(env, manager)())
+        finally:
+            env.print_summary(options.get("keep"))
+    except Exception as error:
+        explained = explain(error, secrets)
+        if explained is error:
+            raise
+        raise explained from error
+    return 0
+
+
+def calm_garbage_collector() -> None:
+    """Leave what exists now out of later collections, and collect less often.
+
+    A reply of an inference server holds a dictionary for each token: with Python's own thresholds every twentieth reply
+    would set off a walk of 20 ms over all that is under way.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def start_log(secrets: Sequence[str]) -> None:
+    """Send all logs to stderr; what others say there is cut down to what a user can act on."""
+    handler = StderrHandler()
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # Python's warnings come from Atropos and its dependencies, for developers.
+    logging.captureWarnings(True)
+    for name, level in CHATTY_LOGGERS.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def explain(error: Exception, secrets: Sequence[str]) -> Exception:
+    """Return an error of this package in place of one that a user can cause; no secret is in its text."""
+    if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
+        error = ServerError(f"gave up after several tries: {describe_failure(error)}")
+    if isinstance(error, ReasoningEnvError):
+        error.args = tuple(redact(word, secrets) if isinstance(word, str) else word for word in error.args)
+    return error
+
+
+# ------------------------------------------------------------------ keys
+
+
+def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
+    """Return servers' keys, passwords in their URLs and the keys in KEY_VARIABLES, the longest first."""
+    found = [os.environ.get(name) for name in KEY_VARIABLES]
+    for server in [servers] if isinstance(servers, ServerBaseline) else servers:
+        key = str(getattr(server, "api_key", None) or "")
+        found += [os.environ.get(key[1:]) if key.startswith("$") else key]
+        found += [urlsplit(getattr(server, "base_url", None) or "").password]
+    # The longest first: one may be part of another.
+    return sorted({secret for secret in found if secret and len(secret) >= SHORTEST_KEY}, key=len, reverse=True)
+
+
+def redact(text: str, secrets: Sequence[str]) -> str:
+    """Return the text without the secrets: a server may repeat a key in its error."""
+    for secret in secrets:
+        text = text.replace(secret, "<key>")
+    return text
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats a log line, then takes the secrets out of it, tracebacks included."""
+
+    def __init__(self, pattern: str, secrets: Sequence[str]) -> None:
+        super().__init__(pattern)
+        self._secrets = secrets
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record), self._secrets)
+
+
+# ------------------------------------------------------------------ settings
+
+SettingRow = tuple[str, str, str, str]
+"""Name, default, range and meaning."""
+
+
+def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
+    """Print all settings, or those with some words; returns 0. Raises ConfigError where none has the words."""
+    options = settings_parser(sys.argv[0]).read(argv)
+    words, sections = options["words"], setting_rows(env_cls)
+    found = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
+    found = {title: rows for title, rows in found.items() if rows}
+    columns = {"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}
+    if not found:
+        names = [name for rows in sections.values() for name, *_ in rows]
+        hint = did_you_mean(words[-1].lower(), names)
+        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning{hint}")
+    if options["json"]:
+        print_json({title: Table(columns, rows).records() for title, rows in found.items()})
+    elif options["markdown"]:
+        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in found.items()))
+    else:
+        for title, rows in found.items():
+            print(f"{title}\n")
+            Table(columns, rows).print()
+            print()
+    return 0
+
+
+def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
+    """Return all settings of an environment class, in sections by their titles."""
+    defaults, servers = env_cls.config_init()
+    own = ReasoningSettings.model_fields
+    atropos = {name: field for name, field in type(defaults).model_fields.items() if name not in own}
+    server = [
+        (name, default, limits, "Its tokenizer; by default the environment's." if name == "tokenizer_name" else meaning)
+        for name, default, limits, meaning in _rows(server_class(servers).model_fields, {})
+    ]
+    return {
+        "This environment's settings (`--env.NAME`)": _rows(own, {}),
+        "Atropos' settings (`--env.NAME`)": _rows(atropos, BASE_RANGES),
+        "Settings of an inference server (`--openai.NAME`)": server,
+    }
+
+
+def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[SettingRow]:
+    """Return the rows of some settings; `ranges` has those that the fields themselves do not know."""
+    return [
+        (
+            name,
+            default_text(field),
+            ranges[name].words if name in ranges else range_text(field),
+            field.description or "",
+        )
+        for name, field in fields.items()
+    ]
+
+
+def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
+    name, _default, _range, meaning = row
+    return all(word.lower() in f"{name} {meaning}".lower() for word in words)
+
+
+def _markdown(rows: Sequence[SettingRow]) -> str:
+    lines = ["| setting | default | range | meaning |", "| --- | --- | --- | --- |"]
+    for name, default, allowed, meaning in rows:
+        shown = default if default in ("empty", "none", "a text") else f"`{default}`"
+        cells = (f"`{name}`", shown, allowed, meaning)
+        lines.append("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""What a failed request to an inference server means, and what to do about it: one table for start and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+
+class Meaning(Enum):
+    """What the server's failure says about the next request."""
+
+    ABSENT = auto()
+    """The server is not there, or not ready yet: the same request may succeed later."""
+    BUSY = auto()
+    """The server asks for patience, which is no failure of the request."""
+    REFUSED = auto()
+    """The server will never take this request."""
+    UNUSABLE = auto()
+    """The reply, or the lack of one, fits no other meaning, such as a web page instead of JSON."""
+
+
+CHECK_KEY = "check openai.api_key"
+CHECK_REQUEST = (
+    "check openai.model_name, openai.server_type, and that env.max_token_length is not above the server's context"
+)
+BY_STATUS = {
+    400: (Meaning.REFUSED, CHECK_REQUEST),
+    401: (Meaning.REFUSED, CHECK_KEY),
+    403: (Meaning.REFUSED, CHECK_KEY),
+    404: (Meaning.REFUSED, "check openai.model_name, openai.base_url and openai.server_type"),
+    413: (Meaning.REFUSED, CHECK_REQUEST),
+    422: (Meaning.REFUSED, CHECK_REQUEST),
+    429: (Meaning.BUSY, "wait, or lower env.max_num_workers"),
+    500: (Meaning.ABSENT, "look into the server's log"),
+    502: (Meaning.ABSENT, "start the server behind openai.base_url"),
+    503: (Meaning.ABSENT, "wait until the server has loaded its model"),
+    504: (Meaning.ABSENT, "start the server behind openai.base_url"),
+}
+"""What a reply's HTTP status means, and what a user can do."""
+NO_CONNECTION = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
+"""Errors of clients, by name, for a server that cannot be reached; those of the system are OSError."""
+NO_JSON = "that is no JSON, but perhaps a web page: check openai.base_url"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed request in plain words: `description` is one line with the kind of the error and what it says."""
+
+    description: str
+    meaning: Meaning
+    remedy: str
+    status: int | None
+
+
+def explain_failure(error: BaseException) -> Failure:
+    """Return what an error that a client raised for a request means."""
+    cause = _cause(error)
+    description = describe_failure(error)
+    status: Any = getattr(cause, "status_code", None) or getattr(cause, "status", None)
+    if status in BY_STATUS:
+        return Failure(description, *BY_STATUS[status], status)
+    if status is None and (isinstance(cause, (OSError, TimeoutError)) or type(cause).__name__ in NO_CONNECTION):
+        return Failure(description, Meaning.ABSENT, "start one, or correct openai.base_url", None)
+    # The clients of vLLM and SGLang raise ContentTypeError for a web page; the others take its text for the reply.
+    is_page = type(cause).__name__ == "ContentTypeError" or (
+        isinstance(cause, AttributeError) and "'str'" in str(cause)
+    )
+    remedy = NO_JSON if is_page else "check openai.server_type, openai.model_name and openai.api_key"
+    return Failure(description, Meaning.UNUSABLE, remedy, status)
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
+    cause = _cause(error)
+    return f"{type(cause).__name__}: {cause}".rstrip(": ").splitlines()[0][:300]
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the failure of the last attempt of tenacity's RetryError, and any other error as it is."""
+    last_attempt = getattr(error, "last_attempt", None)
+    return (last_attempt.exception() if last_attempt is not None else None) or error

@@ -1,0 +1,167 @@
+"""Build a command's configs: defaults, then a file, then options, the later ones winning.
+
+Atropos' own parsing is silent about some mistakes (it ignores what it does not know in a file, and takes the value of
+an option that begins with a minus for an option), and prints all settings with the keys among them. Here each mistake
+is refused in one line, and no key is shown.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+
+from ..errors import ConfigError, did_you_mean
+from .config import check_url
+
+SECRET_SETTINGS = ("api_key",)
+WHOLE_NUMBER = re.compile(r"\d+(?:\.\d*)?[eE]\+?\d+")
+
+C = TypeVar("C", bound=BaseModel)
+
+
+class Sections(BaseModel):
+    """What a file of `--config` may hold; `openai` is a server's settings, or a list of such."""
+
+    env: dict[str, Any] = Field(default_factory=dict)
+    openai: Annotated[
+        list[dict[str, Any]], BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+    ] = Field(default_factory=list)
+    slurm: bool = False
+    testing: bool = False
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command's configs; `given` are the settings that differ from its defaults, as `section.name`."""
+
+    config: BaseModel
+    servers: ServerBaseline | list[APIServerConfig]
+    slurm: bool
+    testing: bool
+    given: Mapping[str, Any]
+
+    def describe(self) -> str:
+        """Return in one line what differs from the defaults."""
+        words = [f"{name}={value!r}" for name, value in self.given.items()]
+        return "settings that differ from the defaults: " + (", ".join(words) or "none")
+
+    def as_yaml(self) -> str:
+        """Return all settings as a file for `--config`, without keys."""
+        several = self.servers if isinstance(self.servers, list) else [self.servers]
+        servers = [server.model_dump(mode="json") for server in several]
+        for server in servers:
+            server |= {name: "..." for name in SECRET_SETTINGS if server.get(name)}
+        content = {"env": self.config.model_dump(mode="json"), "openai": servers}
+        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Launch:
+    """Join what environment class, file and options say; raises ConfigError for invalid settings."""
+    defaults, default_servers = env_cls.config_init()
+    file = read_config_file(Path(options["config"])) if "config" in options else Sections()
+    switches = {name: options[name] for name in ("slurm", "testing") if name in options}
+    sections = make_config(Sections, {**dict(file), **switches})
+    base = defaults.model_dump()
+    if command == "process":
+        base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
+        base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
+    given = {**sections.env, **_section("env", options)}
+    config = make_config(type(defaults), {**base, **given}, "env.")
+    servers = _build_servers(default_servers, sections.openai, _section("openai", options))
+    differing = {
+        f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]
+    }
+    if isinstance(servers, list):
+        differing["openai"] = [f"{server.server_type} {server.model_name} at {server.base_url}" for server in servers]
+    return Launch(config, servers, sections.slurm, sections.testing, differing)
+
+
+def read_config_file(path: Path) -> Sections:
+    """Return a file's sections; reads it once, as it may be a pipe. Raises ConfigError where that fails."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"--config: {path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        found = "is empty" if content is None else f"holds a {type(content).__name__}"
+        raise ConfigError(f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); it {found}")
+    return make_config(Sections, content, f"--config: {path}: ")
+
+
+def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
+    """Return the class of an inference server's settings, given those that an environment class has by default."""
+    first = defaults[0] if isinstance(defaults, list) and defaults else defaults
+    return type(first) if isinstance(first, APIServerConfig) else APIServerConfig
+
+
+def _build_servers(
+    defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, str]
+) -> ServerBaseline | list[APIServerConfig]:
+    server_cls = server_class(defaults)
+    default_list = defaults if isinstance(defaults, list) else [defaults]
+    if options and max(len(several), len(default_list)) > 1:
+        raise ConfigError(
+            f"--openai.{next(iter(options))}: with several inference servers, name their settings in the file"
+        )
+    if len(several) > 1:
+        servers = [make_config(server_cls, server, "openai.") for server in several]
+    else:
+        given = {**(several[0] if several else {}), **options}
+        if not given:
+            return defaults
+        servers = [make_config(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
+    for server in servers:
+        check_url("openai.base_url", server.base_url)
+    return servers
+
+
+def _section(section: str, options: Mapping[str, str]) -> dict[str, str]:
+    prefix = f"{section}."
+    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+
+
+def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = "") -> C:
+    """Build a config; raises a one-line ConfigError: which settings, after `prefix`, are wrong, and why."""
+    fields = config_cls.model_fields
+    unknown = [str(name) for name in values if name not in fields]
+    if unknown:
+        few = len(fields) <= len(Sections.model_fields)
+        hint = did_you_mean(unknown[0], fields) or (f"; there are {', '.join(fields)}" if few else "")
+        raise ConfigError(f"{prefix}{unknown[0]}: there is no such setting{hint}")
+    read = {name: _read(value, fields[name].annotation) for name, value in values.items()}
+    try:
+        return config_cls(**read)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_describe(details, prefix) for details in error.errors())) from error
+
+
+def _read(value: Any, annotation: Any) -> Any:
+    """Read texts as pydantic would not: `None` and `null` for optional settings, `1e6` for integers."""
+    if not isinstance(value, str):
+        return value
+    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    allowed = typing.get_args(annotation) if union else (annotation,)
+    if value in ("None", "null") and type(None) in allowed:
+        return None
+    if int in allowed and WHOLE_NUMBER.fullmatch(value) and float(value).is_integer():
+        return int(float(value))
+    return value
+
+
+def _describe(mistake: Any, prefix: str) -> str:
+    name = ".".join(map(str, mistake["loc"]))
+    message = str(mistake["msg"]).removeprefix("Value error, ")
+    if name in SECRET_SETTINGS:
+        return f"{prefix}{name}: {message}"
+    return f"{prefix}{name}: {message}; got {mistake['input']!r}" if name else f"{message}"

@@ -1,0 +1,202 @@
+"""The line of one problem, between the front door's hooks: prompt, complete, judge, observe and send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from atroposlib.envs.base import ScoredDataGroup
+
+from ..dumps.writer import RolloutDumper
+from ..errors import RefusedError, ServerError, WorkerError
+from ..prompting import ChatFormat
+from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
+from ..rewards import reward
+from ..session import Session
+from .config import RunMode
+from .delivery import DeliveryQueue
+from .inference.chat import PlainChat
+from .inference.client import InferenceClient
+from .inference.failures import describe_failure
+
+logger = logging.getLogger(__name__)
+
+OUTAGE_LIMIT_S = 30.0
+"""How long a server may be gone outside `serve`, where no setting says otherwise."""
+
+
+@dataclass(frozen=True)
+class RolloutItem:
+    """What BaseEnv carries from `get_next_item` to `collect_trajectories`."""
+
+    problem: Problem
+    prompt: Prompt = field(repr=False)
+
+
+@dataclass
+class Sending:
+    """A group on its way through BaseEnv's checks: its problem, and whether it was handed over for delivery."""
+
+    problem: Problem | None
+    begun: bool = False
+
+
+class Line:
+    """What a group goes through; `ReasoningGymEnv.collect_trajectories` shows the order.
+
+    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        session: Session,
+        inference: InferenceClient,
+        chat: ChatFormat | PlainChat,
+        dumper: RolloutDumper | None,
+        queue: DeliveryQueue,
+        *,
+        trainer_limit: Callable[[], int],
+    ) -> None:
+        self.mode = RunMode.IMPORTED
+        self._config = config
+        self._session = session
+        self._inference = inference
+        self._chat = chat
+        self._dumper = dumper
+        self._queue = queue
+        self._trainer_limit = trainer_limit
+        self.kept: dict[int, Group] | None = None
+        """Scored groups by problem index, where a mode takes them from here."""
+        self._prompts: dict[int, Prompt] = {}
+        """Prompts of problems that fit, until the problem is taken."""
+        self._failures_in_a_row = 0
+        self._last_failure = ""
+        self._fatal: WorkerError | RefusedError | None = None
+
+    async def next(self, *, max_failures: int | None) -> RolloutItem:
+        """Return the next problem with its prompt; it is in flight until its group is delivered or dropped.
+
+        Raises what no other group can escape, and ServerError after `max_failures` failed groups in a row.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        if max_failures is not None and self._failures_in_a_row >= max_failures:
+            raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
+        problem = await self._session.next()
+        return RolloutItem(problem, self._prompts.pop(problem.spec.index))
+
+    async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
+        """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
+        return await self._inference.complete(
+            item.prompt, self._config.group_size, self.sampling(Split.TRAIN), self.timeouts()
+        )
+
+    async def judge(self, group: Group) -> Group:
+        """Return the group with verdicts, and rewards after the length penalty.
+
+        Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
+        """
+        verdicts = await self._session.judge(group.problem, [rollout.text for rollout in group.rollouts])
+        return reward(group, verdicts, max_tokens=self._config.max_token_length)
+
+    def observe(self, group: Group) -> None:
+        """Count a scored group, learn from it and dump it; its problem stays in flight."""
+        self._failures_in_a_row = 0
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self._session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
+        if self._dumper is not None:
+            self._dumper.offer(group)
+        if self.kept is not None:
+            self.kept[group.problem.spec.index] = group
+
+    def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
+        """Count and log a problem that gives no group; an infrastructure error is never scored 0."""
+        self._failures_in_a_row += 1
+        self._last_failure = describe_failure(error)
+        if isinstance(error, (WorkerError, RefusedError)):
+            self._fatal = error
+        self._session.drop(problem, reason)
+        # What ends the run is told once, at its end.
+        level = logging.WARNING if self._fatal is None else logging.DEBUG
+        logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+
+    def send(self, groups: Sequence[Mapping[str, Any]], problem: Problem | None) -> list[asyncio.Future[None]]:
+        """Hand packed groups to the delivery; `problem`, where it is known, is done when they have arrived."""
+        delivered = [self._queue.put(group) for group in groups]
+        if problem is not None:
+            arrived = asyncio.gather(*delivered)
+            arrived.add_done_callback(lambda done: None if done.cancelled() else self._session.done(problem))
+        return delivered
+
+    def sampling(self, split: Split) -> Sampling:
+        """Return how to sample.
+
+        Prompt and completion stay below both limits, ours and the trainer's: BaseEnv drops a group of which one member
+        reaches the trainer's.
+        """
+        config, training, limit = self._config, split is Split.TRAIN, self._trainer_limit()
+        return Sampling(
+            temperature=config.temperature if training else config.eval_temperature,
+            top_p=config.top_p if training else config.eval_top_p,
+            token_limit=min(config.max_token_length, limit) if limit > 0 else config.max_token_length,
+            split=split.value,
+        )
+
+    def prompt(self, problem: Problem) -> Prompt:
+        """Build a problem's prompt."""
+        return self._chat.prompt(self._session.messages(problem))
+
+    def fits(self, problem: Problem) -> bool:
+        prompt = self.prompt(problem)
+        if self.sampling(Split.TRAIN).completion_budget(prompt) < self._config.min_completion_tokens:
+            return False
+        self._prompts[problem.spec.index] = prompt
+        return True
+
+    @property
+    def startup_timeout_s(self) -> float:
+        """How long to wait for a server that is not there at the start."""
+        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+
+    def timeouts(self) -> Timeouts:
+        """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
+        reply_s, serving = self._config.worker_timeout, self.mode is RunMode.SERVE
+        return Timeouts(
+            reply_s=reply_s if reply_s > 0 else None, outage_s=math.inf if serving else self.startup_timeout_s
+        )
+
+
+def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets, each with one entry per rollout.
+
+    With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
+    """
+    rollouts = group.rollouts
+    with_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
+    packed: ScoredDataGroup = {
+        "tokens": [list(rollout.tokens) for rollout in rollouts],
+        "masks": [list(rollout.masks) for rollout in rollouts],
+        "scores": [rollout.score for rollout in rollouts],
+        "advantages": None,
+        "ref_logprobs": None,
+        "messages": None,
+        "generation_params": None,
+        "inference_logprobs": [list(rollout.logprobs or ()) for rollout in rollouts] if with_logprobs else None,
+        "group_overrides": {},
+        "overrides": [
+            {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
+        ],
+        "images": None,
+        "distill_token_ids": None,
+        "distill_logprobs": None,
+    }
+    if include_messages:
+        packed["messages"] = [
+            [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
+        ]
+    return packed

@@ -1,0 +1,311 @@
+"""Atropos' run-api: requests to it, and the registration in whose name groups are sent.
+
+What run-api can and cannot tell (atroposlib 0.4.0), and what follows from it:
+
+- Environments have no identity. Numbers count registrations from 0, and begin again after a restart and after
+  `/reset_data`. A number that is not given is answered with status 500; any other answer does not say whose number it
+  is. An environment registers again when its number is unknown or the step went back. So after a restart two
+  environments share a number where one of them registers before the other asks again, at a step that did not go back.
+- A registration whose reply was lost leaves an entry behind. It takes a share of the work, and with a
+  `min_batch_allocation` it stops all batches, until run-api is restarted.
+- A group that arrives before a trainer has registered breaks run-api: `/register` then has no effect, for good. Only
+  `/reset_data` or a restart mend that, which would cost other environments their groups. So `/info` is asked right
+  before groups are sent; a reset between the two cannot be excluded, and the log then says what helps.
+- After `/reset_data`, a trainer that asks for a batch opens the registration of environments although it is not
+  registered itself; it then clears all entries when it does. `/info` tells a batch size of -1 until then.
+- A group larger than the trainer's batch blocks run-api's queue: none is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import math
+import socket
+import time
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import aiohttp
+
+from ..errors import ServerError
+from ..outage_log import OutageLog
+from ..retries import pauses
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 5.0
+VANISHED_HOST_S = 30
+"""After so long without a sign of life from its host a connection counts as broken."""
+POLL_S = 1.0
+"""The longest pause between two requests: an environment that comes late after a restart may share a number."""
+SLOW_S = 10.0
+"""After so long without a reply the log says that one is waited for."""
+LEAVE_TIMEOUT_S = 3.0
+TRAINER_PATIENCE_S = 60.0
+"""How long a whole batch may lie at run-api before the log says that the trainer takes none."""
+NO_TRAINER = -1
+"""The batch size that a run-api without a trainer tells."""
+
+
+class RunApiFault(Exception):
+    """A request without run-api's answer to it.
+
+    `status` is the HTTP status, None where no answer came. `maybe_taken` says whether run-api may have done what was
+    asked for: the connection broke after it had come about, or something on the way answered with an error of its own.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, maybe_taken: bool) -> None:
+        super().__init__(message)
+        self.status = status
+        self.maybe_taken = maybe_taken
+
+
+async def request(url: str, method: str, path: str, keys: Sequence[str] = (), body: Any = None) -> dict[str, Any]:
+    """Make a request, one try, and return the reply, a JSON object with these keys; raises RunApiFault.
+
+    `body` is JSON in gzip as bytes, or what JSON can hold. Replies have no time limit: a slow run-api has taken the
+    request. Each request opens a connection of its own: one that is kept open can be closed by the server at the moment
+    it is used again, and then nobody knows whether the request was taken.
+    """
+    sent: Mapping[str, Any] = {"json": body}
+    if isinstance(body, bytes):
+        sent = {"data": body, "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
+    connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        try:
+            async with session.request(method, f"{url}{path}", **sent) as response:
+                reply, status = await response.read(), response.status
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise RunApiFault(str(error), maybe_taken=False) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise RunApiFault(f"{type(error).__name__}: {error}", maybe_taken=True) from error
+    parsed = None
+    with contextlib.suppress(ValueError):
+        parsed = json.loads(reply)
+    if status < 400 and isinstance(parsed, dict) and all(key in parsed for key in keys):
+        return parsed
+    text = f"{path} was answered not as run-api does, with status {status}: {reply[:200].decode(errors='replace')}"
+    raise RunApiFault(text, status=status, maybe_taken=status < 400 or status >= 500)
+
+
+def _make_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Make a socket on which a host that vanished without a word is noticed."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    limits = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 1000 * VANISHED_HOST_S}
+    for name, value in limits.items():
+        if hasattr(socket, name):  # macOS lacks some
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What run-api answers; `num_steps` and `checkpoint_interval` are -1 where the trainer sets none."""
+
+    env_id: int
+    wandb_name: str
+    checkpoint_dir: str
+    starting_step: int
+    checkpoint_interval: int
+    num_steps: int
+
+
+class RunApiSession:
+    """Keeps an environment registered at the run-api at `url`; `entry` is what `/register-env` is sent.
+
+    All coroutines but `leave` and `send` wait while run-api is away, and raise ServerError when the first answer at
+    `url` is not run-api's. Used on one event loop.
+    """
+
+    def __init__(self, url: str, entry: Mapping[str, Any]) -> None:
+        self._url = url.rstrip("/")
+        self._entry = dict(entry)
+        self._registration: Registration | None = None
+        self._registering = asyncio.Lock()
+        self._step = 0
+        """The trainer's, as run-api told it last."""
+        self._left = False
+        self._met = False
+        """Whether run-api has answered once."""
+        self._idle_since = time.monotonic()
+        self._absence = OutageLog(logger)
+        self._no_trainer = OutageLog(logger)
+        self._unknown = OutageLog(logger)
+        self._idle = OutageLog(logger)
+
+    @property
+    def registration(self) -> Registration:
+        """The one that counts; another object after the environment registered again."""
+        assert self._registration is not None, "register() comes first"
+        return self._registration
+
+    async def wait_until_there(self, timeout_s: float) -> None:
+        """Return when run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
+        try:
+            async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
+                await self._ask("GET", "/", ("message",))
+        except TimeoutError as error:
+            raise ServerError(
+                f"run-api is not at {self._url}; start it with `run-api`, or correct env.rollout_server_url"
+            ) from error
+
+    async def wandb_group_and_project(self) -> tuple[str | None, str]:
+        """Return what the trainer registered with; waits for it."""
+        while (info := await self._ask("GET", "/wandb_info", ("project",)))["project"] is None:
+            await self._wait_for_trainer()
+        return info.get("group"), info["project"]
+
+    async def register(self) -> Registration:
+        """Register, as soon as a trainer has and asks for batches."""
+        async with self._registering:
+            if self._registration is None:
+                await self._register()
+        return self.registration
+
+    async def info(self) -> dict[str, Any]:
+        """Return `batch_size` and `max_token_len` of the trainer; -1 where it sets none."""
+        info: dict[str, Any] = await self._ask("GET", "/info", ("batch_size", "max_token_len"))
+        return info
+
+    async def status(self) -> dict[str, Any]:
+        """Return what run-api says of this environment, after registering again where it has forgotten it."""
+        async with self._registering:
+            status = await self._own_status()
+            if status is not None:
+                return status
+            logger.info("run-api has forgotten environment %d, which registers again", self.registration.env_id)
+            waits = pauses()
+            while True:
+                await self._register()
+                status = await self._own_status()
+                if status is not None:
+                    self._unknown.over("run-api tells the state again")
+                    return status
+                self._unknown.note(
+                    f"run-api does not tell the state of environment {self.registration.env_id}, which has just "
+                    f"registered; with no inference_weight above 0 (here {self._entry['weight']:.3g}) it never does"
+                )
+                await asyncio.sleep(next(waits))
+
+    async def clear_to_send(self) -> int:
+        """Return the number to send as, once run-api knows it and a trainer takes groups of this size."""
+        while True:
+            await self.status()
+            if (await self.info())["batch_size"] >= self._entry["group_size"]:
+                self._no_trainer.over("a trainer is there")
+                return self.registration.env_id
+            await self._wait_for_trainer()
+
+    async def send(self, path: str, body: bytes) -> None:
+        """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
+        await self._try_once("POST", path, ("status",), body, answers=range(200, 600))  # the sender tells of these
+
+    def watch_trainer(self, *, batch_waits: bool) -> None:
+        """Say when a whole batch has waited at run-api for long, and nobody takes it."""
+        now = time.monotonic()
+        if not batch_waits:
+            self._idle_since = now
+            self._idle.over("the trainer takes batches again")
+        elif now - self._idle_since > TRAINER_PATIENCE_S:
+            self._idle.note("waiting for the trainer: a whole batch lies at run-api, and it takes none")
+
+    async def leave(self) -> None:
+        """Disconnect, unless run-api has forgotten this environment; does nothing the second time."""
+        if self._left or self._registration is None:
+            return
+        self._left = True
+        try:
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                if await self._own_status() is None:
+                    logger.info("run-api has forgotten this environment, and is not told that it ends")
+                    return
+                await request(self._url, "POST", "/disconnect-env", (), {"env_id": self._registration.env_id})
+            logger.info("disconnected from run-api")
+        except (RunApiFault, TimeoutError) as error:  # the end goes on without it
+            logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
+
+    async def _register(self) -> None:
+        """Register as often as it takes; waits for a trainer."""
+        waits = pauses()
+        while True:
+            # Until the trainer has registered, its asking for batches can let environments in, which it then clears.
+            if (await self.info())["batch_size"] != NO_TRAINER:
+                try:
+                    reply = await self._try_once("POST", "/register-env", ("status",), self._entry)
+                except RunApiFault:
+                    await asyncio.sleep(min(next(waits), POLL_S))
+                    continue
+                if reply["status"] == "success":
+                    break
+            await self._wait_for_trainer()
+        self._no_trainer.over("a trainer is there")
+        self._registration = Registration(**{field.name: reply[field.name] for field in fields(Registration)})
+        self._step = self._registration.starting_step
+        logger.info("registered at run-api with the number %d, at step %d", self._registration.env_id, self._step)
+
+    async def _own_status(self) -> dict[str, Any] | None:
+        """Return what run-api says of this environment; None where it does not know it, or its step went back."""
+        number = {"env_id": self.registration.env_id}
+        keys = ("current_step", "queue_size", "env_weight")
+        status: dict[str, Any] | None = await self._ask("GET", "/status-env", keys, number, none_for=500)
+        if status is None or status["current_step"] < self._step:
+            return None
+        self._step = status["current_step"]
+        return status
+
+    async def _wait_for_trainer(self) -> None:
+        self._no_trainer.note(
+            "waiting for a trainer to register at run-api and to ask for batches that hold a group of "
+            f"{self._entry['group_size']}; where one has, run-api was given a group before that, and gets over it by "
+            f"{self._url}/reset_data or a restart only, after which the trainer must register again"
+        )
+        await asyncio.sleep(POLL_S)
+
+    async def _ask(
+        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, none_for: int | None = None
+    ) -> Any:
+        """Return a reply with these keys, however late; None for an answer with the status `none_for`."""
+        waits = pauses()
+        while True:
+            try:
+                reply = await self._try_once(method, path, keys, body, answers=() if none_for is None else (none_for,))
+            except RunApiFault as fault:
+                if none_for is not None and fault.status == none_for:
+                    return None
+                # Later, whatever stands between may answer in place of a run-api that is away.
+                if fault.status is not None and fault.status < 500 and not self._met:
+                    raise ServerError(f"{fault}; correct env.rollout_server_url ({self._url})") from None
+                await asyncio.sleep(min(next(waits), POLL_S))
+            else:
+                self._met = True
+                return reply
+
+    async def _try_once(
+        self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
+    ) -> dict[str, Any]:
+        """Make a request, and say when run-api is away, does not reply, and answers again; raises RunApiFault.
+
+        A reply with a status in `answers` counts as an answer too.
+        """
+        silent = f"waiting for run-api at {self._url}: it does not reply"
+        slow = asyncio.get_running_loop().call_later(SLOW_S, self._absence.note, silent)
+        try:
+            reply = await request(self._url, method, path, keys, body)
+        except RunApiFault as fault:
+            if fault.status in answers:
+                self._absence.over(f"run-api at {self._url} answers again")
+            else:
+                self._absence.note(f"waiting for run-api at {self._url} ({fault})")
+            raise
+        finally:
+            slow.cancel()
+        self._absence.over(f"run-api at {self._url} answers again")
+        return reply

@@ -1,0 +1,60 @@
+"""Inspect AI: the evaluation set as a task, scored by this project's judges.
+
+    inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T tasks=gcd,chain_sum -T limit=20
+    inspect eval reasoning_env/integrations/inspect.py --model openai/gpt-5 -T preset=rg-hard -T limit=5
+
+Give the model room for its answer with --max-tokens: Inspect itself names no maximum.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+from inspect_ai.scorer import Score, Target, grouped, mean, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+
+from reasoning_env.bridge import Bridge
+from reasoning_env.errors import ScoringError
+
+MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser}
+
+
+@cache
+def _bridge(**settings: Any) -> Bridge:
+    return Bridge(**settings)
+
+
+@task
+def reasoning_gym(tasks: str = "all", preset: str | None = None, limit: int | None = None, seed: int = 123) -> Task:
+    """Problems of `tasks` (names, globs or categories, joined by commas), `limit` of each; or of a preset."""
+    chosen: dict[str, Any] = {"tasks": tasks, "eval_preset": preset, "eval_seed": seed}
+    if limit is not None:
+        chosen["num_eval_samples_per_task"] = limit
+    bridge = _bridge(**chosen)
+    samples = [
+        Sample(
+            id=f"{problem.task}-{problem.spec.index}",
+            input=[MESSAGES[message["role"]](content=message["content"]) for message in bridge.messages(problem)],
+            target=problem.answer or "",
+            metadata={"task": problem.task, "reference": problem.reference},
+        )
+        for problem in bridge.evaluation_problems()
+    ]
+    return Task(dataset=MemoryDataset(samples, name="reasoning_gym"), solver=generate(), scorer=judged(bridge))
+
+
+@scorer(metrics=[grouped(mean(), "task"), mean(), stderr()])
+def judged(bridge: Bridge) -> Any:
+    """Score a completion in a sandboxed process; a fault of ours is an error of the sample, never a 0."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        [verdict] = await bridge.ajudge(state.metadata["reference"], [state.output.completion])
+        if verdict is None:
+            raise ScoringError("a completion could not be judged; the log above says why")
+        return Score(value=verdict.score, answer=verdict.answer, explanation=verdict.reason.value)
+
+    return score

@@ -1,0 +1,161 @@
+"""GRPO with TRL: rows that follow the curriculum, an asynchronous reward, and a callback.
+
+    with Bridge(tasks=["gcd"], complexity_mode="curriculum") as bridge:
+        gym = TrlEnvironment(bridge)
+        args = GRPOConfig(max_steps=100, num_generations=8, shuffle_dataset=False)
+        trainer = GRPOTrainer(
+            model, reward_funcs=gym.reward, args=args, train_dataset=gym.rows(), callbacks=[gym.callback()]
+        )
+        trainer.train()
+
+Of several ranks the first draws the rows and sends them to the others; each judges what it has sampled, and the first
+learns from all verdicts. A fault of ours is None, which TRL leaves out of the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+from datasets import IterableDataset
+from transformers import TrainerCallback
+
+from ..bridge import Bridge
+from ..errors import ConfigError
+from ..records import Problem, Verdict
+
+logger = logging.getLogger(__name__)
+
+STATE_FILE = "reasoning_stream.json"
+
+
+class TrlEnvironment:
+    """What a `GRPOTrainer` takes, over one bridge for each rank."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        self.problems: dict[str, Problem] = {}
+        """Problems whose rows were drawn and whose groups were not judged, by reference."""
+        self._ranks = dist.get_world_size() if dist.is_initialized() else 1
+        self._rank = dist.get_rank() if dist.is_initialized() else 0
+        # The trainer's own group may be one of GPUs, which carries no objects.
+        self._objects = dist.new_group(backend="gloo") if self._ranks > 1 else None
+
+    def rows(self) -> IterableDataset:
+        """Return an endless data set of `prompt` (a conversation) and `reference`, drawn when the trainer asks."""
+        # The generator is pickled to be hashed, and so is what it takes: a bridge is pickled to a number.
+        _environments[id(self.bridge)] = self
+        return IterableDataset.from_generator(_draw_rows, gen_kwargs={"number": id(self.bridge)})
+
+    async def reward(
+        self, completions: Sequence[Any], reference: Sequence[str], log_extra: Any = None, **_: Any
+    ) -> list[float | None]:
+        """Return a score for each completion: what `reward_funcs` takes."""
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, name in enumerate(reference):
+            places[name].append(place)
+        texts = [_text(completion) for completion in completions]
+        judged = await asyncio.gather(
+            *(self.bridge.ajudge(name, [texts[place] for place in here]) for name, here in places.items())
+        )
+        verdicts: list[Verdict | None] = [None] * len(texts)
+        for here, group in zip(places.values(), judged, strict=True):
+            for place, verdict in zip(here, group, strict=True):
+                verdicts[place] = verdict
+        await asyncio.to_thread(self._learn, list(zip(reference, verdicts, strict=True)))
+        if log_extra is not None:
+            log_extra("reason", ["fault" if verdict is None else verdict.reason.value for verdict in verdicts])
+        return [None if verdict is None else verdict.score for verdict in verdicts]
+
+    def callback(self) -> TrainerCallback:
+        """Return the callback that checks the trainer's arguments, saves the stream with checkpoints and logs."""
+        return _StreamCallback(self)
+
+    def draw(self) -> dict[str, Any]:
+        """Return the next row; on every rank, which all iterate alike, the same one."""
+        row: list[Any] = [None]
+        if self._rank == 0:
+            problem = self.bridge.next()
+            self.problems[problem.reference] = problem
+            row = [{"prompt": self.bridge.messages(problem), "reference": problem.reference}]
+        if self._objects is not None:
+            dist.broadcast_object_list(row, src=0, group=self._objects)
+        drawn: dict[str, Any] = row[0]
+        return drawn
+
+    def _learn(self, verdicts: list[tuple[str, Verdict | None]]) -> None:
+        """Let the first rank's session observe the groups of all ranks."""
+        of_ranks = [verdicts] * self._ranks
+        if self._objects is not None:
+            dist.all_gather_object(of_ranks, verdicts, group=self._objects)
+        if self._rank != 0:
+            return
+        groups: dict[str, list[Verdict | None]] = defaultdict(list)
+        for of_rank in of_ranks:
+            for name, verdict in of_rank:
+                groups[name].append(verdict)
+        for name, group in groups.items():
+            problem = self.problems.pop(name, None)
+            if problem is not None:  # an evaluation's rows are not this environment's
+                self.bridge.observe(problem, group)
+
+
+class _StreamCallback(TrainerCallback):
+    def __init__(self, environment: TrlEnvironment) -> None:
+        self._environment = environment
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if args.shuffle_dataset:
+            raise ConfigError(
+                "GRPOConfig: set shuffle_dataset=False; a shuffled stream draws far ahead of the curriculum"
+            )
+        # The trainer would draw all rows of the steps before once more, and throw them away.
+        args.ignore_data_skip = True
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **given: Any) -> None:
+        bridge, tokenizer = self._environment.bridge, given["processing_class"]
+        limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
+        if limit is not None:
+            room = limit - args.max_completion_length
+
+            def fits(problem: Problem) -> bool:
+                tokens = tokenizer.apply_chat_template(
+                    bridge.messages(problem), add_generation_prompt=True, return_dict=True
+                )
+                return bool(len(tokens["input_ids"]) <= room)
+
+            bridge.session.fits = fits
+        if state.global_step > 0 and state.is_world_process_zero:
+            path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
+            if not path.exists():
+                raise ConfigError(f"{path} is missing: the stream of problems cannot go on from this checkpoint")
+            bridge.resume(json.loads(path.read_text()))
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.is_world_process_zero:
+            path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
+            path.write_text(json.dumps(self._environment.bridge.state()))
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
+        if state.is_world_process_zero:
+            report = self._environment.bridge.report()
+            logger.info("step %d: %s", state.global_step, {name: round(value, 4) for name, value in report.items()})
+
+
+_environments: dict[int, TrlEnvironment] = {}
+
+
+def _draw_rows(number: int) -> Iterator[dict[str, Any]]:
+    while True:
+        yield _environments[number].draw()
+
+
+def _text(completion: Any) -> str:
+    """Return what was sampled: of a conversation, the content of the reply."""
+    return completion if isinstance(completion, str) else str(completion[-1]["content"])

@@ -1,0 +1,317 @@
+"""The core without a trainer: problems, verdicts, and what is learnt from them.
+
+This is the loop that every integration runs, in a few lines or with much around it:
+
+    session = Session(ReasoningSettings(tasks=["gcd", "chain_sum"], seed=1))
+    await session.start()
+    for step in range(100):
+        problem = await session.next()                             # drawn, generated, in flight
+        completions = await complete(session.messages(problem))    # yours
+        verdicts = await session.judge(problem, completions)       # in sandboxed processes
+        session.observe(problem, verdicts)                         # curriculum and metrics
+    await session.close()
+
+A fault of ours is an error that `judge` raises, never a score of 0. `state()` holds everything that decides the next
+problem; a session that begins with it goes on where the other one was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .errors import ConfigError, InvalidReferenceError, did_you_mean
+from .evaluations.plan import EvalPlan, plan_evaluation
+from .evaluations.problem_set import EvaluationSet
+from .metrics import MetricsRecorder
+from .problems import ProblemStream
+from .prompting import build_messages
+from .records import DropReason, Group, Problem, Rollout, Split, Verdict
+from .references import Reference
+from .rewards import score_texts
+from .settings import ReasoningSettings
+from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
+from .tasks.plan import TaskPlan, make_sampler, plan_tasks
+from .tasks.sampling import TaskSampler
+from .workers.pool import PoolSettings, WorkerPool
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+UNFIT_LIMIT = 1000
+"""After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
+LONG_QUESTION = 1500
+"""Characters from which a thread asks whether a question fits; below, a thread costs more than the tokens."""
+REMADE_PROBLEMS = 1024
+"""Problems made again from their references that are kept: the completions of one mostly come within a minute."""
+
+
+class Session:
+    """The problems and verdicts of one run; used on one event loop.
+
+    `fits` says whether there is room for a completion after a problem's prompt; one that does not fit is skipped,
+    counted, and told of once a task. `checkout` is a folder with a reasoning-gym to use in place of the installed one.
+    `group_size` is how many verdicts `observe` mostly gets at a time. `preamble` stands before the system prompt.
+    """
+
+    def __init__(
+        self,
+        settings: ReasoningSettings,
+        *,
+        fits: Callable[[Problem], bool] | None = None,
+        checkout: Path | None = None,
+        group_size: int = 8,
+        preamble: str = "",
+    ) -> None:
+        self.settings = settings
+        self.metrics = MetricsRecorder()
+        self.pool = WorkerPool(PoolSettings.of(settings, checkout))
+        self.instance = 0
+        self.fits = fits
+        self._checkout = checkout
+        self._group_size = group_size
+        self._preamble = preamble
+        self._library: LibraryInfo | None = None
+        self._plan: TaskPlan | None = None
+        self._eval_plan: EvalPlan | None = None
+        self._evaluation_set: EvaluationSet | None = None
+        self._sampler: TaskSampler | None = None
+        self._stream: ProblemStream | None = None
+        self._unfit_tasks: set[str] = set()
+        self._remade: dict[str, Problem] = {}
+
+    # ---- beginning and end
+
+    async def start(self) -> LibraryInfo:
+        """Start the workers and read what the settings say of tasks.
+
+        Raises ConfigError and WorkerError, each with its remedy; no process is left then.
+        """
+        library = await self.pool.start(workers=1)
+        try:
+            plan = await plan_tasks(self.settings, library, self.pool)
+            self._eval_plan = plan_evaluation(self.settings, library, plan.tasks)
+            self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
+        except BaseException:
+            await self.pool.close()
+            raise
+        self._library, self._plan = library, plan
+        self._log_library(library, plan)
+        self.pool.grow()
+        return library
+
+    def begin(
+        self,
+        instance: int = 0,
+        state: Mapping[str, Any] | None = None,
+        *,
+        done: Container[int] = frozenset(),
+        learn_from: Iterable[Group] = (),
+    ) -> None:
+        """Begin to draw problems, as `next` does by itself; once it has begun, nothing changes.
+
+        Sessions of different `instance` numbers share no problem. `state` is what `state()` returned in an earlier run.
+        Where an earlier run left groups instead of a state, `done` holds the positions of their problems, which are
+        passed over, and the sampler learns from these groups.
+        """
+        if self._stream is not None:
+            return
+        settings, saved = self.settings, state or {}
+        self.instance = instance
+        self._sampler = make_sampler(
+            self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
+        )
+        for group in learn_from:
+            self._sampler.observe(group.problem, [one.verdict.score for one in group.rollouts if one.verdict])
+        self._stream = ProblemStream(
+            self.pool,
+            self._sampler,
+            depth=settings.prefetch_problems,
+            deadline_s=settings.generation_deadline_s,
+            quarantine_after=settings.quarantine_after_failures,
+            held_out=self.evaluation_set.asks,
+            state=saved.get("stream"),
+            done=done,
+        )
+        self._stream.start()
+
+    async def close(self) -> None:
+        """Stop generating and end every process; `state()` still tells where the session was. Safe to call twice."""
+        if self._stream is not None:
+            await self._stream.close()
+        if self._evaluation_set is not None:
+            await self._evaluation_set.close()
+        await self.pool.close()
+
+    # ---- the loop
+
+    async def next(self) -> Problem:
+        """Return the next problem that fits; it is in flight until `observe` or `done` ends it.
+
+        None of the evaluation set's questions is among them. Raises ConfigError when very many in a row do not fit,
+        GenerationError when no task is left, and WorkerError without workers.
+        """
+        self.begin()
+        assert self._stream is not None
+        for _ in range(UNFIT_LIMIT):
+            problem = await self._stream.next()
+            if await self._does_fit(problem):
+                logger.debug("next: %s", problem.spec)
+                return problem
+            self.drop(problem, DropReason.PROMPT_TOO_LONG)
+            if problem.task not in self._unfit_tasks:
+                self._unfit_tasks.add(problem.task)
+                logger.warning(
+                    "problems of %s are skipped when their prompts leave too few tokens for a completion; raise the "
+                    "limit of tokens (max_token_length) to train on them",
+                    problem.task,
+                )
+        raise ConfigError(
+            f"no prompt of {UNFIT_LIMIT} in a row leaves room for min_completion_tokens="
+            f"{self.settings.min_completion_tokens}; lower that, or raise the limit of tokens (max_token_length)"
+        )
+
+    def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
+        """Return the conversation that asks a problem's question: each message has `role` and `content`."""
+        return build_messages(self.system_prompt(problem.spec.split), problem.question)
+
+    async def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict]:
+        """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
+
+        Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
+        InvalidReferenceError, and GenerationError when its problem cannot be made.
+        """
+        if isinstance(problem, str):
+            problem = await self.remake(problem)
+        return await score_texts(self.pool, problem, completions, self.settings.max_answer_bytes)
+
+    def observe(
+        self,
+        problem: Problem,
+        verdicts: Sequence[Verdict],
+        *,
+        rollouts: Sequence[Rollout] | None = None,
+        done: bool = True,
+    ) -> None:
+        """Let curriculum, sampling and metrics learn from a group's verdicts.
+
+        `rollouts`, where the caller has them, are what was judged, with rewards and lengths for the metrics. Without
+        `done` the problem stays in flight, until `done` is called for it.
+        """
+        if rollouts is None:
+            rollouts = [
+                Rollout(
+                    text="", tokens=(), masks=(), logprobs=None, finish_reason="", verdict=verdict, score=verdict.score
+                )
+                for verdict in verdicts
+            ]
+        group = Group(problem, (), tuple(rollouts))
+        outcome = self.metrics.record_group(group)
+        logger.debug("%s at level %s: scores %s (%s)", problem.spec, problem.level, group.scores, outcome)
+        if self._sampler is not None:
+            # Not the rewards: what length has cost says nothing of the problem's difficulty.
+            self._sampler.observe(problem, [verdict.score for verdict in verdicts])
+        if done:
+            self.done(problem)
+
+    def done(self, problem: Problem) -> None:
+        """End a problem's flight: its group was delivered, refused or given up. Safe to call twice."""
+        if self._stream is not None:
+            self._stream.done(problem)
+
+    def drop(self, problem: Problem, reason: DropReason) -> None:
+        """Count a problem that gives no group, and end its flight."""
+        self.metrics.record_dropped(reason)
+        self.done(problem)
+
+    # ---- what else there is to know
+
+    def state(self) -> dict[str, Any]:
+        """Return what decides the next problem, as JSON: what is in flight, what is drawn, and what was learnt."""
+        if self._stream is None or self._sampler is None:
+            raise RuntimeError("begin() comes first")
+        return {"instance": self.instance, "stream": self._stream.state(), "sampler": self._sampler.state()}
+
+    def report(self, dumps: DumpStats | None = None, delivery: DeliveryStats | None = None) -> dict[str, float]:
+        """Return the metrics of the interval since the last call; none before `start`."""
+        if self._plan is None:
+            return {}
+        service = service_metrics(self.stats, self.pool.stats, self.pool.queued_jobs, dumps, delivery)
+        sampler = {} if self._sampler is None else self._sampler.report()
+        return self.metrics.report() | service | task_metrics(sampler)
+
+    async def remake(self, reference: str) -> Problem:
+        """Return the problem of a reference, made again; raises as `judge` does."""
+        if reference in self._remade:
+            return self._remade[reference]
+        wanted = Reference.parse(reference)
+        names = [task.name for task in self.library.tasks]
+        if wanted.task not in names:
+            raise InvalidReferenceError(
+                reference, f"the library has no task {wanted.task!r}{did_you_mean(wanted.task, names)}"
+            )
+        problem = await self.pool.generate(wanted.spec(), self.settings.eval_generation_deadline_s)
+        wanted.check(problem, self.library.version)
+        while len(self._remade) >= REMADE_PROBLEMS:
+            del self._remade[next(iter(self._remade))]
+        self._remade[reference] = problem
+        return problem
+
+    def system_prompt(self, split: Split = Split.TRAIN) -> str:
+        """Return the system message that problems of a split have; empty for none."""
+        if split is Split.EVAL and self.eval_plan.system_prompt is not None:
+            return self.eval_plan.system_prompt
+        return "\n\n".join(filter(None, [self._preamble, self.settings.system_prompt]))
+
+    @property
+    def library(self) -> LibraryInfo:
+        """What the workers have imported. This and the next three raise RuntimeError before `start`."""
+        return _started(self._library)
+
+    @property
+    def plan(self) -> TaskPlan:
+        return _started(self._plan)
+
+    @property
+    def eval_plan(self) -> EvalPlan:
+        return _started(self._eval_plan)
+
+    @property
+    def evaluation_set(self) -> EvaluationSet:
+        """The fixed set of problems that `next` never hands out."""
+        return _started(self._evaluation_set)
+
+    @property
+    def stats(self) -> StreamStats | None:
+        """The stream's counts; None before it has begun."""
+        return None if self._stream is None else self._stream.stats
+
+    @property
+    def in_flight(self) -> int:
+        """How many problems were handed out and are not done."""
+        return 0 if self._stream is None else self._stream.in_flight
+
+    async def _does_fit(self, problem: Problem) -> bool:
+        if self.fits is None:
+            return True
+        if len(problem.question) > LONG_QUESTION:
+            return await asyncio.to_thread(self.fits, problem)
+        return self.fits(problem)
+
+    def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
+        for warning in library.warnings:
+            logger.warning("%s", warning)
+        origin = "the checkout beside this module" if self._checkout else "the installed package"
+        selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
+        logger.info("reasoning-gym %s from %s (%s); %s", library.version, library.path, origin, selected)
+        logger.info("%s", library.sandbox)
+
+
+def _started(value: T | None) -> T:
+    if value is None:
+        raise RuntimeError("start() comes first")
+    return value

@@ -1,0 +1,192 @@
+"""Estimate where groups of rollouts carry a signal: the one machine behind curriculum and adaptive sampling.
+
+A group teaches only if its scores differ. An *arm* is a task at a level of difficulty; a task whose level is not chosen
+here has a single arm. The estimator counts for each arm its groups, their mean scores, and how many had a signal. The
+counts of a task fade as further groups of it come in, so that estimates follow a learner that changes. They give each
+arm
+
+- a *pass rate*: the mean over logistic curves of the level, each weighted by how likely it makes the counts of all arms
+  of the task (Bayes' rule on a grid). So a few groups tell of every level.
+- a *chance of a signal*: the share of its groups that had one, mixed with what the pass rate alone would give.
+- a *weight* among the arms of its task: the nearer its pass rate to the target, the larger.
+
+Groups may be observed late and in any order, since each says which arm it belongs to. See docs/curriculum.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from typing import Any
+
+LEVELS: tuple[float | None, ...] = tuple(step / 16 for step in range(17))
+"""The levels that are chosen from: the steps for which workers have parameters."""
+NO_LEVELS: tuple[float | None, ...] = (None,)
+START_LEVEL = 0.3
+"""Where the pass rate is expected to be at the target before any group was seen."""
+MEMORY_GROUPS = 16.0
+"""How many of a task's latest groups its estimates rest on."""
+INDEPENDENT_ROLLOUTS = 4.0
+"""How many independent rollouts a group is worth: the rollouts of one problem are alike."""
+RATE_GROUPS = 2.0
+"""How many groups the chance of a signal that follows from the pass rate is worth."""
+FOCUS = 6.0
+"""How much levels near the target are preferred: at a target of 0.7, a pass rate of 0.94 has a fifth of its weight."""
+
+
+@dataclass
+class ArmCounts:
+    """Fading counts of an arm: groups, the sum of their mean scores, and groups with a signal."""
+
+    groups: float = 0.0
+    right: float = 0.0
+    signals: float = 0.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A pass rate for each arm, and the logarithm of the curve's weight before any group was seen."""
+
+    rates: Sequence[float]
+    log_prior: float
+
+    def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
+        """Return the logarithm of the curve's weight after what was counted."""
+        return self.log_prior + INDEPENDENT_ROLLOUTS * math.fsum(
+            seen.right * math.log(self.rates[arm]) + (seen.groups - seen.right) * math.log1p(-self.rates[arm])
+            for arm, seen in counts.items()
+        )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is believed of a task, by arm; `weights` are how often each arm is to be drawn, and sum to 1."""
+
+    levels: Sequence[float | None]
+    pass_rates: Sequence[float]
+    signal_chances: Sequence[float]
+    weights: Sequence[float]
+
+    @property
+    def level(self) -> float | None:
+        """The mean level to be drawn."""
+        known = [level for level in self.levels if level is not None]
+        return self._mean(known) if known else None
+
+    @cached_property
+    def pass_rate(self) -> float:
+        return self._mean(self.pass_rates)
+
+    @cached_property
+    def signal_chance(self) -> float:
+        return self._mean(self.signal_chances)
+
+    def _mean(self, values: Sequence[float]) -> float:
+        return math.fsum(weight * value for weight, value in zip(self.weights, values, strict=True))
+
+
+class SignalEstimator:
+    """Estimates of every task, for groups of `group_size` rollouts.
+
+    Tasks in `adjustable` have an arm for each of LEVELS, others a single one. Levels are chosen for pass rates near
+    `target`, between 0 and 1. `state` is what `state()` returned in an earlier run.
+    """
+
+    def __init__(
+        self,
+        *,
+        adjustable: Collection[str],
+        group_size: int,
+        target: float,
+        state: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+    ) -> None:
+        self._adjustable = frozenset(adjustable)
+        self._group_size = group_size
+        self._target = target
+        self._curves = {levels: _curves(levels, target) for levels in (LEVELS, NO_LEVELS)}
+        self._counts = {task: self._restore(task, rows) for task, rows in (state or {}).items()}
+        self._estimates: dict[str, Estimate] = {}
+
+    def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
+        """Learn from the scores of a group, each in [0, 1], whose problem had this level."""
+        arms = self._counts.setdefault(task, {})
+        for counts in arms.values():
+            counts.groups *= 1.0 - 1.0 / MEMORY_GROUPS
+            counts.right *= 1.0 - 1.0 / MEMORY_GROUPS
+            counts.signals *= 1.0 - 1.0 / MEMORY_GROUPS
+        nearest = round((level or 0.0) * (len(self._levels(task)) - 1))
+        counts = arms.setdefault(nearest, ArmCounts())
+        counts.groups += 1.0
+        counts.right += math.fsum(scores) / len(scores)
+        counts.signals += 1.0 if max(scores) > min(scores) else 0.0
+        self._estimates.pop(task, None)
+
+    def estimate(self, task: str) -> Estimate:
+        """Return what is believed of a task now."""
+        if task not in self._estimates:
+            self._estimates[task] = self._estimate(task)
+        return self._estimates[task]
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later estimator needs to go on from here, as JSON: rows of level and counts, by task."""
+        return {
+            task: [[self._levels(task)[arm], *astuple(counts)] for arm, counts in sorted(arms.items())]
+            for task, arms in self._counts.items()
+        }
+
+    def _restore(self, task: str, rows: Sequence[Sequence[Any]]) -> dict[int, ArmCounts]:
+        """Return the counts of the arms that a task still has: a changed setting may have given it others."""
+        levels = self._levels(task)
+        return {levels.index(level): ArmCounts(*counts) for level, *counts in rows if level in levels}
+
+    def _levels(self, task: str) -> tuple[float | None, ...]:
+        return LEVELS if task in self._adjustable else NO_LEVELS
+
+    def _estimate(self, task: str) -> Estimate:
+        levels, counts = self._levels(task), self._counts.get(task, {})
+        curves = self._curves[levels]
+        logs = [curve.log_weight(counts) for curve in curves]
+        likely = _shares([math.exp(log - max(logs)) for log in logs])
+        # Between the least and the greatest rate of any curve, so never 0 or 1.
+        rates = [
+            math.fsum(share * curve.rates[arm] for share, curve in zip(likely, curves, strict=True))
+            for arm in range(len(levels))
+        ]
+        chances = [self._signal_chance(rate, counts.get(arm, ArmCounts())) for arm, rate in enumerate(rates)]
+        weights = _shares([math.exp(-FOCUS * _divergence(self._target, rate)) for rate in rates])
+        return Estimate(levels, rates, chances, weights)
+
+    def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
+        """Return how likely the scores of an arm's next group differ."""
+        from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
+        return (RATE_GROUPS * from_rate + seen.signals) / (RATE_GROUPS + seen.groups)
+
+
+def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
+    """Return logistic curves that meet the target at levels from -0.5 to 1.5, and fall slowly, fairly or steeply.
+
+    A learner for whom every level is too hard, or too easy, meets it outside of [0, 1]. Nobody is always right or
+    always wrong, so the curves stay 0.001 away from 0 and 1.
+    """
+    at_target = math.log(target / (1.0 - target))
+    curves = []
+    for tenths in range(-5, 16):
+        best_level = tenths / 10
+        # A normal prior with a standard deviation of 0.5.
+        log_prior = -2.0 * (best_level - START_LEVEL) ** 2
+        for slope in (3.0, 8.0, 20.0):
+            falls = [slope * ((START_LEVEL if level is None else level) - best_level) for level in levels]
+            curves.append(Curve([0.001 + 0.998 / (1.0 + math.exp(fall - at_target)) for fall in falls], log_prior))
+    return curves
+
+
+def _divergence(target: float, rate: float) -> float:
+    """Return the Kullback-Leibler divergence of one chance from another: 0 where they are equal, else positive."""
+    return target * math.log(target / rate) + (1.0 - target) * math.log((1.0 - target) / (1.0 - rate))
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    total = math.fsum(values)
+    return [value / total for value in values]

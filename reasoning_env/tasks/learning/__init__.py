@@ -1,1 +1,0 @@
-"""Learn from scored groups which tasks and levels to draw."""

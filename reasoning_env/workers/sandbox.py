@@ -1,0 +1,347 @@
+"""Restrict worker processes: limits for all, Landlock and seccomp for those that read model text.
+
+Runs inside the fork server and its workers only. The guards in front of the verifiers are the first line of defence:
+they keep model text away from `eval` and its like. What is here is the second. Code that runs in a verifier worker
+nevertheless cannot write a file, read one outside the interpreter and its packages, open a socket, start a process or
+signal another one. None of it needs privileges.
+
+- Limits, for every worker: memory, size of files, open files, processor priority. It ends with the fork server.
+- Process limit: no processes of its own; root is exempt.
+- no_new_privs: programs that it might start get no privileges.
+- Landlock (Linux 5.13 or newer, package `landlock`): no files but those that imports read.
+- seccomp (package `pyseccomp`, the system's libseccomp): no system calls that write, connect, fork or signal.
+
+Where the system refuses a layer, the others are applied all the same, and `Sandbox.describe` says why it is missing.
+
+What this does not protect against:
+
+- On macOS, and wherever Landlock and seccomp are missing, only the limits hold. Code that runs could then read and
+  write what the user can, connect to anything and signal other processes. There the guards stand alone.
+- Code that runs could give any answer of its own worker any score from 0 to 1, until the worker is replaced. The main
+  process checks the form of replies, not whether they are deserved.
+- It could read what imports read (Python's folders, packages, shared libraries), ask whether a file exists anywhere,
+  and use memory and time up to the limits.
+- A fault of the kernel.
+
+Ordering: the fork server calls `prepare` once. A worker calls `enter_worker` straight after the fork; a verifier worker
+then makes its socket and calls `Sandbox.enter`, before it reads any request. Nothing of this can be undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import importlib
+import os
+import resource
+import signal
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MEGABYTE = 1 << 20
+MAX_DESCRIPTORS = 4096
+"""File descriptors that are closed at most, where the system sets no limit."""
+
+# Linux's numbers, from <linux/prctl.h>, <linux/seccomp.h>, <linux/filter.h> and <seccomp.h>.
+PR_SET_PDEATHSIG = 1
+PR_SET_SECCOMP = 22
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_MODE_FILTER = 2
+BPF_INSTRUCTION_BYTES = 8
+UNKNOWN_CALL = -1
+
+UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
+"""What optional packages raise on systems that they do not support."""
+
+
+@dataclass(frozen=True)
+class WorkerLimits:
+    """Limits of a worker: address space and largest file, in megabytes; its niceness, from 0 to 19."""
+
+    memory_mb: int
+    file_mb: int
+    niceness: int
+
+
+def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
+    """Give a freshly forked process its own session and folder and its limits; close all files but one."""
+    os.setsid()
+    _die_with_parent()
+    os.makedirs(directory, exist_ok=True)
+    os.chdir(directory)
+    _close_files(keep_fd)
+    with contextlib.suppress(OSError):
+        os.nice(limits.niceness)
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, 64)
+    _lower(resource.RLIMIT_FSIZE, limits.file_mb * MEGABYTE)
+    _lower(resource.RLIMIT_AS, limits.memory_mb * MEGABYTE)
+    # A write over the file limit then raises OSError in the verifier instead of killing the process.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _prctl(option: int, *values: int) -> int:
+    """Call Linux's prctl; raises OSError."""
+    arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def lower_group_priority(pid: int, niceness: int) -> bool:
+    """Lower the priority of a worker's scheduling group; False when it is to be tried again.
+
+    Where the kernel groups processes by session (Linux with autogroups), niceness counts inside the group alone.
+    Without privileges the kernel takes one change in 100 ms from all processes together, which is why the fork server
+    does this and no worker waits for it.
+    """
+    try:
+        if os.getsid(pid) != pid:
+            return False  # it does not lead a session of its own yet
+        with open(f"/proc/{pid}/autogroup", "w") as autogroup:
+            autogroup.write(str(niceness))
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # no autogroups here, or the worker is gone
+    return True
+
+
+def _die_with_parent() -> None:
+    """Have Linux kill this process, even a busy one that reads no socket, when the fork server ends."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError):
+            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == 1:
+            os._exit(1)
+
+
+def _close_files(keep_fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    highest = MAX_DESCRIPTORS if highest == resource.RLIM_INFINITY else min(highest, MAX_DESCRIPTORS)
+    os.closerange(3, keep_fd)
+    os.closerange(keep_fd + 1, highest)
+
+
+def _lower(kind: int, value: int) -> None:
+    """Set a limit for good; systems without it, or with a lower one already, keep what they have."""
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(kind, (value, value))
+
+
+# ------------------------------------------------------------------ what a verifier worker is refused
+
+REFUSED_CALLS = """
+socket socketpair connect bind listen accept accept4 sendmsg sendmmsg recvmsg recvmmsg
+fork vfork clone execve execveat
+kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal
+ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp
+setrlimit setpriority sched_setscheduler sched_setparam sched_setattr ioprio_set setsid setpgid
+creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat mknod mknodat
+chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat truncate ftruncate fallocate
+utime utimes utimensat futimesat setxattr lsetxattr fsetxattr setxattrat
+removexattr lremovexattr fremovexattr removexattrat open_by_handle_at
+mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr
+bpf perf_event_open keyctl add_key request_key userfaultfd io_uring_setup io_uring_enter io_uring_register
+unshare setns fanotify_init inotify_init inotify_init1 memfd_create memfd_secret personality
+init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl syslog
+settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm
+shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink
+"""
+ABSENT_CALLS = ("clone3", "openat2")
+"""A filter cannot read their arguments, which lie in memory; told that they do not exist, libraries use older calls."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Refuse a system call when the bits of one argument under the mask have this value."""
+
+    call: str
+    argument: int
+    mask: int
+    value: int
+
+
+WRITING = (
+    (os.O_ACCMODE, os.O_WRONLY),
+    (os.O_ACCMODE, os.O_RDWR),
+    (os.O_ACCMODE, os.O_ACCMODE),
+    (os.O_CREAT, os.O_CREAT),
+    (os.O_TRUNC, os.O_TRUNC),
+)
+"""Masks, and the flags under them with which opening a file changes something."""
+
+LOW_BITS = 0xFFFFFFFF
+REFUSED_CONDITIONS = (
+    *(Condition("open", 1, mask, value) for mask, value in WRITING),
+    *(Condition("openat", 2, mask, value) for mask, value in WRITING),
+    # A worker must not cancel that it ends with its parent.
+    Condition("prctl", 0, LOW_BITS, PR_SET_PDEATHSIG),
+    # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
+    # TIOCSTI types into a terminal.
+    *(Condition("fcntl", 1, LOW_BITS, command) for command in (8, 10, 15)),
+    *(Condition("ioctl", 1, LOW_BITS, request) for request in (0x8901, 0x8902, 0x5412)),
+)
+REFUSED_UNLESS_NULL = {"sendto": 4, "prlimit64": 2}
+"""Calls that a verifier worker needs, but without this argument (an address, a new limit)."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What restricts a verifier worker here, in the order of application, and why other layers do not."""
+
+    layers: Mapping[str, Callable[[], object]]
+    missing: Mapping[str, str]
+
+    def enter(self) -> None:
+        """Restrict this process for good; raises OSError when the system refuses what it took in `prepare`."""
+        for apply in self.layers.values():
+            apply()
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        line = f"verifier workers are sandboxed by {', '.join(self.layers) or 'nothing'}"
+        if self.missing:
+            line += "; not by " + ", ".join(f"{name} ({reason})" for name, reason in self.missing.items())
+        return line
+
+
+def prepare(read_paths: Sequence[str]) -> Sandbox:
+    """Return the layers that the system takes, and why it refuses the others.
+
+    Each of Linux's layers is applied once to a thread that then ends. They restrict threads, not processes, so this
+    process stays as it is, and what raises is known before there is a worker.
+
+    A verifier worker may read below `read_paths` (folders or single files); those that do not exist are left out.
+    """
+    present = sorted({os.path.realpath(path) for path in read_paths if os.path.exists(path)})
+    of_linux: dict[str, Callable[[], Callable[[], object]]] = {
+        "no_new_privs": lambda: lambda: _prctl(PR_SET_NO_NEW_PRIVS, 1),
+        "Landlock": lambda: _landlock(present),
+        "seccomp": _seccomp,
+    }
+    layers: dict[str, Callable[[], object]] = {}
+    missing: dict[str, str] = {}
+    for name, make in of_linux.items():
+        try:
+            _require_linux()
+            layers[name] = make()
+        except UNAVAILABLE as error:
+            missing[name] = _reason(error)
+
+    def apply_each() -> None:
+        for name, apply in list(layers.items()):
+            try:
+                apply()
+            except UNAVAILABLE as error:
+                missing[name] = _reason(error)
+                del layers[name]
+
+    thread = threading.Thread(target=apply_each)
+    thread.start()
+    thread.join()
+    if os.geteuid() == 0:
+        return Sandbox(layers, {"process limit": "root is exempt from it", **missing})
+    # First, since seccomp refuses to set limits.
+    return Sandbox({"process limit": lambda: _lower(resource.RLIMIT_NPROC, 0), **layers}, missing)
+
+
+def no_sandbox() -> Sandbox:
+    """Return a sandbox of no layers, for a library whose verifiers need what the layers refuse."""
+    return Sandbox({}, {"any layer": "sandbox_verifiers is off"})
+
+
+def code_paths() -> list[str]:
+    """Return the paths that imports read: Python's, packages', shared libraries' and ours."""
+    prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, "/usr", "/usr/local", "/"}
+    folders = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in ("lib", "lib64")]
+    folders += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [*folders, "/usr/share/zoneinfo", "/etc/ld.so.cache", package]
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"the package {error.name} is not installed"
+    text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())
+
+
+def _require_linux() -> None:
+    if not sys.platform.startswith("linux"):
+        raise OSError(f"there is none on {sys.platform}")
+
+
+def _landlock(read_paths: Sequence[str]) -> Callable[[], object]:
+    landlock = importlib.import_module("landlock")
+    landlock.landlock_abi_version()  # raises, with the reason, where the kernel has no Landlock
+    folders = [path for path in read_paths if os.path.isdir(path)]
+    files = [path for path in read_paths if not os.path.isdir(path)]
+    access = landlock.FSAccess
+    every, read_file, read_folder = access.all(), access.READ_FILE, access.READ_FILE | access.READ_DIR
+
+    def apply() -> None:
+        ctypes.set_errno(0)  # the package takes an earlier call's error for its own
+        ruleset = landlock.Ruleset(restrict_rules=every)
+        ruleset.allow(*folders, rules=read_folder)
+        ruleset.allow(*files, rules=read_file)
+        ruleset.apply()
+
+    return apply
+
+
+class _FilterProgram(ctypes.Structure):
+    """The kernel's `struct sock_fprog`."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def _seccomp() -> Callable[[], object]:
+    """Compile the filter once; applying it is then a single system call."""
+    code = _compile_filter(importlib.import_module("pyseccomp"))
+
+    def apply() -> None:
+        program = _FilterProgram(len(code) // BPF_INSTRUCTION_BYTES, code)
+        _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+
+    return apply
+
+
+def _compile_filter(seccomp: Any) -> bytes:
+    calls = seccomp.SyscallFilter(seccomp.ALLOW)
+    refuse = seccomp.ERRNO(errno.EPERM)
+
+    def add(action: int, name: str, *conditions: Any) -> None:
+        number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
+        if number != UNKNOWN_CALL:
+            calls.add_rule(action, number, *conditions)
+
+    for name in REFUSED_CALLS.split():
+        add(refuse, name)
+    for name in ABSENT_CALLS:
+        add(seccomp.ERRNO(errno.ENOSYS), name)
+    for rule in REFUSED_CONDITIONS:
+        add(refuse, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
+    for name, argument in REFUSED_UNLESS_NULL.items():
+        add(refuse, name, seccomp.Arg(argument, seccomp.NE, 0))
+    with tempfile.TemporaryFile() as file:
+        calls.export_bpf(file)
+        file.seek(0)
+        return file.read()

@@ -1,1 +1,0 @@
-"""Limit what a worker process may use, and restrict what a verifier worker may do."""

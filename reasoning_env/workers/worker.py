@@ -1,0 +1,157 @@
+"""A worker process as the pool sees it: frames to and from it, its processor time, its end.
+
+Everything here runs on the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_frame, encode_frame
+
+logger = logging.getLogger(__name__)
+
+PROCESS_CPU_CLOCK = 2
+"""What makes a clock's id of a process's in Linux's `clock_gettime`, as clock_getcpuclockid(3) does."""
+
+
+class WorkerDied(Exception):
+    """The process at the other end closed the socket, most likely by dying."""
+
+
+class DeadlineExceeded(Exception):
+    """No reply by the deadline."""
+
+
+class Channel:
+    """One socket, one reader. However much is unread, it waits in the kernel and a small buffer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FrameLimits) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._limits = limits
+        self._unread = bytearray()
+
+    @classmethod
+    async def open(cls, sock: socket.socket, limits: FrameLimits) -> Channel:
+        """Take over a connected socket."""
+        return cls(*await asyncio.open_connection(sock=sock), limits)
+
+    def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
+        """Send a frame without waiting; raises TypeError or ValueError for a header that JSON cannot hold."""
+        self._writer.write(encode_frame(header, blob))
+
+    async def receive(self, deadline_s: float) -> Frame:
+        """Return the next frame within `deadline_s`. Raises WorkerDied, DeadlineExceeded or ProtocolFault."""
+        frame = self._next_frame()
+        if frame is not None:
+            return frame
+        try:
+            async with asyncio.timeout(deadline_s):
+                while frame is None:
+                    data = await self._reader.read(1 << 16)
+                    if not data:
+                        raise WorkerDied("the connection closed")
+                    self._unread += data
+                    frame = self._next_frame()
+                return frame
+        except TimeoutError:
+            raise DeadlineExceeded from None
+        except OSError as error:
+            raise WorkerDied(str(error)) from error
+
+    def _next_frame(self) -> Frame | None:
+        if len(self._unread) < FRAME.size:
+            return None
+        header_bytes, blob_bytes = FRAME.unpack_from(self._unread)
+        self._limits.check(header_bytes, blob_bytes)
+        end = FRAME.size + header_bytes + blob_bytes
+        if len(self._unread) < end:
+            return None
+        body = self._unread[FRAME.size : end]
+        del self._unread[:end]
+        return decode_frame(body, header_bytes)
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+class Worker:
+    """One generator or verifier worker: its process and the channel to it."""
+
+    def __init__(self, role: Role, pid: int, channel: Channel) -> None:
+        self.role = role
+        self.pid = pid
+        self._channel = channel
+        self._pidfd: int | None = None
+        self._killed = False
+        self._requests = 0
+        if _pidfds_work():
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and reading from it will tell
+                self._pidfd = os.pidfd_open(pid)
+
+    def send(self, header: dict[str, Any], blob: bytes = b"") -> None:
+        self._requests += 1
+        self._channel.send({"id": self._requests, **header}, blob)
+
+    async def receive(self, deadline_s: float) -> Frame:
+        """Return the next reply to the latest request; raises what `Channel.receive` does."""
+        frame = await self._channel.receive(deadline_s)
+        if frame.header.get("id") != self._requests:
+            raise ProtocolFault(f"a reply to request {frame.header.get('id')!r} while {self._requests} is under way")
+        return frame
+
+    def cpu_s(self) -> float | None:
+        """Return the processor time that it has used, in seconds; None where the system does not tell."""
+        if sys.platform != "linux":
+            return None
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~self.pid << 3 | PROCESS_CPU_CLOCK)
+        return None
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing; safe to call twice."""
+        if self._killed:
+            return
+        self._killed = True
+        self._channel.close()
+        with contextlib.suppress(ProcessLookupError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            elif not _pidfds_work():
+                os.kill(self.pid, signal.SIGKILL)
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+
+
+@functools.cache
+def _pidfds_work() -> bool:
+    """Tell whether this system gives out handles on processes, which no other process can inherit."""
+    try:
+        handle = os.pidfd_open(os.getpid())
+        try:
+            signal.pidfd_send_signal(handle, 0)
+        finally:
+            os.close(handle)
+    except (AttributeError, OSError) as error:
+        logger.info("this system has no pidfds (%s); workers are killed by their process ids", error)
+        return False
+    return True
+
+
+@dataclass(eq=False)
+class Slot:
+    """A place for one worker, whose process may be replaced while a job runs there."""
+
+    role: Role
+    worker: Worker

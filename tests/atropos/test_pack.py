@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.inference.client import rollout_from_text, rollout_from_tokens
+from reasoning_env.atropos.line import pack
+from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.records import Prompt, Rollout
+from tests.records import SAMPLING, make_group, make_rollout
+
+LIMIT = SAMPLING.token_limit
+
+
+@pytest.fixture(scope="module")
+def prompt(chat: ChatFormat) -> Prompt:
+    return chat.prompt(build_messages("", "1 + 1?"))
+
+
+# ---------------------------------------------------------------------------- servers that give tokens
+
+
+@pytest.fixture(scope="module")
+def from_tokens(tokenizer: Any) -> Any:
+    """Turns a server's tokens into a rollout, for a prompt of two tokens."""
+
+    def convert(tokens: list[int], logprobs: list[float], finish_reason: Any = "stop") -> Any:
+        return rollout_from_tokens(tokenizer, LIMIT, (1, 2), (tokens, logprobs, finish_reason))
+
+    return convert
+
+
+def test_tokens_are_kept_with_a_masked_prompt(from_tokens: Any, tokenizer: Any) -> None:
+    completion = tokenizer.encode("It is 2.", add_special_tokens=False)
+    rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
+    assert rollout.text == "It is 2."
+    assert rollout.tokens == (1, 2, *completion, tokenizer.eos_token_id)
+    assert rollout.masks == (-100, -100, *completion, tokenizer.eos_token_id)
+    assert rollout.logprobs == (1.0, 1.0, *(-0.5 for _ in completion), -0.5)
+    assert rollout.token_count == len(completion) + 1
+
+
+@pytest.mark.parametrize(("reason", "kept"), [("length", "length"), ({"type": "length"}, "length"), (None, "stop")])
+def test_finish_reason_may_be_a_mapping(from_tokens: Any, reason: Any, kept: str) -> None:
+    assert from_tokens([7], [-0.5], reason).finish_reason == kept
+
+
+@pytest.mark.parametrize(("completion", "usable"), [(LIMIT - 3, True), (LIMIT - 2, False), (0, False)])
+def test_rollout_has_a_completion_and_stays_below_the_limit(from_tokens: Any, completion: int, usable: bool) -> None:
+    assert isinstance(from_tokens([7] * completion, [-0.5] * completion), Rollout) is usable
+
+
+@pytest.mark.parametrize(
+    "logprobs", [[], [-0.5], [-0.5, -0.5, -0.5], [float("nan"), -0.5], [float("-inf"), float("inf")]], ids=str
+)
+def test_tokens_without_sound_logprobs_are_no_rollout(from_tokens: Any, logprobs: list[float]) -> None:
+    assert isinstance(from_tokens([7, 8], logprobs), str)
+
+
+# ---------------------------------------------------------------------------- servers that give text
+
+
+@pytest.fixture(scope="module")
+def convert(chat: ChatFormat, prompt: Prompt) -> Any:
+    """Turns a server's text and finish reason into a rollout."""
+
+    def convert(text: str | None, finish_reason: str | None = "stop") -> Any:
+        return rollout_from_text(chat, prompt, SAMPLING, SimpleNamespace(text=text, finish_reason=finish_reason))
+
+    return convert
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "kept"),
+    [
+        ("It is 2.", "stop", "It is 2."),
+        ("It is 2.<|im_end|>", "stop", "It is 2."),
+        ("It is", "length", "It is"),
+        ("", "stop", ""),
+        (None, None, ""),
+    ],
+)
+def test_text_becomes_tokens_with_a_masked_prompt_and_one_end_of_turn_where_it_finished(
+    convert: Any, chat: ChatFormat, prompt: Prompt, text: str | None, finish_reason: str | None, kept: str
+) -> None:
+    finished = finish_reason != "length"
+    completion = tuple(chat.completion_tokens(kept, finished=finished))
+    masks = (*(-100 for _ in prompt.tokens), *completion)
+    tokens, reason = (*prompt.tokens, *completion), "stop" if finished else "length"
+    assert convert(text, finish_reason) == Rollout(kept, tokens, masks, None, reason, token_count=len(completion))
+    assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
+
+
+def test_text_without_a_token_to_train_on_is_no_rollout(convert: Any) -> None:
+    assert isinstance(convert("", "length"), str)
+
+
+@pytest.mark.parametrize(("surplus", "truncated"), [(0, False), (1, True), (LIMIT, True)])
+def test_text_is_cut_where_it_reaches_the_limit(
+    convert: Any, chat: ChatFormat, prompt: Prompt, surplus: int, truncated: bool
+) -> None:
+    wanted = LIMIT - 1 - len(prompt.tokens) + surplus
+    texts = (("1\n" * LIMIT)[:count] for count in range(4 * LIMIT))
+    rollout = convert(next(text for text in texts if len(chat.completion_tokens(text, finished=True)) == wanted))
+    assert len(rollout.tokens) == len(rollout.masks) == LIMIT - 1
+    assert rollout.truncated is truncated
+
+
+def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
+    group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
+    packed = pack(group, mask_truncated=False, include_messages=False)
+    assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

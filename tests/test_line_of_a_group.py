@@ -1,0 +1,78 @@
+"""What one group passes through: the files that it really enters, traced over the rig."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import reasoning_env
+from reasoning_gym_environment import ReasoningGymEnv
+from testing import InferenceServer
+from tests.front_door.conftest import WRONG, make_config
+from tests.waiting import until
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+MAX_FILES = 20
+MAX_LINES = 3600
+
+
+class Trace:
+    """Notes the project's files whose functions are called on this thread; the rig's and the tests' do not count."""
+
+    def __init__(self) -> None:
+        self.files: set[Path] = set()
+
+    def __enter__(self) -> Trace:
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        file = Path(frame.f_code.co_filename)
+        if event == "call" and file.is_relative_to(ROOT):
+            top = file.relative_to(ROOT).parts[0]
+            if top in ("reasoning_env", "reasoning_gym_environment.py"):
+                self.files.add(file)
+
+
+@pytest.fixture
+async def env(tmp_path: Path) -> AsyncIterator[Any]:
+    """An environment over a served policy, which dumps, and whose workers and buffer are ready."""
+    async with InferenceServer() as server:
+        config = make_config(
+            tasks=["chain_sum", "gcd", "lcm"],
+            num_eval_samples_per_task=2,
+            dump_rollouts=True,
+            rollout_save_score_threshold=0.0,
+            data_dumps_dir=str(tmp_path),
+        )
+        env: Any = ReasoningGymEnv(config, [server.config("vllm")])
+        env.policy = server
+        await env.setup()
+        await env.get_next_item()
+        await until(lambda: env._run.session.stats.ready == config.prefetch_problems)
+        yield env
+        await env.close()
+
+
+async def test_a_group_enters_few_files(env: Any) -> None:
+    with Trace() as trace:
+        item = await env.get_next_item()
+        right = f"<answer>{item.problem.answer}</answer>"
+        env.policy.policy = lambda request: [right, *[WRONG] * (request.n - 1)]
+        group, _ = await env.collect_trajectories(item)
+        # What is drawn in its place is drawn now.
+        await asyncio.sleep(0.3)
+    assert max(group["scores"]) == 1.0
+    lines = {file.relative_to(ROOT).as_posix(): len(file.read_text().splitlines()) for file in trace.files}
+    assert {"reasoning_gym_environment.py", "reasoning_env/session.py", "reasoning_env/atropos/line.py"} <= set(lines)
+    assert len(lines) <= MAX_FILES, lines
+    assert sum(lines.values()) <= MAX_LINES, (sum(lines.values()), lines)

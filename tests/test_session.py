@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+import pytest_asyncio
+
+from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
+from reasoning_env import session as session_module
+from reasoning_env.evaluations.problem_set import question_key
+from reasoning_env.records import DropReason, Reason
+from reasoning_env.workers.pool import PoolSettings, WorkerPool
+
+WRONG = "<answer>wrong</answer>"
+
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
+
+MakeSession = Callable[..., Awaitable[Session]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workers() -> AsyncIterator[Any]:
+    """A pool of workers that are started already, and that outlive the session they are lent to."""
+    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
+    library, close = await pool.start(), pool.close
+    pool.start, pool.staff, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
+    yield pool
+    await close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def make_session(workers: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSession]:
+    """Starts sessions, and closes them at the end."""
+    monkeypatch.setattr(session_module, "WorkerPool", lambda settings: workers)
+    made: list[Session] = []
+
+    async def make(*, fits: Any = None, **settings: Any) -> Session:
+        small = {"tasks": ["chain_sum"], "prefetch_problems": 2, "seed": 1, **settings}
+        made.append(Session(ReasoningSettings(**small), fits=fits))
+        await made[-1].start()
+        return made[-1]
+
+    yield make
+    for session in made:
+        await session.close()
+
+
+def right(problem: Problem) -> str:
+    return f"<answer>{problem.answer}</answer>"
+
+
+async def take(session: Session, count: int) -> list[Problem]:
+    return [await session.next() for _ in range(count)]
+
+
+@on_module_loop
+async def test_right_and_wrong_completions_get_their_verdicts(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    verdicts = await session.judge(problem, [right(problem), WRONG, "no tags"])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0, 0.0]
+    assert [verdict.reason for verdict in verdicts] == [Reason.SCORED, Reason.SCORED, Reason.NO_ANSWER]
+
+
+@on_module_loop
+async def test_messages_ask_the_question_after_the_system_prompt(make_session: MakeSession) -> None:
+    session = await make_session(system_prompt="Be brief.")
+    problem = await session.next()
+    assert list(session.messages(problem)) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": problem.question},
+    ]
+
+
+@on_module_loop
+async def test_observing_ends_the_flight(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    assert session.in_flight == 1
+    session.observe(problem, await session.judge(problem, [right(problem), WRONG]))
+    assert session.in_flight == 0
+
+
+@on_module_loop
+async def test_problem_whose_group_is_still_to_be_delivered_stays_in_flight(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    session.observe(problem, await session.judge(problem, [WRONG]), done=False)
+    assert session.in_flight == 1
+    session.done(problem)
+    assert session.in_flight == 0
+
+
+@on_module_loop
+async def test_report_tells_what_was_observed_once(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    session.observe(problem, await session.judge(problem, [right(problem), WRONG]))
+    assert session.report()["train/mean_score"] == 0.5
+    assert "train/mean_score" not in session.report()
+
+
+@on_module_loop
+async def test_session_goes_on_from_a_state(make_session: MakeSession) -> None:
+    expected = [problem.question for problem in await take(await make_session(), 4)]
+    first = await make_session()
+    served = await take(first, 2)
+    first.done(served[0])
+    resumed = await make_session()
+    resumed.begin(state=first.state())
+    assert [problem.question for problem in await take(resumed, 3)] == expected[1:]
+
+
+@on_module_loop
+async def test_instances_share_no_problem(make_session: MakeSession) -> None:
+    sessions = [await make_session(), await make_session()]
+    seeds = []
+    for instance, session in enumerate(sessions):
+        session.begin(instance)
+        seeds.append({problem.spec.seed for problem in await take(session, 5)})
+    assert not seeds[0] & seeds[1]
+
+
+@on_module_loop
+async def test_evaluation_questions_are_kept_out(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=200)
+    held_out = {question_key(problem.question) for problem in await session.evaluation_set.problems()}
+    assert not held_out & {question_key(problem.question) for problem in await take(session, 100)}
+
+
+@on_module_loop
+async def test_problem_that_does_not_fit_is_skipped(make_session: MakeSession) -> None:
+    session = await make_session(fits=lambda problem: problem.spec.index % 2 == 1)
+    assert [problem.spec.index for problem in await take(session, 3)] == [1, 3, 5]
+    assert session.metrics.dropped == {DropReason.PROMPT_TOO_LONG: 3}
+    assert session.in_flight == 3
+
+
+@on_module_loop
+async def test_task_that_does_not_fit_is_told_once(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+    session = await make_session(fits=lambda problem: problem.spec.index > 2)
+    await session.next()
+    assert caplog.text.count("problems of chain_sum are skipped") == 1
+
+
+@on_module_loop
+async def test_limit_that_nothing_fits_into_is_an_error(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "UNFIT_LIMIT", 3)
+    session = await make_session(fits=lambda problem: False)
+    with pytest.raises(ConfigError, match="no prompt of 3 in a row leaves room"):
+        await session.next()
+
+
+@on_module_loop
+async def test_long_question_is_measured_in_a_thread(
+    make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "LONG_QUESTION", 1)
+    session = await make_session(fits=lambda problem: problem.spec.index == 1)
+    assert (await session.next()).spec.index == 1
+
+
+# ---------------------------------------------------------------------------- references
+
+
+@on_module_loop
+async def test_reference_is_judged_as_its_problem(make_session: MakeSession) -> None:
+    session = await make_session(complexity_mode="random")
+    problem = await session.next()
+    other = await make_session()
+    verdicts = await other.judge(problem.reference, [right(problem), WRONG])
+    assert [verdict.score for verdict in verdicts] == [1.0, 0.0]
+
+
+@on_module_loop
+async def test_composite_is_made_again(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["composite", "gcd", "lcm"], complexity_level=0.5)
+    composite = next(problem for problem in await take(session, 20) if problem.task == "composite")
+    assert (await session.remake(composite.reference)).question == composite.question
+
+
+@on_module_loop
+async def test_unknown_task_of_a_reference_is_named(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    with pytest.raises(InvalidReferenceError, match="no task 'chain_sun'; did you mean chain_sum"):
+        await session.judge(problem.reference.replace("chain_sum", "chain_sun"), [WRONG])
+
+
+@on_module_loop
+async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
+    session = await make_session()
+    first, second = await take(session, 2)
+    altered = first.reference.replace(str(first.spec.seed), str(second.spec.seed))
+    with pytest.raises(InvalidReferenceError, match="its question comes out differently here"):
+        await session.judge(altered, [WRONG])
+
+
+@on_module_loop
+async def test_few_remade_problems_are_kept(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "REMADE_PROBLEMS", 2)
+    session = await make_session()
+    for problem in await take(session, 4):
+        await session.remake(problem.reference)
+    assert len(session._remade) == 2
+
+
+# ---------------------------------------------------------------------------- beginning and end
+
+
+@on_module_loop
+async def test_bad_settings_leave_no_worker(workers: Any, make_session: MakeSession) -> None:
+    workers.close.reset_mock()
+    with pytest.raises(ConfigError, match="no_such_task"):
+        await make_session(tasks=["no_such_task"])
+    workers.close.assert_awaited_once()
+
+
+def test_session_that_is_not_started_says_so() -> None:
+    with pytest.raises(RuntimeError, match=r"start\(\) comes first"):
+        _ = Session(ReasoningSettings()).plan
+
+
+@on_module_loop
+async def test_state_needs_a_beginning(make_session: MakeSession) -> None:
+    session = await make_session()
+    with pytest.raises(RuntimeError, match=r"begin\(\) comes first"):
+        session.state()
+
+
+def test_workers_get_what_the_settings_say_of_them(tmp_path: Path) -> None:
+    off = dict.fromkeys(("strict_rewards", "sandbox_verifiers", "fast_generators"), False)
+    shared: dict[str, Any] = {"scoring_deadline_s": 1.5, **off}
+    limits = {"memory_mb": 600, "niceness": 7, "start_timeout_s": 8.0}
+    settings = ReasoningSettings(
+        num_generators=3, num_verifiers=4, **shared, **{f"worker_{name}": value for name, value in limits.items()}
+    )
+    assert PoolSettings.of(settings, tmp_path) == PoolSettings(
+        generators=3, verifiers=4, checkout=tmp_path, **shared, **limits
+    )

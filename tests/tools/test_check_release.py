@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.small_library import write_small_library
+from tools.check_release import main
+
+
+def findings(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    checkout = write_small_library(folder) / "reasoning-gym"
+    main([str(checkout), "--problems", "1", "--questions", "60", *options])
+    return capsys.readouterr().out.splitlines()[:-1]
+
+
+def test_task_without_facts_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "facts: generous has no entry" in findings(tmp_path, capsys)
+
+
+def test_facts_without_a_task_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "facts: gcd has an entry and is not in the library" in findings(tmp_path, capsys)
+
+
+def test_level_that_makes_no_problem_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = findings(tmp_path, capsys, "--tasks", "broken")
+    assert len(found) == 17
+    assert found[0].startswith("levels: broken at 0: 1 of 1 fail: ")
+
+
+def test_evaluation_question_that_would_be_served_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.problem_set.facts", lambda task: type("", (), {"few_questions": 0}))
+    (found,) = findings(tmp_path, capsys, "--tasks", "generous")
+    assert found.startswith("questions: generous serves ")
+
+
+def test_status_tells_whether_anything_was_found(tmp_path: Path) -> None:
+    checkout = str(write_small_library(tmp_path) / "reasoning-gym")
+    assert main([checkout, "--tasks", "exact", "--problems", "1", "--questions", "5"]) == 0
+    assert main([checkout, "--tasks", "broken", "--problems", "1", "--questions", "5"]) == 1

@@ -1,0 +1,224 @@
+"""The sandbox of verifier workers: in a real worker whose verifier runs the answer, and layer by layer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reasoning_env.records import Problem, Reason
+from reasoning_env.workers.pool import WorkerPool
+
+from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
+from .support import library_info, make, running_pool
+
+NOBODY = 65534
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Landlock and seccomp are Linux's")
+on_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+# ------------------------------------------------------------------ a worker without guards
+
+UNGUARDED = {
+    "read a file": ("open('/etc/passwd').read()", LANDLOCK),
+    "read the main process's environment": ("open(f'/proc/{os.getppid()}/environ').read()", LANDLOCK),
+    "list a folder": ("os.listdir('/')", LANDLOCK),
+    "write a file": ("open('new', 'w')", SECCOMP),
+    "make a folder": ("os.mkdir('folder' + os.urandom(4).hex())", SECCOMP),
+    "connect to the network": ("import socket; socket.socket()", SECCOMP),
+    "open a local socket": ("import socket; socket.socketpair()", SECCOMP),
+    "fork": ("os.fork() or os._exit(0)", SECCOMP),
+    "start a program": ("subprocess.run(['/bin/true'], check=True)", SECCOMP),
+    "spawn a program": ("os.posix_spawn('/bin/true', ['true'], {})", SECCOMP),
+    "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
+}
+"""Answers that are Python source, which a verifier without a guard executes, with a layer that refuses each."""
+RAN, REFUSED = (1.0, Reason.SCORED), (0.5, Reason.SCORED)
+
+
+async def _execute(pool: WorkerPool, problem: Problem, source: str) -> tuple[float, Reason]:
+    (verdict,) = await pool.score(problem, [f"python {source}"])
+    return verdict.score, verdict.reason
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
+    async with running_pool(fake_library, sandbox_verifiers=True) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def missing(fake_library: Path) -> dict[str, str]:
+    """Layers that this machine lacks, with the reasons."""
+    line = (await library_info(fake_library, sandbox_verifiers=True)).sandbox
+    return {name: line for name in BOTH if name in line.partition("; not by ")[2]}
+
+
+@on_linux
+@on_one_loop
+@pytest.mark.parametrize(("source", "layer"), UNGUARDED.values(), ids=UNGUARDED)
+async def test_code_in_a_worker_is_refused(
+    sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str
+) -> None:
+    if layer in missing:
+        assert "is not installed" not in missing[layer]
+        pytest.skip(missing[layer])
+    assert await _execute(sandboxed, await make(sandboxed), source) == REFUSED
+
+
+@on_linux
+async def test_code_runs_where_the_sandbox_is_off(fake_library: Path) -> None:
+    async with running_pool(fake_library, sandbox_verifiers=False) as pool:
+        problem = await make(pool)
+        outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
+    assert outcomes == dict.fromkeys(UNGUARDED, RAN)
+
+
+@on_one_loop
+async def test_worker_scores_on_after_a_refusal(sandboxed: WorkerPool) -> None:
+    problem = await make(sandboxed, seed=3)
+    verdicts = await sandboxed.score(problem, ["python open('/etc/passwd')", "3", "33"])
+    assert [verdict.score for verdict in verdicts[1:]] == [1.0, 0.0]
+    assert sandboxed.stats.workers_replaced == 0
+
+
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        (True, "^verifier workers are sandboxed by (process limit|no_new_privs)"),
+        (False, "^verifier workers are sandboxed by nothing; .*sandbox_verifiers is off"),
+    ],
+)
+async def test_library_info_tells_of_the_sandbox(fake_library: Path, on: bool, told: str) -> None:
+    assert re.search(told, (await library_info(fake_library, sandbox_verifiers=on)).sandbox)
+
+
+# ------------------------------------------------------------------ layer by layer
+
+Runner = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """The hostile probes behind the named layers, run once for each set of them; skips where one is missing."""
+    runs: dict[tuple[str, ...], Run] = {}
+
+    def behind(*layers: str) -> Run:
+        if layers not in runs:
+            sources = {name: source for name, (source, _) in HOSTILE.items()}
+            runs[layers] = run_probes(layers, sources, tmp_path_factory.mktemp("sandbox"))
+        for layer in layers:
+            if layer in runs[layers].missing:
+                pytest.skip(f"{layer}: {runs[layers].missing[layer]}")
+        return runs[layers]
+
+    return behind
+
+
+@on_linux
+def test_hostile_probes_run_without_layers(behind: Runner) -> None:
+    assert behind().outcomes == dict.fromkeys(HOSTILE, "ran")
+
+
+@on_linux
+@pytest.mark.parametrize("layer", BOTH)
+def test_layer_refuses_alone(behind: Runner, layer: str) -> None:
+    run = behind("no_new_privs", layer)
+    refusals = ("PermissionError", "ValueError: not allowed to raise", "RuntimeError: can't start new thread")
+    names = [name for name, (_, layers) in HOSTILE.items() if layer in layers]
+    assert {name: run.outcomes[name] for name in names if not run.outcomes[name].startswith(refusals)} == {}
+
+
+@on_linux
+def test_what_verifiers_need_works_behind_all_layers(behind: Runner, tmp_path: Path) -> None:
+    assert run_probes(behind().layers, HARMLESS, tmp_path).outcomes == dict.fromkeys(HARMLESS, "ran")
+
+
+# ------------------------------------------------------------------ what a machine lacks
+
+
+@cache
+def _prepared(changes: str) -> dict[str, Any]:
+    """What a fresh interpreter prepares after the changes were made to it."""
+    script = (
+        "import json, os, sys\nfrom reasoning_env.workers import sandbox\n"
+        f"{changes}\n"
+        "made = sandbox.prepare(sandbox.code_paths())\n"
+        "print(json.dumps({'layers': list(made.layers), 'missing': made.missing, 'line': made.describe()}))"
+    )
+    prepared: dict[str, Any] = json.loads(run_python(script))
+    return prepared
+
+
+def test_every_layer_either_works_or_has_its_reason() -> None:
+    prepared = _prepared("")
+    assert sorted([*prepared["layers"], *prepared["missing"]]) == sorted(["process limit", "no_new_privs", *BOTH])
+    assert all(prepared["missing"].values())
+
+
+@on_linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_ordinary_user_has_the_layers_of_root_and_the_process_limit() -> None:
+    become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
+    assert set(_prepared(become)["layers"]) == {*_prepared("")["layers"], "process limit"}
+
+
+@on_linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_ordinary_user_cannot_fork_beyond_the_process_limit() -> None:
+    script = (
+        "import dataclasses, os\nfrom reasoning_env.workers.sandbox import prepare\n"
+        f"os.setuid({NOBODY})\n"
+        "made = prepare([])\n"
+        "dataclasses.replace(made, layers={'process limit': made.layers['process limit']}).enter()\n"
+        "try:\n    os.fork() or os._exit(0)\nexcept BlockingIOError:\n    print('refused')"
+    )
+    assert run_python(script) == "refused\n"
+
+
+@on_linux
+def test_process_that_prepares_is_not_restricted() -> None:
+    after = "prepare = sandbox.prepare\ndef checked(paths):\n    made = prepare(paths)\n    os.listdir('/etc')\n"
+    after += "    os.fork() or os._exit(0)\n    return made\nsandbox.prepare = checked"
+    assert _prepared(after)["layers"] == _prepared("")["layers"]
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("layer", "changes", "reason"),
+    [
+        (LANDLOCK, "sys.modules['landlock'] = None", "the package landlock is not installed"),
+        (SECCOMP, "sys.modules['pyseccomp'] = None", "the package pyseccomp is not installed"),
+        (
+            SECCOMP,
+            "import ctypes.util\nfind = ctypes.util.find_library\n"
+            "ctypes.util.find_library = lambda name: None if name == 'seccomp' else find(name)",
+            "Unable to find libseccomp",
+        ),
+        (SECCOMP, "sandbox.SECCOMP_MODE_FILTER = 9", "Invalid argument"),
+        (LANDLOCK, "sandbox._landlock = lambda paths: lambda: open('/no/such/file')", "No such file or directory"),
+    ],
+)
+def test_layer_that_raises_is_left_out_alone(layer: str, changes: str, reason: str) -> None:
+    usual, prepared = _prepared(""), _prepared(changes)
+    if layer in usual["missing"]:
+        pytest.skip(usual["missing"][layer])
+    assert prepared["missing"][layer] == reason
+    assert set(prepared["layers"]) == {*usual["layers"]} - {layer}
+    assert f"{layer} ({reason})" in prepared["line"]
+
+
+def test_system_other_than_linux_has_the_process_limit_alone() -> None:
+    changes = "import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'; os.geteuid = lambda: 1"
+    prepared = _prepared(changes)
+    assert prepared["layers"] == ["process limit"]
+    assert prepared["missing"] == dict.fromkeys(["no_new_privs", *BOTH], "there is none on darwin")

@@ -1,0 +1,1 @@
+"""What maintainers of this project run; not installed."""

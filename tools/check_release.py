@@ -1,0 +1,118 @@
+"""Check what a release of reasoning-gym needs before it is pinned: `python -m tools.check_release [CHECKOUT]`.
+
+Three checks, a line for each finding; the status is 1 when there is any. The rewards are the command `audit`'s.
+
+- facts: each task has an entry in `reasoning_env/library_facts.py`, and each entry a task
+- levels: every level of difficulty makes problems, in time, and with its own parameters
+- questions: no training question is served that the evaluation set asks; `few_questions` decides which are looked for
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from reasoning_env.errors import GenerationError
+from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
+from reasoning_env.library_facts import COMPOSITE, KNOWN_TASKS
+from reasoning_env.records import Problem, ProblemSpec
+from reasoning_env.reports.library import OpenLibrary, measure_each, open_library, run_measurement
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.tasks.sampling import TaskSampler, evaluation_spec
+from reasoning_env.workers.levels import STEPS
+from reasoning_env.workers.pool import PoolSettings
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", nargs="?", type=Path, help="a folder with `reasoning_gym` (default: the installed)")
+    parser.add_argument("--tasks", default="", metavar="NAME,NAME", help="patterns of tasks (default: all)")
+    parser.add_argument("--problems", type=int, default=3, help="problems of each level (default: %(default)s)")
+    parser.add_argument("--questions", type=int, default=500, help="training problems of each task (default: 500)")
+    options = parser.parse_args(argv)
+    settings = PoolSettings(checkout=options.checkout, verifiers=0, niceness=0)
+    names = [name for name in options.tasks.split(",") if name]
+
+    async def check() -> list[str]:
+        async with open_library(settings, names) as library:
+            findings = [] if names else check_facts(library)
+            findings += await check_levels(library, options.problems)
+            return findings + await check_questions(library, options.questions)
+
+    findings = run_measurement(check)
+    print(*findings, f"{len(findings)} findings; the rewards are checked by `audit`", sep="\n")
+    return int(bool(findings))
+
+
+def check_facts(library: OpenLibrary) -> list[str]:
+    """Return the tasks without facts, and the facts without a task."""
+    tasks = {task.name for task in library.info.tasks}
+    missing = [f"facts: {task} has no entry" for task in sorted(tasks - KNOWN_TASKS)]
+    return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(KNOWN_TASKS - tasks)]
+
+
+async def check_levels(library: OpenLibrary, problems: int) -> list[str]:
+    """Make problems of each task at each level; return the levels that fail, and those that another one replaces.
+
+    A composite hands its level on to its members, which are checked themselves.
+    """
+
+    async def check(task: str) -> list[str]:
+        findings = []
+        for level in (step / STEPS for step in range(STEPS + 1)):
+            specs = [replace(evaluation_spec(task, number, 0, run_seed=0), level=level) for number in range(problems)]
+            made = [await try_to_make(library, spec) for spec in specs]
+            failures = [outcome for outcome in made if isinstance(outcome, GenerationError)]
+            if failures:
+                findings.append(f"levels: {task} at {level:g}: {len(failures)} of {problems} fail: {failures[0]}")
+            replaced = [outcome.level for outcome in made if isinstance(outcome, Problem) and outcome.level != level]
+            if replaced:
+                findings.append(f"levels: {task} at {level:g}: made at {replaced[0]} instead")
+        return findings
+
+    tasks = [task for task in library.tasks if task in library.info.adjustable and task != COMPOSITE]
+    return [*chain.from_iterable(await measure_each("levels", tasks, check, at_once=4))]
+
+
+async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
+    """Draw training problems of each task; return the tasks that would serve a question of the evaluation set."""
+    defaults = ReasoningSettings()
+    evaluation_set = EvaluationSet(
+        library.pool,
+        library.tasks,
+        library.params,
+        samples_per_task=defaults.num_eval_samples_per_task,
+        eval_seed=defaults.eval_seed,
+        deadline_s=defaults.eval_generation_deadline_s,
+    )
+    evaluated = {question_key(problem.question) for problem in await evaluation_set.problems()}
+
+    async def check(task: str) -> list[str]:
+        sampler = TaskSampler({task: 1.0}, run_seed=defaults.seed, params=library.params)
+        drawn = [await try_to_make(library, sampler.draw(number, 0)) for number in range(questions)]
+        asked = [made for made in drawn if isinstance(made, Problem) and question_key(made.question) in evaluated]
+        served = [problem for problem in asked if not await evaluation_set.asks(problem)]
+        if not served:
+            return []
+        return [f"questions: {task} serves {len(served)} of {questions} problems that the evaluation set asks"]
+
+    try:
+        return [*chain.from_iterable(await measure_each("questions", library.tasks, check, at_once=4))]
+    finally:
+        await evaluation_set.close()
+
+
+async def try_to_make(library: OpenLibrary, spec: ProblemSpec) -> Problem | GenerationError:
+    """Return the problem, or why there is none, within the time that training grants it by default."""
+    try:
+        return await library.pool.generate(spec, ReasoningSettings().generation_deadline_s)
+    except GenerationError as error:
+        return error
+
+
+if __name__ == "__main__":
+    sys.exit(main())
