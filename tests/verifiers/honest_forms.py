@@ -287,9 +287,9 @@ KINDS: Mapping[str, tuple[Mapping[str, Form], str]] = {
     "time": (TIMES, "time_intervals"),
     "text": (
         {},
-        "ab bf boxnet caesar_cipher codeio complex_arithmetic emoji_mystery figlet_font graph_color "
+        "ab bf caesar_cipher codeio complex_arithmetic emoji_mystery figlet_font graph_color "
         "intermediate_integration knights_knaves letter_jumble palindrome_generation path_star propositional_logic "
-        "quantum_lock rubiks_cube rush_hour sentence_reordering shortest_path sokoban spell_backward string_insertion "
+        "quantum_lock rubiks_cube sentence_reordering shortest_path sokoban spell_backward string_insertion "
         "string_manipulation tower_of_hanoi tsumego",
     ),
 }
