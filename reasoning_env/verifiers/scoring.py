@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -122,16 +122,21 @@ class Scorer:
             raise failure
         return best
 
-    def _forms(self, answer: str) -> dict[str, None]:
-        """Return what is scored: the answer, its plain reading, that in the expected form, the answer in its tags."""
-        forms = [answer]
+    def _forms(self, answer: str) -> Iterator[str]:
+        """Yield what is scored: the answer, its plain reading, that in the expected form, the answer in its tags.
+
+        A reading is made when those before it were not right, and left out where it is the same.
+        """
+        yield answer
         if self.full_stop is not None:
             plain = plain_reading(answer, full_stop=self.full_stop)
+            if plain != answer:
+                yield plain
             expected = expected_form(plain, self.task, pickle.loads(self.entry))
-            forms += [plain] if expected is None else [plain, expected]
+            if expected is not None and expected not in (answer, plain):
+                yield expected
         if self.with_tags:
-            forms.append(f"<answer>{answer}</answer>")
-        return dict.fromkeys(forms)
+            yield f"<answer>{answer}</answer>"
 
     def _verify(self, form: str) -> float:
         value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))
