@@ -28,6 +28,7 @@ HELP = {
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: its prompt, reward and reason",
+    "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
@@ -116,6 +117,10 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from .score import score_command
 
             return functools.partial(score_command, folder=folder)
+        case "judge":
+            from .judge import judge_command
+
+            return functools.partial(judge_command, folder=folder)
         case "compare":
             from .compare import compare_command
 

@@ -6,14 +6,12 @@ import asyncio
 import logging
 import platform
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
 from ...evaluations.folder import open_folder
-from ...evaluations.inspect_log import write_inspect_log
 from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
@@ -58,21 +56,10 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         results = await evaluation.conclude()
         if alone:
             await asyncio.to_thread(print_results, results)
-            await asyncio.to_thread(_write_inspect_log, folder.path)
             print(f"\n{evaluation.describe()}", flush=True)
         else:
             logger.info("%s", evaluation.describe())
     return metrics(results)
-
-
-def _write_inspect_log(folder: Path) -> None:
-    """Write the log that `inspect view` opens where the extra is installed; its faults cost no result."""
-    if find_spec("inspect_ai") is None:
-        return
-    try:
-        write_inspect_log(folder)
-    except Exception as error:  # a package that is not pinned may raise anything
-        logger.warning("no Inspect log can be written: %s: %s", type(error).__name__, error)
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
