@@ -31,7 +31,15 @@ if __name__ == "__main__":
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
-from atroposlib.envs.base import BaseEnv, ScoredDataGroup
+try:
+    from atroposlib.envs.base import BaseEnv, ScoredDataGroup
+except ModuleNotFoundError as error:
+    if error.name != "atroposlib":
+        raise
+    needed = "the environment for Atropos needs the extra: pip install 'reasoning-gym-environment[atropos]'"
+    if __name__ == "__main__":
+        raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
+    raise ImportError(needed) from error
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 if TYPE_CHECKING or not __package__:

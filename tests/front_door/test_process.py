@@ -140,7 +140,7 @@ async def test_curriculum_learns_from_the_groups_of_the_file(
     observe = TaskSampler.observe
     monkeypatch.setattr(TaskSampler, "observe", lambda self, *args: (seen.append(args), observe(self, *args)))
     await process(5, **settings)
-    assert [(problem.task, problem.level, list(scores)) for problem, scores in seen] == [
+    assert [(problem.task, problem.level, scores) for problem, scores in seen] == [
         (group["item_id"], group["level"], group["scores"]) for group in groups(path)
     ]
 

@@ -6,18 +6,15 @@ import asyncio
 import logging
 import platform
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
 from ...evaluations.folder import open_folder
-from ...evaluations.inspect_log import write_inspect_log
 from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
-from ...folders import EVALS
 from ...records import Sampling, Split
 from ...settings import fingerprint
 from ..config import RunMode
@@ -41,7 +38,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
-    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
+    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or "evals")
     made_with, problems = _describe(run, plan, sampling, step), len(plan.tasks) * plan.samples_per_task
     folder = await asyncio.to_thread(open_folder, root, made_with, problems=problems, remarks=remarks, resume=alone)
     categories = {task.name: task.category for task in run.session.library.tasks}
@@ -60,21 +57,10 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         results = await evaluation.conclude()
         if alone:
             await asyncio.to_thread(print_results, results)
-            await asyncio.to_thread(_write_inspect_log, folder.path)
             print(f"\n{evaluation.describe()}", flush=True)
         else:
             logger.info("%s", evaluation.describe())
     return metrics(results)
-
-
-def _write_inspect_log(folder: Path) -> None:
-    """Write the log that `inspect view` opens where the extra is installed; its faults cost no result."""
-    if find_spec("inspect_ai") is None:
-        return
-    try:
-        write_inspect_log(folder)
-    except Exception as error:  # a package that is not pinned may raise anything
-        logger.warning("no Inspect log can be written: %s: %s", type(error).__name__, error)
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
