@@ -11,6 +11,7 @@ import pytest
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.run import EvalResult, Evaluator
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
+from reasoning_env.thinking import TAGS
 from reasoning_env.settings import ReasoningSettings
 from tests.records import MESSAGES, SAMPLING, make_problem
 
@@ -56,6 +57,7 @@ async def evaluate(
         make_prompt=make_prompt,
         sampling=SAMPLING,
         settings=ReasoningSettings(**settings),
+        thinking=TAGS,
         repeats=repeats,
         library_scores=library_scores,
         workers=2,
