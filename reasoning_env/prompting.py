@@ -72,7 +72,8 @@ class ChatFormat:
         if self._formats_itself and not _formats_chats(tokenizer):
             raise ConfigError(
                 f"tokenizer_name: {name!r} has no chat template, so no prompt can be built; use the tokenizer of an "
-                "instruct or chat model, or, for a base model, set chat_template to `plain` or to the path of a template"
+                "instruct or chat model, or, for a base model, set chat_template to `plain` or to the path of a "
+                "template"
             )
         self._choose_shape()
         self._ending = self._find_ending()
@@ -219,8 +220,9 @@ class ChatFormat:
     def _fault_of_beginning(self, text: str) -> str | None:
         """Return what is wrong where `add_generation_prompt` changes nothing, though replies begin with a header."""
         try:
-            ended = self._render(build_messages(PROBE_SYSTEM, PROBE_QUESTION), add_generation_prompt=False)
-            turn = build_messages(PROBE_SYSTEM, PROBE_QUESTION) + ({"role": "assistant", "content": PROBE_REPLY},)
+            asked = build_messages(PROBE_SYSTEM, PROBE_QUESTION)
+            ended = self._render(asked, add_generation_prompt=False)
+            turn = (*asked, {"role": "assistant", "content": PROBE_REPLY})
             before, found, _ = self._render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
         except Exception:  # some templates take no replies; what they do with questions is known
             return None

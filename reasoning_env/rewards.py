@@ -38,8 +38,8 @@ class Extraction:
 def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extraction:
     """Find the one answer of a completion, stripped of surrounding whitespace.
 
-    What stands in one of the formats of `thinking` is removed first; what remains must hold exactly one pair of answer tags, no further answer tag, and
-    something other than whitespace between them, of at most `max_bytes` of UTF-8.
+    What stands in one of the formats of `thinking` is removed first; what remains must hold exactly one pair of answer
+    tags, no further answer tag, and something other than whitespace between them, of at most `max_bytes` of UTF-8.
     """
     rest = thinking.remove(text)
     if not OPENING_TAG.search(rest):

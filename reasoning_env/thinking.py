@@ -48,9 +48,7 @@ FORMATS = (
     ThinkingFormat("gemma", "<|channel>", "<channel|>", ("<|channel>", "<channel|>")),
     ThinkingFormat("magistral", "[THINK]", "[/THINK]", ("[THINK]", "[/THINK]")),
     ThinkingFormat("seed-oss", "<seed:think>", "</seed:think>", ("<seed:think>", "</seed:think>")),
-    ThinkingFormat(
-        "command-a", "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_THINKING|>", "<|END_THINKING|>")
-    ),
+    ThinkingFormat("command-a", "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_THINKING|>", "<|END_THINKING|>")),
     ThinkingFormat("kimi", "◁think▷", "◁/think▷", ("◁think▷", "◁/think▷")),
     ThinkingFormat(
         "muse", "to=self<|message|>", "to=user<|message|>", ("<|message|>", "<|start|>", "<|eom|>"), channels=True

@@ -100,9 +100,7 @@ def test_base_model_is_refused_with_both_ways_out(template: str | None) -> None:
 # ---------------------------------------------------------------------------- what a template does with a conversation
 
 
-def test_refused_system_message_goes_in_front_of_the_question(
-    tokenizer: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_refused_system_message_goes_in_front_of_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     with caplog.at_level(logging.WARNING):
         chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")
@@ -146,7 +144,10 @@ def test_run_of_ending_tokens_is_learnt_and_stripped_whole(tokenizer: Any) -> No
 
 
 def test_next_turns_token_ends_a_reply_that_nothing_follows(tokenizer: Any) -> None:
-    template = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
     chat = ChatFormat(tokenizer_with(tokenizer, template, more=("<|user|>", "<|system|>")), "glm")
     assert chat.end_of_turn == "<|user|>"
 

@@ -111,7 +111,8 @@ class InferenceClient:
 
         Token servers return the tokens of the stop text anyway; the others are asked to keep it.
         """
-        mode, extra = self.mode, {}
+        mode = self.mode
+        extra: dict[str, Any] = {}
         stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if mode is Mode.TOKENS:
             return stop
@@ -278,7 +279,10 @@ def address(server: Any) -> str:
 
 
 def rollout_from_tokens(
-    chat: ChatFormat | PlainChat, token_limit: int, prompt: tuple[int, ...], completion: tuple[Sequence[int], Sequence[float], Any]
+    chat: ChatFormat | PlainChat,
+    token_limit: int,
+    prompt: tuple[int, ...],
+    completion: tuple[Sequence[int], Sequence[float], Any],
 ) -> Rollout | str:
     """Return a rollout of the server's own tokens, or what makes them unfit for training.
 
