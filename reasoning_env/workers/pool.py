@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FORK_SERVER_STARTS = 3
-"""How often in a row a fork server may fail before the pool gives up."""
-
 
 @dataclass(frozen=True, order=True)
 class _Job:
@@ -193,7 +190,7 @@ class WorkerPool:
                 slot.worker.kill()
 
     async def _run(self, slot: Slot, job: _Job) -> None:
-        """Run a job and tell its caller what came of it; what is no job's fault is raised."""
+        """Run a job and tell its caller what came of it; raise what is not the job's fault."""
         if job.result.done():  # its caller is gone
             return
         running = asyncio.ensure_future(job.run(slot))
@@ -244,7 +241,7 @@ class WorkerPool:
                     return await self._fork_server.spawn(role)
                 except WorkerError as error:
                     await self._stop_fork_server()
-                    if start == FORK_SERVER_STARTS:
+                    if start == 3:  # what fails three times in a row is no accident
                         raise
                     logger.warning("workers cannot be started (%s); trying again", error)
                     await asyncio.sleep(pause_s)

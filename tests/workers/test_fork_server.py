@@ -106,7 +106,7 @@ async def test_library_that_cannot_be_imported_says_why(tmp_path: Path, text: st
 async def test_library_that_hangs_at_import_is_given_up(
     tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fork_server_module, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     with pytest.raises(WorkerError, match=r" 0\.5 s.* worker_start_timeout_s"):
         await library_info(package, start_timeout_s=0.5)
