@@ -21,9 +21,6 @@ from ..stats import TaskReport
 from .estimator import SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
 
-FLOOR = 0.25
-"""The part of adaptive draws that is spread evenly, so that every task keeps a quarter of its even share."""
-
 T = TypeVar("T")
 
 
@@ -35,6 +32,9 @@ class TaskSampler:
     [0, 1]. With an `estimator`, tasks that have several arms in it get levels by its weights instead, and with
     `adaptive`, tasks are drawn the more often, the likelier their groups have a signal.
     """
+
+    EVEN_PART = 0.25
+    """The part of adaptive draws that is spread evenly: every task keeps at least a quarter of its even share."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class TaskSampler:
             self._estimator.observe(problem.task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return what is known of each task, of which quarantined ones have no share; nothing without an estimator."""
+        """Return a report of each task; quarantined tasks have no share. Nothing without an estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()
@@ -99,9 +99,9 @@ class TaskSampler:
         """Return the share of draws of each task that is left; they sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
-        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the floor.
+        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
         above = _normalize({task: self._estimator.estimate(task).signal_chance ** 2 for task in self._weights})
-        return {task: FLOOR / len(above) + (1.0 - FLOOR) * share for task, share in above.items()}
+        return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:

@@ -17,7 +17,6 @@ from ..records import TaskInfo
 
 ALL_TASKS = "all"
 CATEGORY_PREFIX = "category:"
-GLOB_CHARACTERS = frozenset("*?[")
 
 V = TypeVar("V")
 
@@ -46,11 +45,11 @@ def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: s
     """
     matched: dict[str, None] = {}
     for pattern in patterns:
-        found = [task.name for task in available if _matches(task, pattern)]
-        found = found or [task.name for task in available if task.category.lower() == pattern.lower()]
-        if not found:
+        names = [task.name for task in available if _matches(task, pattern)]
+        names = names or [task.name for task in available if task.category.lower() == pattern.lower()]
+        if not names:
             raise ConfigError(f"{field}: there is {_explain_mismatch(available, pattern)}")
-        matched |= dict.fromkeys(sorted(found))
+        matched |= dict.fromkeys(sorted(names))
     return tuple(matched)
 
 
@@ -64,9 +63,9 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     else:
         near = _nearest(pattern, [*names, *categories])
     hint = f"; did you mean {', '.join(near)}?" if near else ""
-    known = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
-    kind = "no task that matches" if ":" in pattern or not GLOB_CHARACTERS.isdisjoint(pattern) else "no task"
-    return f"{kind} {pattern!r}{hint} ({known})"
+    what = "no task that matches" if any(character in pattern for character in "*?[:") else "no task"
+    where = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
+    return f"{what} {pattern!r}{hint} ({where})"
 
 
 def _nearest(word: str, words: Sequence[str]) -> list[str]:

@@ -122,14 +122,14 @@ class WorkerPool:
         by_answer = dict(zip(distinct, verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
-    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
         """Say what is wrong with the parameters of tasks, each at a level or over the library's own.
 
         Raises WorkerError when that cannot be found out.
         """
         worker = await self._spawn(Role.GENERATOR)
         try:
-            worker.send({"check": [[task, dict(params), level] for task, params, level in wanted]})
+            worker.send({"check": [[task, dict(of_task), level] for task, of_task, level in params]})
             reply = await worker.receive(self._settings.start_timeout_s)
             return [str(fault) for fault in reply.header["faults"]]
         except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError) as error:

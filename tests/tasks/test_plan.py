@@ -43,9 +43,9 @@ class LibraryChecker:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
 
-    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
-        self.asked += wanted
-        return [fault for one in wanted if (fault := difficulty().check(*one))]
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        self.asked += params
+        return [fault for asked in params if (fault := difficulty().check(*asked))]
 
 
 async def plan(**fields: Any) -> TaskPlan:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reasoning_env.errors import GenerationError
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.estimator import SignalEstimator
-from reasoning_env.tasks.sampling import FLOOR, TaskSampler, composite_params, evaluation_spec, pick
+from reasoning_env.tasks.sampling import TaskSampler, composite_params, evaluation_spec, pick
 from tests.records import problem_of
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
@@ -188,12 +188,12 @@ def test_task_with_a_signal_is_drawn_more() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_without_a_signal_keeps_its_floor() -> None:
+def test_task_without_a_signal_keeps_its_part() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(2000), lambda spec: 4 * (spec.task == "sudoku"))
-    assert min(row.share for row in sampler.report().values()) >= FLOOR / len(TASKS)
+    assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
     counts = Counter(spec.task for spec in drawn)
-    assert min(counts[task] for task in TASKS) >= 0.8 * FLOOR * 2000 / len(TASKS)
+    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 2000 / len(TASKS)
 
 
 def test_groups_of_one_leave_draws_even() -> None:
