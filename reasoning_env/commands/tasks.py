@@ -18,11 +18,10 @@ from ..settings import SYSTEM_PROMPT
 from ..terminal import Table, print_json
 from ..workers.pool import PoolSettings
 from .problems import (
-    DEADLINE_S,
-    NO_ORACLE,
     SEEDS,
     add_problem_options,
     describe_problem,
+    show_answer,
     show_messages,
     split_names,
 )
@@ -97,9 +96,7 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
             task, number = wanted
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await library.make_problem(
-                    task, seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
-                )
+                problem = await library.make_problem(task, seed, params=options.params, level=options.level)
             except GenerationError as error:
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
@@ -140,6 +137,6 @@ def _whole(sample: Sample, *, as_prompt: bool) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
-    answer = NO_ORACLE if sample.outcome.answer is None else sample.outcome.answer
+    answer = show_answer(sample.outcome)
     shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
     return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer\n{answer}\n"
