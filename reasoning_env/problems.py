@@ -14,7 +14,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .concurrency import cancel_all
@@ -253,18 +253,10 @@ def _packed(position: _Position) -> list[Any]:
 def _unpacked(index: int, attempt: int, text: str) -> _Position:
     """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
     reference = Reference.parse(text)
+    spec = reference.spec(index=index, attempt=attempt)
     if reference.question_hash == NOT_GENERATED:
-        spec = ProblemSpec(
-            task=reference.task,
-            seed=reference.seed,
-            split=reference.split,
-            index=index,
-            attempt=attempt,
-            params=reference.params,
-            level=reference.level,
-        )
-        return _Position(index, spec)
-    return _Position(index, reference.spec(index=index, attempt=attempt), reference.question_hash)
+        return _Position(index, replace(spec, as_is=False))
+    return _Position(index, spec, reference.question_hash)
 
 
 def _retrieve(task: asyncio.Task[Problem]) -> None:

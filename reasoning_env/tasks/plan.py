@@ -13,7 +13,7 @@ from ..library_facts import COMPOSITE, gameable_tasks
 from ..settings import ReasoningSettings, fingerprint
 from ..stats import LibraryInfo
 from .estimator import SignalEstimator
-from .sampling import TaskSampler, composite_params
+from .sampling import TaskSampler
 from .selection import match_tasks, resolve_patterns, select_tasks
 
 logger = logging.getLogger(__name__)
@@ -113,6 +113,20 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
     if not any(weights.values()):
         raise ConfigError("task_weights: every selected task has the weight 0; give at least one a positive weight")
     return weights
+
+
+def composite_params(
+    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Mapping[str, Any]]:
+    """Return the parameters of a composite among the tasks, the only task without usable defaults.
+
+    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
+    """
+    if COMPOSITE not in tasks:
+        return {}
+    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
+    configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
+    return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 
 
 def make_sampler(

@@ -15,7 +15,6 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from ..errors import GenerationError
-from ..library_facts import COMPOSITE
 from ..records import Problem, ProblemSpec, Split
 from ..stats import TaskReport
 from .estimator import SignalEstimator
@@ -117,20 +116,6 @@ def pick(weights: Mapping[T, float], number: float) -> T:
     """Return the key that a number in [0, 1) falls on, each key being as wide as its weight."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
-
-
-def composite_params(
-    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Mapping[str, Any]]:
-    """Return the parameters of a composite among the tasks, the only task without usable defaults.
-
-    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
-    """
-    if COMPOSITE not in tasks:
-        return {}
-    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
-    configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
-    return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 
 
 def evaluation_spec(

@@ -17,7 +17,7 @@ import pytest
 from reasoning_env.library_facts import FACTS, Rebuild
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.references import Reference
-from reasoning_env.tasks.sampling import composite_params
+from reasoning_env.tasks.plan import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
 from tests.workers.direct_calls import call_library
