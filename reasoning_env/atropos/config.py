@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..errors import ConfigError
-from ..settings import ReasoningSettings, fingerprint
+from ..prompting import PLAIN, ChatFormat
+from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
@@ -98,6 +99,24 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
     )
 
+    chat_template: str | None = Field(
+        default=None,
+        description="Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models.",
+    )
+    chat_template_kwargs: TemplateOptions = Field(
+        default_factory=dict,
+        description="Options of the chat template: `{enable_thinking: false}`; chat servers get them too.",
+    )
+    stop_after_answer: bool | None = Field(
+        default=None,
+        description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
+    )
+
+    @field_validator("chat_template", "stop_after_answer", mode="before")
+    @classmethod
+    def _accept_none_as_text(cls, value: object) -> object:
+        return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
+
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
         check_base_settings(self)
@@ -142,9 +161,34 @@ def set_log_levels(config: Any, own: logging.Logger) -> None:
 def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
     """Return the settings that decide the groups of a run, problems and answers."""
     # Of Atropos' own fields; those of this environment say it themselves.
-    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    names = (
+        "group_size",
+        "max_token_length",
+        "tokenizer_name",
+        "chat_template",
+        "chat_template_kwargs",
+        "stop_after_answer",
+        "custom_thinking_prompt",
+        "include_messages",
+    )
     own = {name: getattr(config, name) for name in names}
     return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
+
+
+def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:
+    """Return the chat format that the settings say; raises ConfigError where it cannot build a whole prompt."""
+    return ChatFormat(
+        tokenizer,
+        config.tokenizer_name,
+        template=config.chat_template,
+        template_options=config.chat_template_kwargs,
+        thinking=config.thinking,
+    )
+
+
+def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
+    """Tell whether generation ends with the first closing answer tag."""
+    return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
@@ -99,7 +99,8 @@ class Line:
         Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
         """
         verdicts = await self._session.judge(group.problem, [rollout.text for rollout in group.rollouts])
-        return reward(group, verdicts, max_tokens=self._config.max_token_length)
+        judged = replace(group, thinking_formats=self._session.thinking.names)
+        return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
     def observe(self, group: Group) -> None:
         """Count a scored group, learn from it and dump it; its problem stays in flight."""

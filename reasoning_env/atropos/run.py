@@ -14,11 +14,10 @@ from ..checkpoints import Checkpoint, StateKeeper
 from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..folders import default_dumps_folder, find_checkout
-from ..prompting import ChatFormat
 from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
-from .config import RunMode, run_api_entry
+from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
@@ -54,13 +53,19 @@ class Run:
     ) -> None:
         self.config = config
         self.uuid = str(uuid.uuid4())
-        self.chat = PlainChat() if tokenizer is None else ChatFormat(tokenizer, config.tokenizer_name)
-        self.inference = InferenceClient(manager, self.chat, tokenizer)
+        self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)
+        self.inference = InferenceClient(
+            manager,
+            self.chat,
+            stop_after_answer=does_stop_after_answer(config),
+            chat_template_kwargs=config.chat_template_kwargs,
+        )
         self.session = Session(
             config,
             checkout=find_checkout(folder),
             group_size=config.group_size,
             preamble=config.custom_thinking_prompt or "",
+            thinking=self.chat.thinking,
         )
         self.dumper = _make_dumper(config, self.uuid, folder)
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
@@ -112,7 +117,9 @@ class Run:
         try:
             await self.start_dumps()
             if probe:
-                await check_servers(self.servers, self.inference.mode, self.line.startup_timeout_s)
+                await check_servers(
+                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.request_options
+                )
         except BaseException:
             await self.session.close()
             raise

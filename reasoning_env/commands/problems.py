@@ -20,7 +20,7 @@ def add_problem_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
         "--params",
-        type=_params,
+        type=mapping,
         default={},
         metavar="MAPPING",
         help="parameters of the library's own config, as a dump has them: '{min_terms: 4}'",
@@ -48,7 +48,8 @@ def level(text: str) -> float:
     return number
 
 
-def _params(text: str) -> Mapping[str, Any]:
+def mapping(text: str) -> Mapping[str, Any]:
+    """Read an option that is a mapping in YAML."""
     try:
         params = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -23,6 +23,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from ...concurrency import cancel_all
 from ...errors import ConfigError
 from ...records import Prompt, Rollout, Sampling
+from ...thinking import choose_thinking
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ NO_KEY = "x"
 """What servers are sent that want no key; the client refuses to be made without one."""
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek, and newer ones of vLLM and others."""
-OPTIONAL = ("temperature", "top_p")
+OPTIONAL = ("temperature", "top_p", "extra_body")
 """Parameters that some hosted models refuse; they are then left out, which the log says."""
 
 # Atropos' own config is how a server is named in files, on the command line and from Python.
@@ -81,7 +82,15 @@ class _NoTokenizer:
 
 
 class PlainChat:
-    """Stands for a chat format where the server has it: prompts are messages alone."""
+    """Stands for a chat format where the server has it: prompts are messages alone.
+
+    No tokenizer says which formats of thinking the model knows, so that `auto` takes `<think>` only.
+    """
+
+    hides_thinking = False
+
+    def __init__(self, thinking: str = "auto") -> None:
+        self.thinking = choose_thinking(thinking)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         characters = sum(len(message["content"]) for message in messages)
@@ -89,6 +98,9 @@ class PlainChat:
         return Prompt(tuple(messages), "", (), estimated_tokens=characters // 2)
 
     def decode(self, tokens: Sequence[int]) -> str:
+        return ""
+
+    def completion_text(self, tokens: Sequence[int]) -> str:
         return ""
 
 
@@ -100,10 +112,17 @@ class ChatRequests:
         self._limit_name = "max_tokens"
         self._left_out: set[str] = set()
 
-    async def complete(self, servers: Sequence[Any], prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+    async def complete(
+        self,
+        servers: Sequence[Any],
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        more: Mapping[str, Any] | None = None,
+    ) -> list[Rollout]:
         """Ask the servers in turn for `n` rollouts; return those that came, or raise what the client raised for all."""
         budget = sampling.completion_budget(prompt)
-        options = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        options = {"temperature": sampling.temperature, "top_p": sampling.top_p, **(more or {})}
         messages = list(map(dict, prompt.messages))
 
         async def request_one() -> Rollout:
@@ -147,12 +166,20 @@ class ChatRequests:
         if "max_completion_tokens" in text and "max_tokens" in sent:
             self._limit_name = "max_completion_tokens"
             return True
-        refused = [name for name in OPTIONAL if name in sent and name in text]
+        refused = [
+            name for name in OPTIONAL if name in sent and any(word in text for word in _words_for(name, sent[name]))
+        ]
         for name in refused:
             if name not in self._left_out:
-                logger.warning("the server takes no %s; completions are sampled with its own", name)
+                told = ", ".join(_words_for(name, sent[name]))
+                logger.warning("the server takes no %s; completions are sampled with its own", told)
         self._left_out.update(refused)
         return bool(refused)
+
+
+def _words_for(name: str, value: Any) -> list[str]:
+    """Return what a refusal calls a parameter; the extra ones have names of their own."""
+    return list(value) if name == "extra_body" else [name]
 
 
 def _slots(server: Any, split: str) -> AbstractAsyncContextManager[Any]:

@@ -69,6 +69,7 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
         make_prompt=run.line.prompt,
         sampling=sampling,
         settings=run.config,
+        thinking=run.session.thinking,
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
@@ -109,6 +110,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
         "system_prompt": run.session.system_prompt(Split.EVAL),
+        "thinking_formats": list(run.session.thinking.names),
     }
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {
