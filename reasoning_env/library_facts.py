@@ -1,6 +1,6 @@
 """One table of what was measured of each task of reasoning-gym 0.1.25.
 
-Levels of difficulty were found with `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
+Levels of difficulty come from `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
 cannot be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer
 library's, a user's own) is treated in the slower way that is right for any task.
 """

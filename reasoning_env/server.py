@@ -120,7 +120,7 @@ class JudgeServer:
         """Let a request in that may come in, and answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
-                raise _refusal(401, "a bearer token is wanted: Authorization: Bearer TOKEN")
+                raise _refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
             if self._waiting >= self.MAX_REQUESTS:
                 raise _refusal(429, f"{self.MAX_REQUESTS} requests wait already", retry_after_s=1)
             self._waiting += 1

@@ -188,7 +188,7 @@ class Session:
         """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
 
         Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
-        InvalidReferenceError, and GenerationError when its problem cannot be made.
+        InvalidReferenceError, and GenerationError when its problem cannot be generated.
         """
         if isinstance(problem, str):
             problem = await self.remake(problem)
@@ -251,7 +251,7 @@ class Session:
         return self.metrics.report() | service | task_metrics(sampler)
 
     async def remake(self, reference: str) -> Problem:
-        """Return the problem of a reference, made again; raises as `judge` does."""
+        """Generate the problem of a reference again; raises as `judge` does."""
         if reference in self._remade:
             return self._remade[reference]
         parsed = Reference.parse(reference)

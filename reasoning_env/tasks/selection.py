@@ -21,16 +21,18 @@ CATEGORY_PREFIX = "category:"
 V = TypeVar("V")
 
 
-def select_tasks(available: Sequence[TaskInfo], wanted: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names that `wanted` matches and `excluded` does not, in order of patterns, then names.
+def select_tasks(
+    available: Sequence[TaskInfo], selected: Sequence[str], excluded: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the names that `selected` matches and `excluded` does not, in order of patterns, then names.
 
-    An empty `wanted`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
+    An empty `selected`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
     nothing, with the nearest names, and when nothing is left.
     """
     if not available:
         raise ConfigError("the library offers no task at all; check the installation of reasoning-gym")
-    everything = not wanted or ALL_TASKS in map(str.lower, wanted)
-    chosen = match_tasks(available, ["*"] if everything else wanted, "tasks")
+    everything = not selected or ALL_TASKS in map(str.lower, selected)
+    chosen = match_tasks(available, ["*"] if everything else selected, "tasks")
     unwanted = match_tasks(available, excluded, "exclude_tasks")
     left = tuple(name for name in chosen if name not in unwanted)
     if not left:

@@ -99,8 +99,8 @@ class ForkServer:
     def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
         folder = self._directory
-        # Some tasks make other items under another hash seed; threads make forking unsafe; nothing else of this
-        # process's environment (keys, tokens, proxies) is a worker's business.
+        # Some tasks generate other items under another hash seed, and threads make forking unsafe. The rest of this
+        # process's environment (keys, tokens, proxies) is not for workers.
         environment = {
             "PYTHONHASHSEED": "0",
             "OPENBLAS_NUM_THREADS": "1",
@@ -170,7 +170,7 @@ class ForkServer:
             with theirs:
                 socket.send_fds(self._orders, [SPAWN.pack(role, number)], [theirs.fileno()])
             while (forked := (await self._channel.receive(self._timeout_s)).header)["number"] != number:
-                pass  # of a call that was cancelled: that worker found its socket closed and has ended
+                pass  # the reply to a cancelled call, whose worker has ended, since its socket was closed
         except (OSError, WorkerDied, DeadlineExceeded, ProtocolFault) as error:
             channel.close()
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
@@ -180,7 +180,7 @@ class ForkServer:
         return Worker(role, forked["pid"], channel)
 
     async def stop(self) -> None:
-        """Close the socket, upon which it ends, with all that it has forked; then make sure that it did."""
+        """Close the socket, so that the process and its workers end; then make sure that they did."""
         if self._channel is not None:
             self._channel.close()
         self._orders.close()

@@ -3,8 +3,8 @@
 A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
 Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
 between neighbouring levels, everything else changes half way between them. A range spans one step of its attribute, and
-both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's levels begin above
-all that a task asks by default, the easiest default comes before them: no level would be easier than level 0 otherwise.
+both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's first level is
+harder than the task's defaults, the easiest default comes before it, so that level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations

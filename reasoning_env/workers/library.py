@@ -111,7 +111,7 @@ class Library:
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def _discover(self) -> dict[str, str]:
-        """Return task names and categories: the registry's or, if unreadable, those of known working tasks."""
+        """Return task names and categories: the registry's or, if unreadable, those of FACTS that work."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
@@ -196,7 +196,7 @@ class Library:
             first, *others = compared
             if all(other.option != first.option for other in others):
                 return replace(first.problem, flawed=number)
-            flaw = "its answer is too frequent among problems that look like it"
+            flaw = "its answer is too frequent among problems with the same surface"
         raise ValueError(f"{self.MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
 
     def _draw(self, request: Request) -> _Candidate | str:

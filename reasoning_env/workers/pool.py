@@ -75,9 +75,9 @@ class WorkerPool:
 
     def grow(self, workers: int | None = None) -> None:
         """Start workers of each role until there are as many as the settings say, or `workers` where that is less."""
-        for role, wanted in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
+        for role, full in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
             owners = self._owners[role]
-            while len(owners) < (wanted if workers is None else min(workers, wanted)):
+            while len(owners) < (full if workers is None else min(workers, full)):
                 owners.append(asyncio.create_task(self._own_worker(role)))
 
     async def close(self) -> None:
@@ -125,7 +125,7 @@ class WorkerPool:
     async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
         """Say what is wrong with the parameters of tasks, each at a level or over the library's own.
 
-        Raises WorkerError when that cannot be found out.
+        Raises WorkerError when they cannot be checked.
         """
         worker = await self._spawn(Role.GENERATOR)
         try:
@@ -161,7 +161,7 @@ class WorkerPool:
             except (TypeError, ValueError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
-    # ---- who runs the jobs
+    # ---- running jobs
 
     async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
         """Queue a job and return what it returns, or raise what it raises."""
@@ -282,6 +282,6 @@ def _failed(spec: ProblemSpec, how: str) -> GenerationError:
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        # A caller that was cancelled never looks; asyncio must not report its exception as forgotten.
+        # A cancelled caller never retrieves it; asyncio must not report the exception as forgotten.
         with contextlib.suppress(Exception):
             future.exception()

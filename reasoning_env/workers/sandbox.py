@@ -220,7 +220,7 @@ def prepare(read_paths: Sequence[str]) -> Sandbox:
     """Return the layers that the system takes, and why it refuses the others.
 
     Each of Linux's layers is applied once to a thread that then ends. They restrict threads, not processes, so this
-    process stays as it is, and what raises is known before there is a worker.
+    process stays as it is, and failures show before there is a worker.
 
     A verifier worker may read below `read_paths` (folders or single files); those that do not exist are left out.
     """
