@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.library_facts import FACTS
 from reasoning_env.workers.child import calm_garbage_collector
 from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
 from reasoning_env.workers.library import Library
@@ -118,7 +118,7 @@ def compare(task: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_mix(options: argparse.Namespace) -> dict[str, Any]:
-    tasks = sorted(KNOWN_TASKS - {"composite"})
+    tasks = sorted(FACTS.keys() - {"composite"})
     measured = measure([(task, seed, None) for seed in range(options.mix) for task in tasks], options.limit)
     of_task = {task: statistics.fmean(measured.faster_ms[number :: len(tasks)]) for number, task in enumerate(tasks)}
     slowest = sorted(of_task, key=of_task.__getitem__, reverse=True)[:SLOWEST]

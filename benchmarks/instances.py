@@ -37,7 +37,7 @@ from typing import Any
 
 import aiohttp
 
-from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.library_facts import FACTS
 from testing import TOKENIZER, Delivery, Processes, RunApi, Trainer, server_settings, start_environment, wait_until
 from testing.line import CHEAP_TASKS, RECORDED_SCRIPT, SCRIPT
 from testing.process_table import descendants, is_alive
@@ -47,7 +47,7 @@ from testing.trainer import REGISTRATION
 from ._usage import cpu_s, proportional_mb, resident_mb
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL_TASKS = ",".join(sorted(KNOWN_TASKS - {"composite"}))
+ALL_TASKS = ",".join(sorted(FACTS.keys() - {"composite"}))
 GROUP_SIZE = 8
 MAX_TOKENS = 4096
 PROMPT_TOKENS = 100

@@ -43,7 +43,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reasoning_env.atropos.cli import calm_garbage_collector
-from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.sampling import TaskSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -59,7 +59,7 @@ ISOLATION_GROUPS = 500
 ANSWER: ContextVar[str] = ContextVar("ANSWER", default="1")
 """The right answer to the problem whose completions are asked for."""
 SETTLE_S = 0.05
-TASKS = sorted(KNOWN_TASKS - {"composite"})
+TASKS = sorted(FACTS.keys() - {"composite"})
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "random": {"complexity_mode": "random"},
     "adaptive": {"complexity_mode": "curriculum", "task_sampling": "adaptive"},

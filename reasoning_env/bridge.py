@@ -185,7 +185,7 @@ class Bridge:
                 if 400 <= reply.status < 500 and reply.status != 429:
                     raise ReasoningEnvError(f"the judge at {self._judge_url} refuses the request: {answer['error']}")
                 reply.raise_for_status()
-                return [Verdict(one["score"], Reason(one["reason"]), one["answer"]) for one in answer["verdicts"]]
+                return [Verdict(row["score"], Reason(row["reason"]), row["answer"]) for row in answer["verdicts"]]
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
             raise ScoringError(f"the judge at {self._judge_url} gives no verdicts: {error}") from error
 

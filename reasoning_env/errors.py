@@ -56,5 +56,5 @@ class WorkerError(ReasoningEnvError):
 
 def did_you_mean(word: str, choices: Collection[str]) -> str:
     """Return a hint at what may have been meant, to be put behind a message; empty when nothing is near."""
-    found = difflib.get_close_matches(word, choices, n=3)
-    return f"; did you mean {', '.join(found)}?" if found else ""
+    near = difflib.get_close_matches(word, choices, n=3)
+    return f"; did you mean {', '.join(near)}?" if near else ""

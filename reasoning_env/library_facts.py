@@ -1,6 +1,6 @@
 """One table of what was measured of each task of reasoning-gym 0.1.25.
 
-Levels of difficulty were found with `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
+Levels of difficulty come from `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
 cannot be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer
 library's, a user's own) is treated in the slower way that is right for any task.
 """
@@ -43,8 +43,7 @@ class TaskFacts:
     """What one task needs."""
 
     few_questions: bool = False
-    """The same question came twice among up to 3,000 random seeds at default parameters, so that there are fewer than
-    some five million questions."""
+    """There are fewer than some five million questions: one came twice among 3,000 random seeds at the defaults."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
     rebuild: Rebuild = Rebuild.NEVER
@@ -53,11 +52,11 @@ class TaskFacts:
     """Its guard needs sympy."""
     options: int = 0
     """How many answers there are to choose from; 0 where answers are free."""
-    twins: int = 0
-    """How many problems are drawn beside each, none of which may have its answer, where one right answer is far more
-    frequent than others at some level at least. One evens out two answers, two spread many."""
+    compared_with: int = 0
+    """How many other problems each problem is compared with; it is served if none of them has its answer. 0 where the
+    library favours no answer. 1 evens out two answers, 2 spread many."""
     gives_away: str | None = None
-    """What of a question gives its answer away, however problems are drawn."""
+    """How a question gives its answer away, however problems are drawn."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
@@ -65,16 +64,13 @@ class TaskFacts:
 BOTH = "naming both options contains the right one"
 CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 TOO_LONG = "questions grow beyond 20,000 characters"
-WEEKDAYS = ["weekday_of_date"]
-COUNTED_DAYS = [*WEEKDAYS, "weekday_offset", "is_leap_year", "count_days", "count_business_days"]
-OTHER_DAYS = ["weekday_of_date_from_first_date", "recurring_event_day"]
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, twins=2, rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, compared_with=2, rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
-        twins=1,
+        compared_with=1,
         few_questions=True,
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
@@ -83,7 +79,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
-    "binary_alternation": TaskFacts(twins=2, few_questions=True),
+    "binary_alternation": TaskFacts(compared_with=2, few_questions=True),
     "binary_matrix": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest is in the same row"),),
@@ -99,7 +95,20 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(
                 ("tasks",),
-                (WEEKDAYS, [*WEEKDAYS, "weekday_offset"], COUNTED_DAYS, [*COUNTED_DAYS, *OTHER_DAYS]),
+                (
+                    ["weekday_of_date"],
+                    ["weekday_of_date", "weekday_offset"],
+                    ["weekday_of_date", "weekday_offset", "is_leap_year", "count_days", "count_business_days"],
+                    [
+                        "weekday_of_date",
+                        "weekday_offset",
+                        "is_leap_year",
+                        "count_days",
+                        "count_business_days",
+                        "weekday_of_date_from_first_date",
+                        "recurring_event_day",
+                    ],
+                ),
                 "of three kinds, leap years are too many, and few years are",
             ),
         ),
@@ -107,7 +116,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
-        twins=1,
+        compared_with=1,
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
@@ -141,7 +150,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(options=2, twins=1, few_questions=True, pays_for=BOTH),
+    "course_schedule": TaskFacts(options=2, compared_with=1, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -179,7 +188,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "gcd": TaskFacts(
-        twins=2,
+        compared_with=2,
         few_questions=True,
         levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     ),
@@ -207,7 +216,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
         options=2,
-        twins=1,
+        compared_with=1,
         few_questions=True,
         pays_for=BOTH,
         levels=(
@@ -235,7 +244,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(twins=2, ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(compared_with=2, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -251,7 +260,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "lcm": TaskFacts(twins=2, few_questions=True),
+    "lcm": TaskFacts(compared_with=2, few_questions=True),
     "leg_counting": TaskFacts(
         levels=(
             FieldLevels(
@@ -259,7 +268,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "letter_counting": TaskFacts(twins=2, few_questions=True),
+    "letter_counting": TaskFacts(compared_with=2, few_questions=True),
     "letter_jumble": TaskFacts(
         ends_in_full_stop=True,
         levels=(
@@ -275,14 +284,14 @@ FACTS: Mapping[str, TaskFacts] = {
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(),
-    "maze": TaskFacts(twins=2),
+    "maze": TaskFacts(compared_with=2),
     "mini_sudoku": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
     ),
     "modulo_grid": TaskFacts(
         options=2,
-        twins=1,
+        compared_with=1,
         few_questions=True,
         gives_away="three patterns of four are their own mirror images",
         levels=(
@@ -372,7 +381,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "rotten_oranges": TaskFacts(
-        twins=2,
+        compared_with=2,
         levels=(
             FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
         ),
@@ -381,7 +390,7 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True),
-    "self_reference": TaskFacts(few_questions=True, twins=2),
+    "self_reference": TaskFacts(few_questions=True, compared_with=2),
     "sentence_reordering": TaskFacts(
         few_questions=True,
         ends_in_full_stop=True,
@@ -393,7 +402,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "shortest_path": TaskFacts(twins=2),
+    "shortest_path": TaskFacts(compared_with=2),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(few_questions=True),
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
@@ -426,7 +435,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(options=2, twins=1, few_questions=True, pays_for=BOTH),
+    "syllogism": TaskFacts(options=2, compared_with=1, few_questions=True, pays_for=BOTH),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
@@ -476,12 +485,12 @@ CATEGORIES: Mapping[str, str] = {
 }
 """The tasks of each of the library's categories, for those who read results without the library."""
 
-KNOWN_TASKS = frozenset(FACTS)
 UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
+"""Facts that are safe for any task."""
 
 
 def facts(task: str) -> TaskFacts:
-    """Return what is known of a task; the facts that are safe for any task where it was never measured."""
+    """Return the facts of a task, UNMEASURED for a task that is not in the table."""
     return FACTS.get(task, UNMEASURED)
 
 
@@ -492,5 +501,5 @@ def category(task: str) -> str:
 
 def gameable_tasks(*, strict: bool) -> dict[str, str]:
     """Return the tasks that pay policies without reasoning, with reasons; `strict` mends most of them."""
-    reasons = {task: known.gives_away or ("" if strict else known.pays_for) for task, known in FACTS.items()}
+    reasons = {task: row.gives_away or ("" if strict else row.pays_for) for task, row in FACTS.items()}
     return {task: reason for task, reason in reasons.items() if reason}

@@ -1,7 +1,7 @@
 """What the environment counts: per interval for a metrics backend, in total for the progress line.
 
-Every name has one meaning. The README's table has them all, and a test holds it to what is logged. What stands before
-the first slash is a section of a dashboard; what there is of each task, reason or outcome has a section of its own.
+Every name has one meaning. The README's table has them all, and a test holds it to what is logged. The part
+before the first slash is a section of a dashboard; metrics of each task, reason or outcome have sections of their own.
 Shares and scores are in [0, 1], times in seconds, lengths in tokens.
 """
 
@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
 from .records import DropReason, Group
 from .stats import DeliveryStats, DumpStats, StreamStats
 
-MAXIMA = {
-    "train/mean_completion_tokens": "train/max_completion_tokens",
-    "time/mean_generation_s": "time/max_generation_s",
-    "time/mean_scoring_s": "time/max_scoring_s",
-}
-"""Means whose highest value is reported too, and under which name."""
-
 
 class _Sums:
     """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
+
+    MAXIMA: Mapping[str, str] = {
+        "train/mean_completion_tokens": "train/max_completion_tokens",
+        "time/mean_generation_s": "time/max_generation_s",
+        "time/mean_scoring_s": "time/max_scoring_s",
+    }
+    """Means whose highest value is reported too, and under which name."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -41,7 +41,7 @@ class _Sums:
     def metrics(self) -> dict[str, float]:
         """Return means, maxima and shares; nothing where there was no group."""
         metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
-        metrics |= {MAXIMA[name]: self.tallies[name].highest for name in MAXIMA.keys() & metrics.keys()}
+        metrics |= {highest: self.tallies[name].highest for name, highest in self.MAXIMA.items() if name in metrics}
         if self.tallies:
             groups, rollouts = self.outcomes.total(), self.reasons.total()
             metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}

@@ -1,4 +1,4 @@
-"""The ordered, resumable stream of problems, and the one ledger of those in flight.
+"""The ordered, resumable stream of problems, and the ledger of problems in flight.
 
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
@@ -14,7 +14,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .concurrency import cancel_all
@@ -25,8 +25,6 @@ from .stats import StreamStats
 
 logger = logging.getLogger(__name__)
 
-MAX_HELD_OUT = 300
-"""Held-out problems of one position, after which its task counts as failing, and another is drawn."""
 NOT_GENERATED = "0" * 16
 """Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
 
@@ -52,7 +50,7 @@ class Sampler(Protocol):
 
 @dataclass(eq=False)
 class _Position:
-    """A place in the stream: its spec, which a redraw replaces, and the generation under way.
+    """A position of the stream: its spec, which a redraw replaces, and the generation under way.
 
     `question_hash` is set for a problem that an earlier run had in flight, which must come out the same.
     """
@@ -76,6 +74,9 @@ class ProblemStream:
     that `held_out` says yes to are drawn again. `state` is what `state()` returned in an earlier run: its positions are
     served first, in their order, and then those from its `next_index` on. Positions in `done` are passed over.
     """
+
+    MAX_HELD_OUT = 300
+    """After this many held-out problems at a position its task counts as failing, and another is drawn."""
 
     def __init__(
         self,
@@ -130,8 +131,8 @@ class ProblemStream:
 
     def done(self, problem: Problem) -> None:
         """End a problem: its group was delivered, refused or dropped. Safe to call twice, and for others' problems."""
-        known = self._in_flight.get(problem.spec.index)
-        if known is not None and known.reference == problem.reference:
+        in_flight = self._in_flight.get(problem.spec.index)
+        if in_flight is not None and in_flight.reference == problem.reference:
             del self._in_flight[problem.spec.index]
 
     @property
@@ -204,8 +205,8 @@ class ProblemStream:
                     return problem
                 self._flawed += 1
                 held_out += 1
-                if held_out == MAX_HELD_OUT:
-                    raise GenerationError(f"{MAX_HELD_OUT} problems in a row are asked by the evaluation set")
+                if held_out == self.MAX_HELD_OUT:
+                    raise GenerationError(f"{self.MAX_HELD_OUT} problems in a row are asked by the evaluation set")
                 position.spec = self._sampler.redraw(spec)
                 position.question_hash = None
             except GenerationError as error:
@@ -215,7 +216,7 @@ class ProblemStream:
                 position.question_hash = None
 
     def _check_restored(self, position: _Position, problem: Problem) -> None:
-        """Raise GenerationError for a problem that an earlier run had in flight, and that is another one now."""
+        """Raise GenerationError for a problem that an earlier run had in flight and that asks something else now."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
             message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
@@ -252,18 +253,10 @@ def _packed(position: _Position) -> list[Any]:
 def _unpacked(index: int, attempt: int, text: str) -> _Position:
     """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
     reference = Reference.parse(text)
+    spec = reference.spec(index=index, attempt=attempt)
     if reference.question_hash == NOT_GENERATED:
-        spec = ProblemSpec(
-            task=reference.task,
-            seed=reference.seed,
-            split=reference.split,
-            index=index,
-            attempt=attempt,
-            params=reference.params,
-            level=reference.level,
-        )
-        return _Position(index, spec)
-    return _Position(index, reference.spec(index=index, attempt=attempt), reference.question_hash)
+        return _Position(index, replace(spec, as_is=False))
+    return _Position(index, spec, reference.question_hash)
 
 
 def _retrieve(task: asyncio.Task[Problem]) -> None:

@@ -1,7 +1,7 @@
-"""The records that flow from the choice of a task to the trainer's group, all but one frozen.
+"""The records that flow from the choice of a task to the trainer's group, all frozen.
 
-One record carries a rollout and everything learnt about it; `dataclasses.replace` makes the next version of it. This
-module imports nothing of the package.
+A `Rollout` carries a completion and its verdict; `dataclasses.replace` makes the next version of it. This module
+imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 
 CORRECT_SCORE = 0.99
 """A completion counts as correct from this score on, in training and evaluation alike."""
-SPECIAL_TOKENS_MARGIN = 2
-"""Tokens kept free for the special tokens that a server may add around a prompt."""
 
 
 class Split(StrEnum):
@@ -66,10 +64,10 @@ class TaskInfo:
 class ProblemSpec:
     """What to generate: enough to make the same problem again.
 
-    `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is in
-    [0, 2**32), since the library hands it to numpy; where its problem must not be served, others that follow from it
-    are tried, unless it is `as_is`. `params` are the library's own, as a user set them; `level`, in [0, 1], is the
-    difficulty that the others follow, None for the library's defaults.
+    `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is
+    passed to the library (0 <= seed < 2**32). If its problem is rejected, seeds derived from it are tried, unless
+    `as_is`. `params` are the library's own, as a user set them. `level`, in [0, 1], is the difficulty that all other
+    parameters follow; None for the library's defaults.
     """
 
     task: str
@@ -89,11 +87,11 @@ class Problem:
     """A generated problem.
 
     `answer` is the oracle's answer as text, or None for tasks where many answers are right. `metadata_json` is the
-    library's metadata as JSON text, left unparsed because few need it. `entry` is the library's own record as
-    bytes that only a verifier worker opens. `params` made the problem, and `level` is the difficulty that they stand
-    for: None at the library's defaults, and not always the one asked for. A composite's `level` is its member's, on top
-    of `params`. `spec` has the seed that made it, before which `flawed` others made what must not be served.
-    `reference` is the problem's public name, from which any process makes it again.
+    library's metadata as JSON text, left unparsed because few need it. `entry` is the library's own record as bytes
+    that only a verifier worker opens. `params` are the parameters it was generated with, and `level` their difficulty:
+    None at the library's defaults, and not always the level of the spec. A composite's `level` is its member's, on top
+    of `params`. `spec` has the seed it was generated with; `flawed` counts the seeds rejected before. `reference` is
+    the problem's public name, from which any process generates it again.
     """
 
     spec: ProblemSpec
@@ -141,7 +139,8 @@ class Sampling:
 
     def completion_budget(self, prompt: Prompt) -> int:
         """Return the tokens left for a completion; may be zero or negative."""
-        left = self.token_limit - 1 - SPECIAL_TOKENS_MARGIN - (len(prompt.tokens) or prompt.estimated_tokens)
+        special_tokens = 2  # that a server may add around a prompt
+        left = self.token_limit - 1 - special_tokens - (len(prompt.tokens) or prompt.estimated_tokens)
         return left if self.max_completion_tokens is None else min(left, self.max_completion_tokens)
 
 
@@ -177,10 +176,10 @@ class Rollout:
     """One completion of a problem's prompt.
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
-    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers tell
-    of the completion's tokens, mostly, only the number, `token_count`, and some give what the model thought apart from
-    its text, as `thinking`, in which no answer is looked for. `score` is the reward that is sent, after the length
-    penalty; in evaluation the verdict's.
+    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers
+    mostly tell only the number of the completion's tokens, `token_count`. Some return the model's reasoning apart from
+    its text, as `thinking`; no answer is read from it. `score` is the reward that is sent, after the length penalty;
+    in evaluation the verdict's.
     """
 
     text: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""The public name of a problem: text from which any process makes the same problem again, or notices that it cannot.
+"""The public name of a problem: text from which any process generates the same problem, or notices that it cannot.
 
 The text form is `task:split:seed:level:library:question_hash:params`, for example
 
@@ -44,10 +44,10 @@ class Reference:
     dataset_size: int = 1
 
     def __str__(self) -> str:
-        place = "" if self.dataset_size == 1 else f"+{self.item}/{self.dataset_size}"
+        item = "" if self.dataset_size == 1 else f"+{self.item}/{self.dataset_size}"
         level = "-" if self.level is None else repr(self.level)
         params = json.dumps(dict(self.params), sort_keys=True, default=str)
-        return f"{self.task}:{self.split}:{self.seed}{place}:{level}:{self.library}:{self.question_hash}:{params}"
+        return f"{self.task}:{self.split}:{self.seed}{item}:{level}:{self.library}:{self.question_hash}:{params}"
 
     @classmethod
     def parse(cls, text: str) -> Reference:
@@ -56,8 +56,8 @@ class Reference:
         if len(fields) != 7:
             raise InvalidReferenceError(text, "expected task:split:seed:level:library:question_hash:params")
         task, split, seed, level, library, question_hash, params = fields
-        found = _SEED.fullmatch(seed)
-        if not task or found is None or int(found[1]) >= 2**32:
+        numbers = _SEED.fullmatch(seed)
+        if not task or numbers is None or int(numbers[1]) >= 2**32:
             raise InvalidReferenceError(text, "a task and a seed from 0 to 4294967295 come first")
         if not _HASH.fullmatch(question_hash):
             raise InvalidReferenceError(
@@ -73,14 +73,14 @@ class Reference:
             raise InvalidReferenceError(text, "parameters are a JSON object")
         if at_level is not None and not 0.0 <= at_level <= 1.0:
             raise InvalidReferenceError(text, f"a level lies between 0 and 1, not at {level}")
-        item, size = int(found[2] or 0), int(found[3] or 1)
+        item, size = int(numbers[2] or 0), int(numbers[3] or 1)
         if item >= size:
             raise InvalidReferenceError(text, f"a dataset of {size} items has no item {item}")
-        return cls(task, of_split, int(found[1]), at_level, library, question_hash, parsed, item, size)
+        return cls(task, of_split, int(numbers[1]), at_level, library, question_hash, parsed, item, size)
 
     @classmethod
     def of(cls, problem: Problem, library: str) -> Reference:
-        """Return the name of a problem that release `library` has made."""
+        """Return the name of a problem that release `library` has generated."""
         spec = problem.spec
         return cls(
             task=spec.task,

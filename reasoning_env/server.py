@@ -30,14 +30,6 @@ from .retries import pauses
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 32 * 2**20
-"""A group of 64 completions of 32,000 tokens has about 8 MB."""
-MAX_REQUESTS = 1024
-"""Requests that may wait at a time; beyond, 429 tells a client to wait itself."""
-RETRIES = 2
-"""How often a fault of ours is tried again before the client is told; miles never asks again."""
-RETRY_AFTER_S = 5
-
 
 class Judge(Protocol):
     """A session, or what judges as one does."""
@@ -48,6 +40,11 @@ class Judge(Protocol):
 class JudgeServer:
     """The routes before a judge. With `token`, every request but /health needs it as a bearer token."""
 
+    MAX_BODY_BYTES = 32 * 2**20
+    """A group of 64 completions of 32,000 tokens has about 8 MB."""
+    MAX_REQUESTS = 1024
+    """Requests that may wait at a time; beyond, 429 tells a client to wait itself."""
+
     def __init__(self, judge: Judge, *, token: str | None = None) -> None:
         self._judge = judge
         self._token = token
@@ -56,7 +53,7 @@ class JudgeServer:
 
     def app(self) -> web.Application:
         """Return the application, for aiohttp's runners."""
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._guard])
+        app = web.Application(client_max_size=self.MAX_BODY_BYTES, middlewares=[self._guard])
         app.router.add_post("/score", self._score)
         app.router.add_post("/rm", self._rm)
         app.router.add_post("/get_reward", self._get_reward)
@@ -69,8 +66,8 @@ class JudgeServer:
     async def _score(self, request: web.Request) -> web.Response:
         body = await _read(request)
         verdicts = await self._verdicts(_text(body, "ref"), _texts(body, "texts"))
-        found = [{"score": one.score, "reason": one.reason.value, "answer": one.answer} for one in verdicts]
-        return web.json_response({"verdicts": found})
+        rows = [{"score": row.score, "reason": row.reason.value, "answer": row.answer} for row in verdicts]
+        return web.json_response({"verdicts": rows})
 
     async def _rm(self, request: web.Request) -> web.Response:
         body = await _read(request)
@@ -99,7 +96,7 @@ class JudgeServer:
 
     async def _verdicts(self, reference: str, texts: Sequence[str]) -> list[Verdict]:
         """Return verdicts, after retries where need be; raises what becomes the reply otherwise."""
-        waits = islice(pauses(), RETRIES)
+        waits = islice(pauses(), 2)  # few, since the client waits; but miles never asks again
         while True:
             try:
                 verdicts = await self._judge.judge(reference, texts)
@@ -110,7 +107,7 @@ class JudgeServer:
                 pause_s = next(waits, None)
                 if pause_s is None:
                     logger.warning("no verdict for a request, which is told to come again: %s", error)
-                    raise _refusal(503, str(error), retry_after_s=RETRY_AFTER_S) from error
+                    raise _refusal(503, str(error), retry_after_s=5) from error
                 await asyncio.sleep(pause_s)
             else:
                 self._counts["verdicts_total"] += len(verdicts)
@@ -123,9 +120,9 @@ class JudgeServer:
         """Let a request in that may come in, and answer every error with one line of JSON."""
         try:
             if request.path != "/health" and not self._is_known(request):
-                raise _refusal(401, "a bearer token is wanted: Authorization: Bearer TOKEN")
-            if self._waiting >= MAX_REQUESTS:
-                raise _refusal(429, f"{MAX_REQUESTS} requests wait already", retry_after_s=1)
+                raise _refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
+            if self._waiting >= self.MAX_REQUESTS:
+                raise _refusal(429, f"{self.MAX_REQUESTS} requests wait already", retry_after_s=1)
             self._waiting += 1
             try:
                 return await handler(request)
@@ -135,7 +132,7 @@ class JudgeServer:
             self._counts[f"replies_{error.status}_total"] += 1
             if error.content_type == "application/json":
                 raise
-            reason = f"more than {MAX_BODY_BYTES} bytes" if error.status == 413 else error.reason
+            reason = f"more than {self.MAX_BODY_BYTES} bytes" if error.status == 413 else error.reason
             return web.json_response({"error": reason}, status=error.status)
         except Exception:  # of ours: the client must not take it for a score
             logger.exception("a request failed")
@@ -151,7 +148,7 @@ class JudgeServer:
 
 def _refusal(status: int, reason: str, *, retry_after_s: int | None = None) -> web.HTTPException:
     """Return a reply with one line that says why, to be raised."""
-    kinds: dict[int, type[web.HTTPException]] = {
+    exceptions: dict[int, type[web.HTTPException]] = {
         400: web.HTTPBadRequest,
         401: web.HTTPUnauthorized,
         422: web.HTTPUnprocessableEntity,
@@ -159,7 +156,7 @@ def _refusal(status: int, reason: str, *, retry_after_s: int | None = None) -> w
         503: web.HTTPServiceUnavailable,
     }
     headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
-    return kinds[status](text=json.dumps({"error": reason}), content_type="application/json", headers=headers)
+    return exceptions[status](text=json.dumps({"error": reason}), content_type="application/json", headers=headers)
 
 
 async def _read(request: web.Request) -> dict[str, Any]:

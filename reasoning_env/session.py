@@ -1,6 +1,6 @@
-"""The core without a trainer: problems, verdicts, and what is learnt from them.
+"""The core without a trainer: problems, verdicts, and what the curriculum learns from them.
 
-This is the loop that every integration runs, in a few lines or with much around it:
+Every integration runs this loop:
 
     session = Session(ReasoningSettings(tasks=["gcd", "chain_sum"], seed=1))
     await session.start()
@@ -11,8 +11,8 @@ This is the loop that every integration runs, in a few lines or with much around
         session.observe(problem, verdicts)                         # curriculum and metrics
     await session.close()
 
-A fault of ours is an error that `judge` raises, never a score of 0. `state()` holds everything that decides the next
-problem; a session that begins with it goes on where the other one was.
+An infrastructure fault is an error that `judge` raises, never a score of 0. `state()` holds everything that decides the
+next problem; a session that begins with it goes on where the earlier session was.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-UNFIT_LIMIT = 1000
-"""After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
-LONG_QUESTION = 1500
-"""Characters from which a thread asks whether a question fits; below, a thread costs more than the tokens."""
-REMADE_PROBLEMS = 1024
-"""Problems made again from their references that are kept: the completions of one mostly come within a minute."""
-
 
 class Session:
     """The problems and verdicts of one run; used on one event loop.
 
     `fits` says whether there is room for a completion after a problem's prompt; one that does not fit is skipped,
-    counted, and told of once a task. `checkout` is a folder with a reasoning-gym to use in place of the installed one.
+    counted, and logged once a task. `checkout` is a folder with a reasoning-gym to use in place of the installed one.
     `group_size` is how many verdicts `observe` mostly gets at a time. `preamble` stands before the system prompt.
     """
+
+    UNFIT_LIMIT = 1000
+    """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
+    LONG_QUESTION = 1500
+    """Characters from which `fits` runs in a thread; below, a thread costs more than counting the tokens."""
+    REMADE_PROBLEMS = 1024
+    """Problems made from their references that are kept; the completions of a problem mostly come within a minute."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Session:
         """
         self.begin()
         assert self._stream is not None
-        for _ in range(UNFIT_LIMIT):
+        for _ in range(self.UNFIT_LIMIT):
             problem = await self._stream.next()
             if await self._does_fit(problem):
                 logger.debug("next: %s", problem.spec)
@@ -174,7 +174,7 @@ class Session:
                     problem.task,
                 )
         raise ConfigError(
-            f"no prompt of {UNFIT_LIMIT} in a row leaves room for min_completion_tokens="
+            f"no prompt of {self.UNFIT_LIMIT} in a row leaves room for min_completion_tokens="
             f"{self.settings.min_completion_tokens}; lower that, or raise the limit of tokens (max_token_length)"
         )
 
@@ -186,7 +186,7 @@ class Session:
         """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
 
         Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
-        InvalidReferenceError, and GenerationError when its problem cannot be made.
+        InvalidReferenceError, and GenerationError when its problem cannot be generated.
         """
         if isinstance(problem, str):
             problem = await self.remake(problem)
@@ -232,7 +232,7 @@ class Session:
         self.metrics.record_dropped(reason)
         self.done(problem)
 
-    # ---- what else there is to know
+    # ---- state, metrics, references
 
     def state(self) -> dict[str, Any]:
         """Return what decides the next problem, as JSON: what is in flight, what is drawn, and what was learnt."""
@@ -249,18 +249,17 @@ class Session:
         return self.metrics.report() | service | task_metrics(sampler)
 
     async def remake(self, reference: str) -> Problem:
-        """Return the problem of a reference, made again; raises as `judge` does."""
+        """Generate the problem of a reference again; raises as `judge` does."""
         if reference in self._remade:
             return self._remade[reference]
-        wanted = Reference.parse(reference)
+        parsed = Reference.parse(reference)
         names = [task.name for task in self.library.tasks]
-        if wanted.task not in names:
-            raise InvalidReferenceError(
-                reference, f"the library has no task {wanted.task!r}{did_you_mean(wanted.task, names)}"
-            )
-        problem = await self.pool.generate(wanted.spec(), self.settings.eval_generation_deadline_s)
-        wanted.check(problem, self.library.version)
-        while len(self._remade) >= REMADE_PROBLEMS:
+        if parsed.task not in names:
+            hint = did_you_mean(parsed.task, names)
+            raise InvalidReferenceError(reference, f"the library has no task {parsed.task!r}{hint}")
+        problem = await self.pool.generate(parsed.spec(), self.settings.eval_generation_deadline_s)
+        parsed.check(problem, self.library.version)
+        while len(self._remade) >= self.REMADE_PROBLEMS:
             del self._remade[next(iter(self._remade))]
         self._remade[reference] = problem
         return problem
@@ -303,7 +302,7 @@ class Session:
     async def _does_fit(self, problem: Problem) -> bool:
         if self.fits is None:
             return True
-        if len(problem.question) > LONG_QUESTION:
+        if len(problem.question) > self.LONG_QUESTION:
             return await asyncio.to_thread(self.fits, problem)
         return self.fits(problem)
 

@@ -32,9 +32,6 @@ Inside the answer tags write the bare answer in the form that the question asks 
 the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
 """The default for models that think in another format than <think> tags."""
 
-LIMITS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
-LONG_DEFAULT = 40
-
 
 def _split_names(value: object) -> object:
     """Accept "a, b" for ["a", "b"]."""
@@ -393,15 +390,15 @@ Decided = Literal["problems", "answers", "evaluation"]
 
 
 def decides(field: FieldInfo, what: Decided) -> bool:
-    """Tell whether a setting decides this."""
+    """Tell whether a setting decides the problems, the answers or the figures of an evaluation."""
     extra = field.json_schema_extra
     return isinstance(extra, dict) and what in extra.get("decides", [])  # type: ignore[operator]
 
 
 def fingerprint(settings: ReasoningSettings, *what: Decided) -> dict[str, Any]:
-    """Return the settings that decide any of this, by name, as JSON reads them back."""
+    """Return the settings that decide any part of `what`, by name, as JSON reads them back."""
     fields = ReasoningSettings.model_fields
-    names = [name for name, field in fields.items() if any(decides(field, one) for one in what)]
+    names = [name for name, field in fields.items() if any(decides(field, part) for part in what)]
     return dict(json.loads(json.dumps({name: getattr(settings, name) for name in names})))
 
 
@@ -413,14 +410,13 @@ def default_text(field: FieldInfo) -> str:
     text = str(value)
     if value in ("", [], None):
         return {"": "empty", "[]": "empty", "None": "none"}[text]
-    return text if len(text) <= LONG_DEFAULT else "a text"
+    return text if len(text) <= 40 else "a text"
 
 
 def range_text(field: FieldInfo) -> str:
     """Return the limits of a number, joined by commas; empty where there are none."""
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     words = []
     for constraint in field.metadata:
-        words += [
-            template.format(getattr(constraint, limit)) for limit, template in LIMITS if hasattr(constraint, limit)
-        ]
+        words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
     return ", ".join(words)

@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from .errors import ReasoningEnvError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 T = TypeVar("T")
 
 
@@ -33,6 +31,7 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work())
     received: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
 
     def stop(number: int) -> None:
         if received:
@@ -41,7 +40,7 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
         task.cancel()
 
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in SIGNALS:
+        for number in signals:
             loop.add_signal_handler(number, stop, number)
     try:
         return await task
@@ -54,5 +53,5 @@ async def run_until_signal(work: Callable[[], Awaitable[T]], close: Callable[[],
         await asyncio.wait([task])
         await close()
         with contextlib.suppress(NotImplementedError):
-            for number in SIGNALS:
+            for number in signals:
                 loop.remove_signal_handler(number)

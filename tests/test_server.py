@@ -117,7 +117,7 @@ async def test_bad_reference_is_the_clients(client: Client, judge: Judge) -> Non
 
 
 async def test_large_body_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch, judge: Judge) -> None:
-    monkeypatch.setattr(server_module, "MAX_BODY_BYTES", 100)
+    monkeypatch.setattr(JudgeServer, "MAX_BODY_BYTES", 100)
     async with TestClient(TestServer(JudgeServer(judge).app())) as small:
         reply = await small.post("/score", json={"ref": REFERENCE, "texts": ["x" * 200]})
         assert reply.status == 413
@@ -173,7 +173,7 @@ async def test_error_of_ours_is_not_shown(client: Client, judge: Judge) -> None:
 
 
 async def test_full_server_says_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_REQUESTS", 0)
+    monkeypatch.setattr(JudgeServer, "MAX_REQUESTS", 0)
     async with TestClient(TestServer(JudgeServer(judge).app())) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []})
     assert (reply.status, reply.headers["Retry-After"]) == (429, "1")

@@ -150,7 +150,7 @@ async def test_task_that_does_not_fit_is_told_once(make_session: MakeSession, ca
 async def test_limit_that_nothing_fits_into_is_an_error(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "UNFIT_LIMIT", 3)
+    monkeypatch.setattr(Session, "UNFIT_LIMIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="no prompt of 3 in a row leaves room"):
         await session.next()
@@ -160,7 +160,7 @@ async def test_limit_that_nothing_fits_into_is_an_error(
 async def test_long_question_is_measured_in_a_thread(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_module, "LONG_QUESTION", 1)
+    monkeypatch.setattr(Session, "LONG_QUESTION", 1)
     session = await make_session(fits=lambda problem: problem.spec.index == 1)
     assert (await session.next()).spec.index == 1
 
@@ -203,7 +203,7 @@ async def test_altered_reference_is_refused(make_session: MakeSession) -> None:
 
 @on_module_loop
 async def test_few_remade_problems_are_kept(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "REMADE_PROBLEMS", 2)
+    monkeypatch.setattr(Session, "REMADE_PROBLEMS", 2)
     session = await make_session()
     for problem in await take(session, 4):
         await session.remake(problem.reference)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from reasoning_env.errors import GenerationError
 from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
-from reasoning_env.library_facts import COMPOSITE, KNOWN_TASKS
+from reasoning_env.library_facts import COMPOSITE, FACTS
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.library import OpenLibrary, measure_each, open_library, run_measurement
 from reasoning_env.settings import ReasoningSettings
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def check_facts(library: OpenLibrary) -> list[str]:
     """Return the tasks without facts, and the facts without a task."""
     tasks = {task.name for task in library.info.tasks}
-    missing = [f"facts: {task} has no entry" for task in sorted(tasks - KNOWN_TASKS)]
-    return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(KNOWN_TASKS - tasks)]
+    missing = [f"facts: {task} has no entry" for task in sorted(tasks - FACTS.keys())]
+    return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(FACTS.keys() - tasks)]
 
 
 async def check_levels(library: OpenLibrary, problems: int) -> list[str]:

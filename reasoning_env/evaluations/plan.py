@@ -24,7 +24,7 @@ from ..problems import Generator
 from ..records import Problem, ProblemSpec, Split
 from ..settings import ReasoningSettings
 from ..stats import LibraryInfo
-from ..tasks.sampling import composite_params
+from ..tasks.plan import composite_params
 from ..tasks.selection import ALL_TASKS, match_tasks
 from .problem_set import EvaluationSet, choose_eval_tasks
 

@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..records import Problem, ProblemSpec, Split
 from ..signals import run_until_signal
 from ..stats import LibraryInfo
-from ..tasks.sampling import composite_params
+from ..tasks.plan import composite_params
 from ..tasks.selection import select_tasks
 from ..terminal import progress_bar
 from ..workers.pool import PoolSettings, WorkerPool

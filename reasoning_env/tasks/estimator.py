@@ -1,13 +1,13 @@
-"""Estimate where groups of rollouts carry a signal: the one machine behind curriculum and adaptive sampling.
+"""Estimate where groups of rollouts carry a signal, for the curriculum and for adaptive sampling.
 
 A group teaches only if its scores differ. An *arm* is a task at a level of difficulty; a task whose level is not chosen
 here has a single arm. The estimator counts for each arm its groups, their mean scores, and how many had a signal. The
-counts of a task fade as further groups of it come in, so that estimates follow a learner that changes. They give each
-arm
+counts of a task decay as further groups of it come in, so that estimates follow a learner that changes. From them
+follow, for each arm,
 
-- a *pass rate*: the mean over logistic curves of the level, each weighted by how likely it makes the counts of all arms
-  of the task (Bayes' rule on a grid). So a few groups tell of every level.
-- a *chance of a signal*: the share of its groups that had one, mixed with what the pass rate alone would give.
+- a *pass rate*: the mean over logistic curves of the level, each weighted by the likelihood that it gives the counts of
+  all arms of the task (Bayes' rule on a grid). So a few groups suffice for estimates at every level.
+- a *chance of a signal*: the share of its groups that had a signal, mixed with what the pass rate alone would give.
 - a *weight* among the arms of its task: the nearer its pass rate to the target, the larger.
 
 Groups may be observed late and in any order, since each says which arm it belongs to. See docs/curriculum.md.
@@ -24,21 +24,14 @@ from typing import Any
 LEVELS: tuple[float | None, ...] = tuple(step / 16 for step in range(17))
 """The levels that are chosen from: the steps for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
+"""The levels of a task whose level is not chosen here."""
 START_LEVEL = 0.3
 """Where the pass rate is expected to be at the target before any group was seen."""
-MEMORY_GROUPS = 16.0
-"""How many of a task's latest groups its estimates rest on."""
-INDEPENDENT_ROLLOUTS = 4.0
-"""How many independent rollouts a group is worth: the rollouts of one problem are alike."""
-RATE_GROUPS = 2.0
-"""How many groups the chance of a signal that follows from the pass rate is worth."""
-FOCUS = 6.0
-"""How much levels near the target are preferred: at a target of 0.7, a pass rate of 0.94 has a fifth of its weight."""
 
 
 @dataclass
 class ArmCounts:
-    """Fading counts of an arm: groups, the sum of their mean scores, and groups with a signal."""
+    """Decaying counts of an arm: groups, the sum of their mean scores, and groups with a signal."""
 
     groups: float = 0.0
     right: float = 0.0
@@ -49,12 +42,15 @@ class ArmCounts:
 class Curve:
     """A pass rate for each arm, and the logarithm of the curve's weight before any group was seen."""
 
+    INDEPENDENT_ROLLOUTS = 4.0
+    """How many independent rollouts a group is worth: the rollouts of one problem are alike."""
+
     rates: Sequence[float]
     log_prior: float
 
     def log_weight(self, counts: Mapping[int, ArmCounts]) -> float:
-        """Return the logarithm of the curve's weight after what was counted."""
-        return self.log_prior + INDEPENDENT_ROLLOUTS * math.fsum(
+        """Return the logarithm of the curve's weight, given the counts."""
+        return self.log_prior + self.INDEPENDENT_ROLLOUTS * math.fsum(
             seen.right * math.log(self.rates[arm]) + (seen.groups - seen.right) * math.log1p(-self.rates[arm])
             for arm, seen in counts.items()
         )
@@ -62,7 +58,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is believed of a task, by arm; `weights` are how often each arm is to be drawn, and sum to 1."""
+    """Estimates of a task, by arm; `weights` are how often each arm is to be drawn, and sum to 1."""
 
     levels: Sequence[float | None]
     pass_rates: Sequence[float]
@@ -72,8 +68,8 @@ class Estimate:
     @property
     def level(self) -> float | None:
         """The mean level to be drawn."""
-        known = [level for level in self.levels if level is not None]
-        return self._mean(known) if known else None
+        levels = [level for level in self.levels if level is not None]
+        return self._mean(levels) if levels else None
 
     @cached_property
     def pass_rate(self) -> float:
@@ -94,6 +90,14 @@ class SignalEstimator:
     `target`, between 0 and 1. `state` is what `state()` returned in an earlier run.
     """
 
+    MEMORY_GROUPS = 16.0
+    """How many of a task's latest groups its estimates rest on."""
+    RATE_GROUPS = 2.0
+    """How many groups the chance of a signal that follows from the pass rate is worth."""
+    FOCUS = 6.0
+    """How much levels near the target are preferred: at a target of 0.7, a pass rate of 0.94 has a fifth of the
+    weight."""
+
     def __init__(
         self,
         *,
@@ -112,19 +116,21 @@ class SignalEstimator:
     def observe(self, task: str, level: float | None, scores: Sequence[float]) -> None:
         """Learn from the scores of a group, each in [0, 1], whose problem had this level."""
         arms = self._counts.setdefault(task, {})
+        decay = 1.0 - 1.0 / self.MEMORY_GROUPS
         for counts in arms.values():
-            counts.groups *= 1.0 - 1.0 / MEMORY_GROUPS
-            counts.right *= 1.0 - 1.0 / MEMORY_GROUPS
-            counts.signals *= 1.0 - 1.0 / MEMORY_GROUPS
+            counts.groups *= decay
+            counts.right *= decay
+            counts.signals *= decay
         nearest = round((level or 0.0) * (len(self._levels(task)) - 1))
         counts = arms.setdefault(nearest, ArmCounts())
         counts.groups += 1.0
         counts.right += math.fsum(scores) / len(scores)
-        counts.signals += 1.0 if max(scores) > min(scores) else 0.0
+        if max(scores) > min(scores):
+            counts.signals += 1.0
         self._estimates.pop(task, None)
 
     def estimate(self, task: str) -> Estimate:
-        """Return what is believed of a task now."""
+        """Return the present estimates of a task."""
         if task not in self._estimates:
             self._estimates[task] = self._estimate(task)
         return self._estimates[task]
@@ -155,20 +161,20 @@ class SignalEstimator:
             for arm in range(len(levels))
         ]
         chances = [self._signal_chance(rate, counts.get(arm, ArmCounts())) for arm, rate in enumerate(rates)]
-        weights = _shares([math.exp(-FOCUS * _divergence(self._target, rate)) for rate in rates])
+        weights = _shares([math.exp(-self.FOCUS * _divergence(self._target, rate)) for rate in rates])
         return Estimate(levels, rates, chances, weights)
 
     def _signal_chance(self, rate: float, seen: ArmCounts) -> float:
         """Return how likely the scores of an arm's next group differ."""
         from_rate = 1.0 - rate**self._group_size - (1.0 - rate) ** self._group_size
-        return (RATE_GROUPS * from_rate + seen.signals) / (RATE_GROUPS + seen.groups)
+        return (self.RATE_GROUPS * from_rate + seen.signals) / (self.RATE_GROUPS + seen.groups)
 
 
 def _curves(levels: Sequence[float | None], target: float) -> list[Curve]:
     """Return logistic curves that meet the target at levels from -0.5 to 1.5, and fall slowly, fairly or steeply.
 
-    A learner for whom every level is too hard, or too easy, meets it outside of [0, 1]. Nobody is always right or
-    always wrong, so the curves stay 0.001 away from 0 and 1.
+    A learner for whom every level is too hard, or too easy, meets the target outside of [0, 1]. Nobody is always right
+    or always wrong, so the curves stay 0.001 away from 0 and 1.
     """
     at_target = math.log(target / (1.0 - target))
     curves = []

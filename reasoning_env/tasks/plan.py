@@ -13,7 +13,7 @@ from ..library_facts import COMPOSITE, gameable_tasks
 from ..settings import ReasoningSettings, fingerprint
 from ..stats import LibraryInfo
 from .estimator import SignalEstimator
-from .sampling import TaskSampler, composite_params
+from .sampling import TaskSampler
 from .selection import match_tasks, resolve_patterns, select_tasks
 
 logger = logging.getLogger(__name__)
@@ -37,11 +37,11 @@ class TaskPlan:
 class Checker(Protocol):
     """The part of the worker pool that a plan is checked with."""
 
-    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]: ...
 
 
 async def plan_tasks(settings: ReasoningSettings, library: LibraryInfo, checker: Checker) -> TaskPlan:
-    """Read all that the settings say of tasks; raises ConfigError for what is invalid or impossible."""
+    """Read the settings of tasks; raises ConfigError for what is invalid or impossible."""
     excluded = match_tasks(library.tasks, settings.exclude_tasks, "exclude_tasks")
     # In name order, so that the same tasks give the same problems however they were asked for.
     tasks = tuple(sorted(select_tasks(library.tasks, settings.tasks, settings.exclude_tasks)))
@@ -81,38 +81,52 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
 
 
 async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: ReasoningSettings, checker: Checker) -> None:
-    """Raise ConfigError for parameters that JSON cannot hold or the library refuses, and for those of a composite."""
+    """Raise ConfigError for parameters that JSON cannot hold or the library refuses, and for a composite's."""
     if params.get(COMPOSITE):
         raise ConfigError(
             f"task_params: {COMPOSITE} is made of the other selected tasks; select those that it should have"
         )
-    for task, wanted in params.items():
-        for name, value in wanted.items():
+    for task, of_task in params.items():
+        for name, value in of_task.items():
             try:
                 json.dumps(value)
             except (TypeError, ValueError) as error:
                 raise ConfigError(
                     f"task_params: {task}.{name} must be made of numbers, texts, lists and mappings ({error})"
                 ) from error
-    # Where levels vary, one that works is enough: the others are clamped to it.
+    # Where levels vary, a single level that works is enough: the others are clamped to it.
     level = settings.complexity_level if settings.complexity_mode is None else 0.5
     if params and (faults := await checker.check([(task, params[task], level) for task in params])):
         raise ConfigError("task_params: " + "; ".join(faults))
 
 
-def _weights(tasks: Iterable[str], wanted: Mapping[str, float]) -> dict[str, float]:
-    """Return the weight of each task, 1 where none is wanted; 0 leaves a task out.
+def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
+    """Return the weight of each task, 1 where the user set none; 0 leaves a task out.
 
     Raises ConfigError for a weight that is negative or not finite, and where all are 0.
     """
     weights = dict.fromkeys(tasks, 1.0)
-    for task, weight in wanted.items():
+    for task, weight in set_by_user.items():
         if not 0.0 <= weight < float("inf"):
             raise ConfigError(f"task_weights: the weight of {task!r} must be a number from 0 upwards; got {weight!r}")
         weights[task] = float(weight)
     if not any(weights.values()):
         raise ConfigError("task_weights: every selected task has the weight 0; give at least one a positive weight")
     return weights
+
+
+def composite_params(
+    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Mapping[str, Any]]:
+    """Return the parameters of a composite among the tasks, the only task without usable defaults.
+
+    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
+    """
+    if COMPOSITE not in tasks:
+        return {}
+    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
+    configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
+    return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 
 
 def make_sampler(

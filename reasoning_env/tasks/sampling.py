@@ -15,14 +15,10 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from ..errors import GenerationError
-from ..library_facts import COMPOSITE
 from ..records import Problem, ProblemSpec, Split
 from ..stats import TaskReport
 from .estimator import SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
-
-FLOOR = 0.25
-"""The part of adaptive draws that is spread evenly, so that every task keeps a quarter of its even share."""
 
 T = TypeVar("T")
 
@@ -35,6 +31,9 @@ class TaskSampler:
     [0, 1]. With an `estimator`, tasks that have several arms in it get levels by its weights instead, and with
     `adaptive`, tasks are drawn the more often, the likelier their groups have a signal.
     """
+
+    EVEN_PART = 0.25
+    """The part of adaptive draws that is spread evenly: every task keeps at least a quarter of its even share."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class TaskSampler:
             self._estimator.observe(problem.task, level, scores)
 
     def report(self) -> dict[str, TaskReport]:
-        """Return what is known of each task, of which quarantined ones have no share; nothing without an estimator."""
+        """Return a report of each task; quarantined tasks have no share. Nothing without an estimator."""
         if self._estimator is None:
             return {}
         shares = self._shares()
@@ -99,9 +98,9 @@ class TaskSampler:
         """Return the share of draws of each task that is left; they sum to 1."""
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
-        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the floor.
+        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
         above = _normalize({task: self._estimator.estimate(task).signal_chance ** 2 for task in self._weights})
-        return {task: FLOOR / len(above) + (1.0 - FLOOR) * share for task, share in above.items()}
+        return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
@@ -117,20 +116,6 @@ def pick(weights: Mapping[T, float], number: float) -> T:
     """Return the key that a number in [0, 1) falls on, each key being as wide as its weight."""
     limits = list(accumulate(weights.values()))
     return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
-
-
-def composite_params(
-    tasks: Sequence[str], available: Sequence[str], params: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Mapping[str, Any]]:
-    """Return the parameters of a composite among the tasks, the only task without usable defaults.
-
-    Its members are the other tasks or, if there are none, all that are available, each with its own `params`.
-    """
-    if COMPOSITE not in tasks:
-        return {}
-    members = [name for name in tasks if name != COMPOSITE] or sorted(set(available) - {COMPOSITE})
-    configs = {name: {"config": dict(config)} for name, config in (params or {}).items()}
-    return {COMPOSITE: {"datasets": [{"name": name, **configs.get(name, {})} for name in members]}}
 
 
 def evaluation_spec(

@@ -18,8 +18,6 @@ from ..records import Split
 INSTANCES = 64
 INSTANCE_SEEDS = 1 << 25
 """Seeds of each instance."""
-EVALUATION_SEEDS = 1 << 31
-"""Seeds of evaluation, from this number on."""
 MEMBER_SEEDS = 256
 """Seeds kept free at the end of each range: a composite of all tasks uses up to 105 beyond its own for its members."""
 
@@ -53,4 +51,5 @@ def follow_seed(seed: int, number: int) -> int:
 
 def eval_seed(run_seed: int, task: str, sample: int) -> int:
     """Return the seed of an evaluation sample, in [2**31, 2**32)."""
-    return EVALUATION_SEEDS + hash_int(Split.EVAL.value, run_seed, task, sample) % (EVALUATION_SEEDS - MEMBER_SEEDS)
+    split_bit = 1 << 31
+    return split_bit + hash_int(Split.EVAL.value, run_seed, task, sample) % (split_bit - MEMBER_SEEDS)

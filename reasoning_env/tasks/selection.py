@@ -17,21 +17,22 @@ from ..records import TaskInfo
 
 ALL_TASKS = "all"
 CATEGORY_PREFIX = "category:"
-GLOB_CHARACTERS = frozenset("*?[")
 
 V = TypeVar("V")
 
 
-def select_tasks(available: Sequence[TaskInfo], wanted: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names that `wanted` matches and `excluded` does not, in order of patterns, then names.
+def select_tasks(
+    available: Sequence[TaskInfo], selected: Sequence[str], excluded: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the names that `selected` matches and `excluded` does not, in order of patterns, then names.
 
-    An empty `wanted`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
+    An empty `selected`, or the word "all" in it, matches everything. Raises ConfigError for a pattern that matches
     nothing, with the nearest names, and when nothing is left.
     """
     if not available:
         raise ConfigError("the library offers no task at all; check the installation of reasoning-gym")
-    everything = not wanted or ALL_TASKS in map(str.lower, wanted)
-    chosen = match_tasks(available, ["*"] if everything else wanted, "tasks")
+    everything = not selected or ALL_TASKS in map(str.lower, selected)
+    chosen = match_tasks(available, ["*"] if everything else selected, "tasks")
     unwanted = match_tasks(available, excluded, "exclude_tasks")
     left = tuple(name for name in chosen if name not in unwanted)
     if not left:
@@ -46,11 +47,11 @@ def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: s
     """
     matched: dict[str, None] = {}
     for pattern in patterns:
-        found = [task.name for task in available if _matches(task, pattern)]
-        found = found or [task.name for task in available if task.category.lower() == pattern.lower()]
-        if not found:
+        names = [task.name for task in available if _matches(task, pattern)]
+        names = names or [task.name for task in available if task.category.lower() == pattern.lower()]
+        if not names:
             raise ConfigError(f"{field}: there is {_explain_mismatch(available, pattern)}")
-        matched |= dict.fromkeys(sorted(found))
+        matched |= dict.fromkeys(sorted(names))
     return tuple(matched)
 
 
@@ -64,9 +65,9 @@ def _explain_mismatch(available: Sequence[TaskInfo], pattern: str) -> str:
     else:
         near = _nearest(pattern, [*names, *categories])
     hint = f"; did you mean {', '.join(near)}?" if near else ""
-    known = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
-    kind = "no task that matches" if ":" in pattern or not GLOB_CHARACTERS.isdisjoint(pattern) else "no task"
-    return f"{kind} {pattern!r}{hint} ({known})"
+    what = "no task that matches" if any(character in pattern for character in "*?[:") else "no task"
+    where = f"`tasks` lists all {len(names)} names; the categories are {', '.join(categories)}"
+    return f"{what} {pattern!r}{hint} ({where})"
 
 
 def _nearest(word: str, words: Sequence[str]) -> list[str]:

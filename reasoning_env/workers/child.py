@@ -1,7 +1,7 @@
 """The other side of the pool: a fork server, which imports the library once, and its workers.
 
-Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json place>`. The
-place says what to import, and which folder to use. Settings come over the socket: the main process need not know them
+Started as a script in a fresh interpreter with an emptied environment: `python child.py <socket fd> <json>`. The
+JSON says what to import, and which folder to use. Settings come over the socket: the main process need not have them
 yet, and the library is imported meanwhile.
 The fork server has one thread, so forking it is safe. The pool kills workers; the fork server, their parent, clears up
 after them. When its socket closes (the main process ended, in whatever way) it kills every worker, removes their
@@ -21,7 +21,7 @@ import socket
 import sys
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 if not __package__:
     # Run as a script: the package is found by its folder, which need not be on any path. The script's own folder leaves
@@ -44,11 +44,6 @@ from reasoning_env.workers.sandbox import (
     prepare,
 )
 
-PRIORITY_PAUSE_S = 0.1
-"""How often the kernel takes a change of a group's priority."""
-MEMORY_EXHAUSTED = 77
-"""Exit status of a worker that ran out of memory: its state cannot be trusted any more."""
-
 
 def calm_garbage_collector() -> None:
     """Leave what exists now out of later collections, so that its pages stay shared; collect less often."""
@@ -70,13 +65,13 @@ def serve_generator(library: Library, sock: socket.socket) -> None:
 def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     started = time.perf_counter()
     try:
-        made = library.generate(**request.header["generate"])
+        generated = library.generate(**request.header["generate"])
     except MemoryError:
-        os._exit(MEMORY_EXHAUSTED)
+        _exit_out_of_memory()
     except BaseException as error:
         _reply(sock, request, {"error": _describe(error)})
         return
-    fields = {**vars(made), "generation_s": time.perf_counter() - started}
+    fields = {**vars(generated), "generation_s": time.perf_counter() - started}
     metadata, entry = fields.pop("metadata_json").encode(), fields.pop("entry")
     _reply(sock, request, {**fields, "metadata_bytes": len(metadata)}, metadata + entry)
 
@@ -89,7 +84,7 @@ def serve_verifier(library: Library, sock: socket.socket) -> None:
             task, params, level = header["task"], header["params"], header["level"]
             scorer = library.scorer(task, params, request.blob, level, plainly=header["plainly"])
         except MemoryError:
-            os._exit(MEMORY_EXHAUSTED)
+            _exit_out_of_memory()
         except BaseException as error:
             _reply(sock, request, {"fault": _describe(error)})
             continue
@@ -104,10 +99,15 @@ def _score_answer(scorer: Scorer, answer: str) -> dict[str, Any]:
     try:
         score = scorer.score(answer)
     except MemoryError:
-        os._exit(MEMORY_EXHAUSTED)
+        _exit_out_of_memory()
     except BaseException:
         reason = "verifier_error"
     return {"score": score, "reason": reason, "scoring_s": time.perf_counter() - started}
+
+
+def _exit_out_of_memory() -> NoReturn:
+    """End this worker, whose state cannot be trusted any more; the pool starts another."""
+    os._exit(1)
 
 
 def _reply(sock: socket.socket, request: Frame, header: dict[str, Any], blob: bytes = b"") -> None:
@@ -145,7 +145,8 @@ class Forker:
     def run(self) -> None:
         """Fork workers until the socket closes."""
         while True:
-            readable, _, _ = select.select([self._orders], [], [], PRIORITY_PAUSE_S if self._to_lower else None)
+            # The kernel takes one change of a group's priority in 0.1 s.
+            readable, _, _ = select.select([self._orders], [], [], 0.1 if self._to_lower else None)
             self._to_lower -= {pid for pid in self._to_lower if lower_group_priority(pid, self._limits.niceness)}
             for pid in list(self._folders):
                 if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -201,21 +202,21 @@ class Forker:
             os._exit(status)
 
 
-def run_fork_server(socket_fd: int, place: dict[str, Any]) -> None:
+def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
     """Import the library, read the settings, tell of both, and fork workers until the socket closes."""
     orders = socket.socket(fileno=socket_fd)
     try:
-        _serve_orders(orders, place)
+        _serve_orders(orders, start)
     except ConnectionError:
         pass  # the main process is gone
     finally:
-        shutil.rmtree(place["directory"], ignore_errors=True)
+        shutil.rmtree(start["directory"], ignore_errors=True)
 
 
-def _serve_orders(orders: socket.socket, place: dict[str, Any]) -> None:
-    sys.path.extend(path for path in place["import_path"] if path not in sys.path)
+def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
+    sys.path.extend(path for path in start["import_path"] if path not in sys.path)
     try:
-        library = Library(place["checkout"])
+        library = Library(start["checkout"])
     except BaseException as error:
         orders.sendall(encode_frame({"error": _describe(error)}))
         return
@@ -238,7 +239,7 @@ def _serve_orders(orders: socket.socket, place: dict[str, Any]) -> None:
     orders.sendall(encode_frame(hello))
     calm_garbage_collector()  # what exists now is shared with every worker
     limits = WorkerLimits(settings["memory_mb"], settings["file_mb"], settings["niceness"])
-    forker = Forker(orders, library, faster, sandbox, place["directory"], limits)
+    forker = Forker(orders, library, faster, sandbox, start["directory"], limits)
     try:
         forker.run()
     finally:

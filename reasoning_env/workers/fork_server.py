@@ -26,13 +26,11 @@ from ..stats import LibraryInfo
 from .protocol import SPAWN, FrameLimits, ProtocolFault, Role
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 
-FORK_SERVER_LIMITS = FrameLimits(header=1 << 18, blob=0)
 WORKER_LIMITS = {
     Role.GENERATOR: FrameLimits(header=1 << 22, blob=1 << 26),
     # A verifier worker has read model text: it gets to say a number and a word, nothing more.
     Role.VERIFIER: FrameLimits(header=1 << 12, blob=0),
 }
-STOP_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,9 @@ class ForkServer:
     `checkout` is a folder that holds the library, or None for the installed one.
     """
 
+    STOP_TIMEOUT_S = 5.0
+    """For the process to end by itself; it is killed then."""
+
     def __init__(self, checkout: Path | None) -> None:
         self._directory = tempfile.mkdtemp(prefix="reasoning-env-")
         self._orders, theirs = socket.socketpair()
@@ -98,8 +99,8 @@ class ForkServer:
     def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
         folder = self._directory
-        # Some tasks make other items under another hash seed; threads make forking unsafe; nothing else of this
-        # process's environment (keys, tokens, proxies) is a worker's business.
+        # Some tasks generate other items under another hash seed, and threads make forking unsafe. The rest of this
+        # process's environment (keys, tokens, proxies) is not for workers.
         environment = {
             "PYTHONHASHSEED": "0",
             "OPENBLAS_NUM_THREADS": "1",
@@ -112,10 +113,10 @@ class ForkServer:
             "TZ": "UTC",
         }
         import_path = [os.path.abspath(path) for path in sys.path if path]
-        place = {"import_path": import_path, "checkout": checkout, "directory": folder}
+        start = {"import_path": import_path, "checkout": checkout, "directory": folder}
         with self._error_log.open("wb") as error_log:
             return subprocess.Popen(
-                [sys.executable, str(script), str(theirs.fileno()), json.dumps(place, default=str)],
+                [sys.executable, str(script), str(theirs.fileno()), json.dumps(start, default=str)],
                 pass_fds=[theirs.fileno()],
                 env=environment,
                 cwd=folder,
@@ -129,7 +130,7 @@ class ForkServer:
         """Send the settings and wait until the library is imported; raises WorkerError."""
         self._timeout_s = settings.start_timeout_s
         # The channel owns a duplicate, so that this side keeps a socket that can send file descriptors.
-        channel = self._channel = await Channel.open(self._orders.dup(), FORK_SERVER_LIMITS)
+        channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
         channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
         try:
             hello = (await channel.receive(self._timeout_s)).header
@@ -169,7 +170,7 @@ class ForkServer:
             with theirs:
                 socket.send_fds(self._orders, [SPAWN.pack(role, number)], [theirs.fileno()])
             while (forked := (await self._channel.receive(self._timeout_s)).header)["number"] != number:
-                pass  # of a call that was cancelled: that worker found its socket closed and has ended
+                pass  # the reply to a cancelled call, whose worker has ended, since its socket was closed
         except (OSError, WorkerDied, DeadlineExceeded, ProtocolFault) as error:
             channel.close()
             raise WorkerError(f"the process that forks workers is gone: {error}") from error
@@ -179,12 +180,22 @@ class ForkServer:
         return Worker(role, forked["pid"], channel)
 
     async def stop(self) -> None:
-        """Close the socket, upon which it ends, with all that it has forked; then make sure that it did."""
+        """Close the socket, so that the process and its workers end; then make sure that they did."""
         if self._channel is not None:
             self._channel.close()
         self._orders.close()
-        await _wait_or_kill(self.process)
+        await self._wait_or_kill()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    async def _wait_or_kill(self) -> None:
+        """Collect the process, which is about to end. Polls, since at the interpreter's exit no thread can wait."""
+        deadline = time.monotonic() + self.STOP_TIMEOUT_S
+        while self.process.poll() is None:
+            if time.monotonic() >= deadline:
+                self.process.kill()
+                self.process.wait()
+                return
+            await asyncio.sleep(0.005)
 
     @property
     def _error_log(self) -> Path:
@@ -195,17 +206,6 @@ class ForkServer:
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()
         return ""
-
-
-async def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
-    """Collect a process that is about to end; by polling, since at the interpreter's exit no thread can wait."""
-    deadline = time.monotonic() + STOP_TIMEOUT_S
-    while process.poll() is None:
-        if time.monotonic() >= deadline:
-            process.kill()
-            process.wait()
-            return
-        await asyncio.sleep(0.005)
 
 
 _started_ahead: list[ForkServer] = []

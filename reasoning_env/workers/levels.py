@@ -3,8 +3,8 @@
 A level is rounded to one of `STEPS` + 1 points, so that a task has few distinct parameters, whose datasets can be kept.
 Each attribute of a task's curriculum goes from its first level (at 0) to its last (at 1): numbers are interpolated
 between neighbouring levels, everything else changes half way between them. A range spans one step of its attribute, and
-both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's levels begin above
-all that a task asks by default, the easiest default comes before them: no level would be easier than level 0 otherwise.
+both of its ends rise with the level, so that hard levels hold no easy problems. Where the library's first level is
+harder than the task's defaults, the easiest default comes before it, so that level 0 is not harder than the defaults.
 """
 
 from __future__ import annotations
@@ -22,12 +22,9 @@ from typing import Any
 from ..library_facts import COMPOSITE, facts
 
 STEPS = 16
-CACHED = 4096
-"""Resolved parameters that are kept: more than all tasks have at all levels."""
-SIGNIFICANT_DIGITS = 12
-"""Of interpolated fractions: weights must still add up to 1."""
-
+"""How many steps lead from the easiest level of a task to the hardest."""
 SET_BY_US = ("seed", "size")
+"""Fields of the library's configs that no user can set: every problem has its own seed, and is one item."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,8 @@ class DifficultyMap:
         self.configs = configs
         self._curricula = curricula
         self._attributes = lru_cache(maxsize=None)(self._read_attributes)
-        self._resolve_cached = lru_cache(maxsize=CACHED)(self._resolve)
+        # Room for all tasks at all levels, twice.
+        self._resolve_cached = lru_cache(maxsize=4096)(self._resolve)
 
     @classmethod
     def from_factory(cls, factory: ModuleType) -> DifficultyMap:
@@ -104,8 +102,10 @@ class DifficultyMap:
         params = overrides or {}
         members = params["datasets"]
         resolved = [self.parameters(member["name"], level, member.get("config")) for member in members]
-        members = [{**member, "config": dict(one.params)} for member, one in zip(members, resolved, strict=True)]
-        adjustable = any(one.level is not None for one in resolved)
+        members = [
+            {**member, "config": dict(at_level.params)} for member, at_level in zip(members, resolved, strict=True)
+        ]
+        adjustable = any(member.level is not None for member in resolved)
         return Resolved({**params, "datasets": members}, step / STEPS if adjustable else None)
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None = None) -> str | None:
@@ -203,9 +203,10 @@ def _between(first: Any, second: Any, share: float) -> Any:
         value = first + share * (second - first)
         if isinstance(first, int) and isinstance(second, int):
             return math.floor(value + 0.5)
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+        # Enough digits for weights to still add up to 1, and too few for the noise of the last ones.
+        return float(f"{value:.12g}")
     if isinstance(first, list) and isinstance(second, list) and all(map(_is_number, (*first, *second))):
-        return [_between(float(one), float(other), share) for one, other in zip(first, second, strict=True)]
+        return [_between(float(start), float(end), share) for start, end in zip(first, second, strict=True)]
     return first if share < 0.5 else second
 
 
@@ -213,12 +214,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _unknown(names: Iterable[str], known: Sequence[str], what: str) -> str | None:
+def _unknown(names: Iterable[str], choices: Sequence[str], what: str) -> str | None:
+    """Say which name is not among the choices, and what is near it; None if all are."""
     for name in names:
         if name in SET_BY_US:
             return f"{name} cannot be set: every problem gets its own"
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:10]
+        if name not in choices:
+            nearest = difflib.get_close_matches(name, choices, n=3, cutoff=0.4) or choices[:10]
             return f"there is no {what} {name!r}; there is {', '.join(nearest) or 'none at all'}"
     return None
 

@@ -23,15 +23,12 @@ from ..verifiers import Scorer, find_flaw, look, option, preload
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
-MAX_DRAWS = 300
-"""Problems made for one that may be served, after which a task counts as failing."""
-
 
 @dataclass(frozen=True)
 class Request:
-    """What determines a problem: item `item` of the dataset that `dataset_size`, the seed and the parameters make.
+    """What determines a problem: item `item` of a dataset of `dataset_size` items with this seed and these parameters.
 
-    `params` are set over those of the level, where there is one. `as_is` asks for this problem whatever its flaws.
+    `params` are set over those of the level, where there is a level. `as_is` asks for this problem whatever its flaws.
     """
 
     task: str
@@ -45,7 +42,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem; `flawed` others were made before it that are not served."""
+    """A problem; `flawed` counts the rejected problems that were generated before it."""
 
     question: str
     answer: str | None
@@ -59,15 +56,15 @@ class Generated:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A problem that is served unless others that look like it have the same answer."""
+    """A problem that is served unless a problem that it is compared with has the same answer."""
 
     problem: Generated
-    look: Hashable
+    surface_key: Hashable
     """What it shares with the problems that it is compared with."""
     option: Hashable
     """Its answer, in the form in which it is compared."""
     compared_with: int
-    """How many other problems that look like it are drawn beside it."""
+    """How many other problems with the same key are drawn for the comparison."""
 
 
 class Library:
@@ -78,6 +75,9 @@ class Library:
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
+
+    MAX_DRAWS = 300
+    """How many problems are generated for one that may be served; then the task counts as failing."""
 
     def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
@@ -111,7 +111,7 @@ class Library:
         return str(prompts.get("default", "")) if isinstance(prompts, dict) else ""
 
     def _discover(self) -> dict[str, str]:
-        """Return task names and categories: the registry's or, if unreadable, those of known working tasks."""
+        """Return task names and categories: the registry's or, if unreadable, those of FACTS that work."""
         try:
             registry = importlib.import_module("reasoning_gym.factory").DATASETS
             return {str(name): _category(classes[0].__module__) for name, classes in sorted(registry.items())}
@@ -120,15 +120,15 @@ class Library:
                 f"the library's registry cannot be read ({type(error).__name__}: {error}); "
                 f"trying {len(FACTS)} known task names one by one"
             )
-        found: dict[str, str] = {}
+        working: dict[str, str] = {}
         for name in sorted(FACTS):
             try:
                 dataset = self.module.create_dataset(name, seed=0, size=1)
             except Exception as error:
                 self.warnings.append(f"task {name} is left out: {type(error).__name__}: {error}")
             else:
-                found[name] = _category(type(dataset).__module__)
-        return found
+                working[name] = _category(type(dataset).__module__)
+        return working
 
     def check(self, task: str, params: Mapping[str, Any], level: float | None) -> str | None:
         """Say what is wrong with a task's parameters, at a level or over the defaults; None if nothing is.
@@ -140,8 +140,8 @@ class Library:
             try:
                 self.generate(task, 0, params, level)
             except Exception as error:
-                wanted = json.dumps(dict(params), default=repr)
-                fault = f"{task}: the library makes no problem with {wanted} ({type(error).__name__}: {error})"
+                as_json = json.dumps(dict(params), default=repr)
+                fault = f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
         return fault
 
     def _read_difficulty(self) -> DifficultyMap:
@@ -152,14 +152,14 @@ class Library:
 
     def _find_adjustable(self) -> list[str]:
         """Return the tasks whose difficulty a level changes."""
-        found = []
+        adjustable = []
         for task in self.tasks:
             try:
                 if self._difficulty.adjustable(task):
-                    found.append(task)
+                    adjustable.append(task)
             except Exception as error:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
-        return found
+        return adjustable
 
     def generate(
         self,
@@ -173,35 +173,34 @@ class Library:
     ) -> Generated:
         """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Unless `as_is`, a problem that must not be served is replaced by that of another seed, which follows from the
-        first. Where one right answer is frequent, problems are drawn until several look alike; the first of them is
-        served if no other has its answer, else all of them are put away. Chance orders them, so that "yes, then no"
-        comes as often as "no, then yes": of two answers neither is served more often, whatever share of all problems it
-        has.
+        Unless `as_is`, a problem that must not be served is replaced by that of another seed, derived from this one.
+        Where the library favours an answer, problems are drawn until several have the same surface key. The first of
+        them is served if no other has its answer, else all of them are rejected. Chance orders them, so "yes, then no"
+        comes as often as "no, then yes", and neither answer is served more often than the other.
 
-        Raises ValueError where MAX_DRAWS do not suffice.
+        Raises ValueError after MAX_DRAWS rejected problems.
         """
         request = Request(task, seed, params, level, item, dataset_size, as_is)
         waiting: dict[Hashable, list[_Candidate]] = {}
         flaw = ""
-        for number in range(MAX_DRAWS):
+        for number in range(self.MAX_DRAWS):
             drawn = self._draw(replace(request, seed=follow_seed(seed, number)))
             if isinstance(drawn, str):
                 flaw = drawn
                 continue
-            alike = waiting.setdefault(drawn.look, [])
-            alike.append(drawn)
-            if len(alike) <= drawn.compared_with:
+            compared = waiting.setdefault(drawn.surface_key, [])
+            compared.append(drawn)
+            if len(compared) <= drawn.compared_with:
                 continue
-            del waiting[drawn.look]
-            first, *others = alike
+            del waiting[drawn.surface_key]
+            first, *others = compared
             if all(other.option != first.option for other in others):
                 return replace(first.problem, flawed=number)
-            flaw = "its answer is too frequent among problems that look like it"
-        raise ValueError(f"{MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
+            flaw = "its answer is too frequent among problems with the same surface"
+        raise ValueError(f"{self.MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
 
     def _draw(self, request: Request) -> _Candidate | str:
-        """Make the problem of a request's own seed, or say why it must not be served."""
+        """Generate the problem of a request's own seed, or say why it must not be served."""
         _reset_globals(request.seed)
         task, seed, params = request.task, request.seed, request.params
         if task == COMPOSITE:
@@ -224,11 +223,11 @@ class Library:
             params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
         )
-        compared_with = 0 if request.as_is else facts(task).twins
+        compared_with = 0 if request.as_is else facts(task).compared_with
         if not compared_with:
-            return _Candidate(problem, look=None, option=None, compared_with=0)
-        same_look = (task, repr(params), look(task, question))
-        return _Candidate(problem, same_look, option(task, entry), compared_with)
+            return _Candidate(problem, surface_key=None, option=None, compared_with=0)
+        surface_key = (task, repr(params), look(task, question))
+        return _Candidate(problem, surface_key, option(task, entry), compared_with)
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False
@@ -237,7 +236,7 @@ class Library:
 
         `plainly` is how the library's own evaluation scores: without corrections, and the bare answer alone.
         """
-        whole = pickle.loads(entry)  # an entry that cannot be read fails here, as our fault, not below, as the answer's
+        whole = pickle.loads(entry)  # here an unreadable entry is our fault; below it would be the answer's
         if task == COMPOSITE:
             task = whole["metadata"]["source_dataset"]
             params = next((member.get("config", {}) for member in params["datasets"] if member["name"] == task), {})

@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FORK_SERVER_STARTS = 3
-"""How often in a row a fork server may fail before the pool gives up."""
-
 
 @dataclass(frozen=True, order=True)
 class _Job:
@@ -78,9 +75,9 @@ class WorkerPool:
 
     def grow(self, workers: int | None = None) -> None:
         """Start workers of each role until there are as many as the settings say, or `workers` where that is less."""
-        for role, wanted in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
+        for role, full in ((Role.GENERATOR, self._settings.generators), (Role.VERIFIER, self._settings.verifiers)):
             owners = self._owners[role]
-            while len(owners) < (wanted if workers is None else min(workers, wanted)):
+            while len(owners) < (full if workers is None else min(workers, full)):
                 owners.append(asyncio.create_task(self._own_worker(role)))
 
     async def close(self) -> None:
@@ -125,14 +122,14 @@ class WorkerPool:
         by_answer = dict(zip(distinct, verdicts, strict=True))
         return [by_answer[answer] for answer in answers]
 
-    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
         """Say what is wrong with the parameters of tasks, each at a level or over the library's own.
 
-        Raises WorkerError when that cannot be found out.
+        Raises WorkerError when they cannot be checked.
         """
         worker = await self._spawn(Role.GENERATOR)
         try:
-            worker.send({"check": [[task, dict(params), level] for task, params, level in wanted]})
+            worker.send({"check": [[task, dict(of_task), level] for task, of_task, level in params]})
             reply = await worker.receive(self._settings.start_timeout_s)
             return [str(fault) for fault in reply.header["faults"]]
         except (WorkerDied, ProtocolFault, DeadlineExceeded, KeyError, TypeError, ValueError) as error:
@@ -164,7 +161,7 @@ class WorkerPool:
             except (TypeError, ValueError) as error:
                 raise _failed(spec, f"has parameters that cannot be sent to a worker: {error}") from error
 
-    # ---- who runs the jobs
+    # ---- running jobs
 
     async def _do(self, role: Role, run: Callable[[Slot], Awaitable[T]], *, urgent: bool = False) -> T:
         """Queue a job and return what it returns, or raise what it raises."""
@@ -193,7 +190,7 @@ class WorkerPool:
                 slot.worker.kill()
 
     async def _run(self, slot: Slot, job: _Job) -> None:
-        """Run a job and tell its caller what came of it; what is no job's fault is raised."""
+        """Run a job and tell its caller what came of it; raise what is not the job's fault."""
         if job.result.done():  # its caller is gone
             return
         running = asyncio.ensure_future(job.run(slot))
@@ -244,7 +241,7 @@ class WorkerPool:
                     return await self._fork_server.spawn(role)
                 except WorkerError as error:
                     await self._stop_fork_server()
-                    if start == FORK_SERVER_STARTS:
+                    if start == 3:  # what fails three times in a row is no accident
                         raise
                     logger.warning("workers cannot be started (%s); trying again", error)
                     await asyncio.sleep(pause_s)
@@ -285,6 +282,6 @@ def _failed(spec: ProblemSpec, how: str) -> GenerationError:
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        # A caller that was cancelled never looks; asyncio must not report its exception as forgotten.
+        # A cancelled caller never retrieves it; asyncio must not report the exception as forgotten.
         with contextlib.suppress(Exception):
             future.exception()

@@ -42,22 +42,16 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
-MEGABYTE = 1 << 20
-MAX_DESCRIPTORS = 4096
-"""File descriptors that are closed at most, where the system sets no limit."""
 
-# Linux's numbers, from <linux/prctl.h>, <linux/seccomp.h>, <linux/filter.h> and <seccomp.h>.
-PR_SET_PDEATHSIG = 1
-PR_SET_SECCOMP = 22
-PR_SET_NO_NEW_PRIVS = 38
-SECCOMP_MODE_FILTER = 2
-BPF_INSTRUCTION_BYTES = 8
-UNKNOWN_CALL = -1
+class Prctl(IntEnum):
+    """Options of Linux's prctl, from <linux/prctl.h>."""
 
-UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
-"""What optional packages raise on systems that they do not support."""
+    SET_PDEATHSIG = 1
+    SET_SECCOMP = 22
+    SET_NO_NEW_PRIVS = 38
 
 
 @dataclass(frozen=True)
@@ -80,15 +74,15 @@ def enter_worker(directory: str, limits: WorkerLimits, keep_fd: int) -> None:
         os.nice(limits.niceness)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, 64)
-    _lower(resource.RLIMIT_FSIZE, limits.file_mb * MEGABYTE)
-    _lower(resource.RLIMIT_AS, limits.memory_mb * MEGABYTE)
+    _lower(resource.RLIMIT_FSIZE, limits.file_mb * 2**20)
+    _lower(resource.RLIMIT_AS, limits.memory_mb * 2**20)
     # A write over the file limit then raises OSError in the verifier instead of killing the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
 
 
-def _prctl(option: int, *values: int) -> int:
+def _prctl(option: Prctl, *values: int) -> int:
     """Call Linux's prctl; raises OSError."""
     arguments = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     result = int(ctypes.CDLL(None, use_errno=True).prctl(ctypes.c_int(option), *arguments))
@@ -121,7 +115,7 @@ def _die_with_parent() -> None:
     """Have Linux kill this process, even a busy one that reads no socket, when the fork server ends."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError):
-            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            _prctl(Prctl.SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == 1:
             os._exit(1)
 
@@ -131,18 +125,19 @@ def _close_files(keep_fd: int) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    highest = MAX_DESCRIPTORS if highest == resource.RLIM_INFINITY else min(highest, MAX_DESCRIPTORS)
+    # More than the fork server ever has open, and few enough to close one by one where the limit is higher.
+    highest = 4096 if highest == resource.RLIM_INFINITY else min(highest, 4096)
     os.closerange(3, keep_fd)
     os.closerange(keep_fd + 1, highest)
 
 
-def _lower(kind: int, value: int) -> None:
+def _lower(limit: int, value: int) -> None:
     """Set a limit for good; systems without it, or with a lower one already, keep what they have."""
-    _, hard = resource.getrlimit(kind)
+    _, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY:
         value = min(value, hard)
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(kind, (value, value))
+        resource.setrlimit(limit, (value, value))
 
 
 # ------------------------------------------------------------------ what a verifier worker is refused
@@ -164,42 +159,41 @@ init_module finit_module delete_module kexec_load kexec_file_load reboot swapon 
 settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm
 shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink
 """
-ABSENT_CALLS = ("clone3", "openat2")
-"""A filter cannot read their arguments, which lie in memory; told that they do not exist, libraries use older calls."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Refuse a system call when the bits of one argument under the mask have this value."""
+    """Refuse a system call when the bits of one argument under the mask have this value.
+
+    By default the mask leaves the lower 32 bits, which are all that the kernel reads of a command's number.
+    """
 
     call: str
     argument: int
-    mask: int
     value: int
+    mask: int = 0xFFFFFFFF
 
 
-WRITING = (
-    (os.O_ACCMODE, os.O_WRONLY),
-    (os.O_ACCMODE, os.O_RDWR),
-    (os.O_ACCMODE, os.O_ACCMODE),
-    (os.O_CREAT, os.O_CREAT),
-    (os.O_TRUNC, os.O_TRUNC),
-)
-"""Masks, and the flags under them with which opening a file changes something."""
-
-LOW_BITS = 0xFFFFFFFF
-REFUSED_CONDITIONS = (
-    *(Condition("open", 1, mask, value) for mask, value in WRITING),
-    *(Condition("openat", 2, mask, value) for mask, value in WRITING),
-    # A worker must not cancel that it ends with its parent.
-    Condition("prctl", 0, LOW_BITS, PR_SET_PDEATHSIG),
-    # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
-    # TIOCSTI types into a terminal.
-    *(Condition("fcntl", 1, LOW_BITS, command) for command in (8, 10, 15)),
-    *(Condition("ioctl", 1, LOW_BITS, request) for request in (0x8901, 0x8902, 0x5412)),
-)
-REFUSED_UNLESS_NULL = {"sendto": 4, "prlimit64": 2}
-"""Calls that a verifier worker needs, but without this argument (an address, a new limit)."""
+def refused_conditions() -> list[Condition]:
+    """Return when calls that a verifier worker needs are refused all the same."""
+    # Flags with which opening a file changes something, and their masks.
+    writing = (
+        (os.O_WRONLY, os.O_ACCMODE),
+        (os.O_RDWR, os.O_ACCMODE),
+        (os.O_ACCMODE, os.O_ACCMODE),
+        (os.O_CREAT, os.O_CREAT),
+        (os.O_TRUNC, os.O_TRUNC),
+    )
+    return [
+        *(Condition("open", 1, value, mask) for value, mask in writing),
+        *(Condition("openat", 2, value, mask) for value, mask in writing),
+        # A worker must not cancel that it ends with its parent.
+        Condition("prctl", 0, Prctl.SET_PDEATHSIG),
+        # F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP make the kernel signal any process in a file's name;
+        # TIOCSTI types into a terminal.
+        *(Condition("fcntl", 1, command) for command in (8, 10, 15)),
+        *(Condition("ioctl", 1, request) for request in (0x8901, 0x8902, 0x5412)),
+    ]
 
 
 @dataclass(frozen=True)
@@ -226,30 +220,32 @@ def prepare(read_paths: Sequence[str]) -> Sandbox:
     """Return the layers that the system takes, and why it refuses the others.
 
     Each of Linux's layers is applied once to a thread that then ends. They restrict threads, not processes, so this
-    process stays as it is, and what raises is known before there is a worker.
+    process stays as it is, and failures show before there is a worker.
 
     A verifier worker may read below `read_paths` (folders or single files); those that do not exist are left out.
     """
     present = sorted({os.path.realpath(path) for path in read_paths if os.path.exists(path)})
     of_linux: dict[str, Callable[[], Callable[[], object]]] = {
-        "no_new_privs": lambda: lambda: _prctl(PR_SET_NO_NEW_PRIVS, 1),
+        "no_new_privs": lambda: lambda: _prctl(Prctl.SET_NO_NEW_PRIVS, 1),
         "Landlock": lambda: _landlock(present),
         "seccomp": _seccomp,
     }
     layers: dict[str, Callable[[], object]] = {}
     missing: dict[str, str] = {}
+    # What optional packages raise on systems that they do not support.
+    unavailable = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
     for name, make in of_linux.items():
         try:
             _require_linux()
             layers[name] = make()
-        except UNAVAILABLE as error:
+        except unavailable as error:
             missing[name] = _reason(error)
 
     def apply_each() -> None:
         for name, apply in list(layers.items()):
             try:
                 apply()
-            except UNAVAILABLE as error:
+            except unavailable as error:
                 missing[name] = _reason(error)
                 del layers[name]
 
@@ -318,8 +314,9 @@ def _seccomp() -> Callable[[], object]:
     code = _compile_filter(importlib.import_module("pyseccomp"))
 
     def apply() -> None:
-        program = _FilterProgram(len(code) // BPF_INSTRUCTION_BYTES, code)
-        _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program))
+        program = _FilterProgram(len(code) // 8, code)  # an instruction has 8 bytes
+        mode_filter = 2  # <linux/seccomp.h>
+        _prctl(Prctl.SET_SECCOMP, mode_filter, ctypes.addressof(program))
 
     return apply
 
@@ -330,16 +327,18 @@ def _compile_filter(seccomp: Any) -> bytes:
 
     def add(action: int, name: str, *conditions: Any) -> None:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-        if number != UNKNOWN_CALL:
+        if number != -1:  # a call that this system has
             calls.add_rule(action, number, *conditions)
 
     for name in REFUSED_CALLS.split():
         add(refuse, name)
-    for name in ABSENT_CALLS:
+    # A filter cannot read their arguments, which lie in memory. Told that they do not exist, libraries use older calls.
+    for name in ("clone3", "openat2"):
         add(seccomp.ERRNO(errno.ENOSYS), name)
-    for rule in REFUSED_CONDITIONS:
+    for rule in refused_conditions():
         add(refuse, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
-    for name, argument in REFUSED_UNLESS_NULL.items():
+    # A verifier worker needs them, but without this argument (an address, a new limit).
+    for name, argument in (("sendto", 4), ("prlimit64", 2)):
         add(refuse, name, seccomp.Arg(argument, seccomp.NE, 0))
     with tempfile.TemporaryFile() as file:
         calls.export_bpf(file)

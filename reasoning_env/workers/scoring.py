@@ -22,13 +22,6 @@ from .worker import DeadlineExceeded, Slot, Worker, WorkerDied
 
 logger = logging.getLogger(__name__)
 
-DEADLINES_OF_A_GROUP = 4
-"""A group's budget of processor time, in deadlines of one answer, where no budget is set."""
-LEAST_WAIT_S = 0.02
-"""Between two looks at the processor time of a worker that is close to its deadline."""
-MAX_SCORING_S = 1e6
-"""More than any deadline: a verifier worker that claims to have worked for longer lies."""
-
 
 @dataclass
 class Group:
@@ -58,8 +51,8 @@ class GroupScorer:
         self._replace = replace
 
     def group(self, problem: Problem, answers: Sequence[str], *, plainly: bool) -> Group:
-        """Return a group with its whole budget."""
-        budget_s = self._settings.scoring_budget_s or DEADLINES_OF_A_GROUP * self._settings.scoring_deadline_s
+        """Return a group with its whole budget: four deadlines of an answer where none is set."""
+        budget_s = self._settings.scoring_budget_s or 4 * self._settings.scoring_deadline_s
         return Group(problem, answers, plainly, budget_s)
 
     async def score(self, slot: Slot, group: Group) -> list[Verdict]:
@@ -135,7 +128,8 @@ class GroupScorer:
         try:
             while used_s < limit_s:
                 try:
-                    return await worker.receive(max(limit_s - used_s, LEAST_WAIT_S))
+                    # At least 20 ms between two measurements, however close the worker is to its deadline.
+                    return await worker.receive(max(limit_s - used_s, 0.02))
                 except DeadlineExceeded:
                     used_s = measure()
                 waited_s = asyncio.get_running_loop().time() - began
@@ -164,7 +158,7 @@ def read_verdict(reply: Frame, position: int, answer: str) -> Verdict:
         _is_number(said.get("position"), position)
         and said["position"] == position
         and _is_number(score, 1.0)
-        and _is_number(scoring_s, MAX_SCORING_S)
+        and _is_number(scoring_s, 1e6)  # more than any deadline
         and (reason == Reason.SCORED or (reason == Reason.VERIFIER_ERROR and score == 0.0))
     )
     if not genuine:

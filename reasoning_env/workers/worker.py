@@ -21,9 +21,6 @@ from .protocol import FRAME, Frame, FrameLimits, ProtocolFault, Role, decode_fra
 
 logger = logging.getLogger(__name__)
 
-PROCESS_CPU_CLOCK = 2
-"""What makes a clock's id of a process's in Linux's `clock_gettime`, as clock_getcpuclockid(3) does."""
-
 
 class WorkerDied(Exception):
     """The process at the other end closed the socket, most likely by dying."""
@@ -116,7 +113,8 @@ class Worker:
         if sys.platform != "linux":
             return None
         with contextlib.suppress(OSError):
-            return time.clock_gettime(~self.pid << 3 | PROCESS_CPU_CLOCK)
+            # What clock_getcpuclockid(3) returns, which Python lacks; 2 stands for the time of all of its threads.
+            return time.clock_gettime(~self.pid << 3 | 2)
         return None
 
     def kill(self) -> None:
@@ -151,7 +149,7 @@ def _pidfds_work() -> bool:
 
 @dataclass(eq=False)
 class Slot:
-    """A place for one worker, whose process may be replaced while a job runs there."""
+    """Room for a worker, whose process may be replaced while a job runs there."""
 
     role: Role
     worker: Worker

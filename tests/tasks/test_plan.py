@@ -15,7 +15,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.library_facts import gameable_tasks
 from reasoning_env.records import ProblemSpec
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.plan import TaskPlan, describe_run, make_sampler, plan_tasks
+from reasoning_env.tasks.plan import TaskPlan, composite_params, describe_run, make_sampler, plan_tasks
 from reasoning_env.tasks.sampling import TaskSampler
 from reasoning_env.workers.levels import DifficultyMap
 from tests.records import make_library, problem_of
@@ -43,9 +43,9 @@ class LibraryChecker:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
 
-    async def check(self, wanted: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
-        self.asked += wanted
-        return [fault for one in wanted if (fault := difficulty().check(*one))]
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        self.asked += params
+        return [fault for asked in params if (fault := difficulty().check(*asked))]
 
 
 async def plan(**fields: Any) -> TaskPlan:
@@ -229,6 +229,29 @@ async def test_adaptive_sampling_leaves_levels_as_they_are() -> None:
 async def test_weights_are_shares() -> None:
     sampler = await make(task_sampling="weighted", task_weights={"gcd": 0, "acre": 0})
     assert {sampler.draw(index, 0).task for index in range(50)} == {"chain_sum"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "members"),
+    [
+        (("chain_sum", "composite", "maze"), ["chain_sum", "maze"]),
+        (("composite",), ["chain_sum", "maze", "sudoku"]),
+        (("chain_sum", "maze"), None),
+    ],
+)
+def test_composite_is_made_of_the_other_tasks_or_alone_of_all(
+    tasks: tuple[str, ...], members: list[str] | None
+) -> None:
+    available = ("sudoku", "composite", "maze", "chain_sum")
+    expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
+    assert composite_params(tasks, available) == expected
+
+
+def test_members_of_a_composite_have_their_parameters() -> None:
+    params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
+    composed = composite_params(("chain_sum", "composite", "maze"), (), params)
+    members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
+    assert composed == {"composite": {"datasets": members}}
 
 
 async def test_run_is_described_as_json_reads_it_back() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reasoning_env.errors import GenerationError
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.estimator import SignalEstimator
-from reasoning_env.tasks.sampling import FLOOR, TaskSampler, composite_params, evaluation_spec, pick
+from reasoning_env.tasks.sampling import TaskSampler, evaluation_spec, pick
 from tests.records import problem_of
 
 TASKS = ("chain_sum", "maze", "sudoku", "word_ladder")
@@ -188,12 +188,12 @@ def test_task_with_a_signal_is_drawn_more() -> None:
     assert sum(row.share for row in report.values()) == pytest.approx(1.0)
 
 
-def test_task_without_a_signal_keeps_its_floor() -> None:
+def test_task_without_a_signal_keeps_its_part() -> None:
     sampler = make_learning_sampler()
     drawn = serve(sampler, range(2000), lambda spec: 4 * (spec.task == "sudoku"))
-    assert min(row.share for row in sampler.report().values()) >= FLOOR / len(TASKS)
+    assert min(row.share for row in sampler.report().values()) >= TaskSampler.EVEN_PART / len(TASKS)
     counts = Counter(spec.task for spec in drawn)
-    assert min(counts[task] for task in TASKS) >= 0.8 * FLOOR * 2000 / len(TASKS)
+    assert min(counts[task] for task in TASKS) >= 0.8 * TaskSampler.EVEN_PART * 2000 / len(TASKS)
 
 
 def test_groups_of_one_leave_draws_even() -> None:
@@ -240,29 +240,6 @@ def test_pick_finds_a_key_for_every_number(weights: dict[str, float], number: fl
 def test_pick_is_as_wide_as_the_weights() -> None:
     picked = Counter(pick({"a": 1.0, "b": 3.0}, number / 100) for number in range(100))
     assert picked == {"a": 25, "b": 75}
-
-
-@pytest.mark.parametrize(
-    ("tasks", "members"),
-    [
-        (("chain_sum", "composite", "maze"), ["chain_sum", "maze"]),
-        (("composite",), ["chain_sum", "maze", "sudoku"]),
-        (("chain_sum", "maze"), None),
-    ],
-)
-def test_composite_is_made_of_the_other_tasks_or_alone_of_all(
-    tasks: tuple[str, ...], members: list[str] | None
-) -> None:
-    available = ("sudoku", "composite", "maze", "chain_sum")
-    expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
-    assert composite_params(tasks, available) == expected
-
-
-def test_members_of_a_composite_have_their_parameters() -> None:
-    params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
-    composed = composite_params(("chain_sum", "composite", "maze"), (), params)
-    members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
-    assert composed == {"composite": {"datasets": members}}
 
 
 @given(st.sampled_from(TASKS), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 2**63 - 1))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from reasoning_env.workers.datasets import KEPT_OF_A_TASK, DatasetCache
+from reasoning_env.workers.datasets import DatasetCache
 
 KEPT, SHARES_DATA, PER_SEED, UNKNOWN = "gcd", "codeio", "acre", "brand_new"
 TASKS = (KEPT, SHARES_DATA, PER_SEED, UNKNOWN)
@@ -137,7 +137,7 @@ def test_params_that_the_library_refuses_spoil_nothing(cache: DatasetCache) -> N
 def test_no_more_datasets_are_alive_than_are_kept(cache: DatasetCache, factory: Factory) -> None:
     for width in range(20):
         _item(cache, KEPT, 0, {"width": width})
-    assert {dataset.config.width for dataset in factory.alive} == set(range(20 - KEPT_OF_A_TASK, 20))
+    assert {dataset.config.width for dataset in factory.alive} == set(range(20 - DatasetCache.KEPT_OF_A_TASK, 20))
 
 
 def test_dataset_that_was_used_last_is_kept_longest(cache: DatasetCache, factory: Factory) -> None:

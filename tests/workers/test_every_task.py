@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, KNOWN_TASKS, Rebuild
+from reasoning_env.library_facts import FACTS, Rebuild
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.references import Reference
-from reasoning_env.tasks.sampling import composite_params
+from reasoning_env.tasks.plan import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
 from tests.workers.direct_calls import call_library
@@ -61,14 +61,14 @@ class Served:
 
 def _specs() -> Iterator[ProblemSpec]:
     """The defaults of every task, then level after level, each with a seed of its own for each problem."""
-    defaults = composite_params(COMPOSED, sorted(KNOWN_TASKS))
+    defaults = composite_params(COMPOSED, sorted(FACTS))
     for seed in SEEDS:
-        for task in sorted(KNOWN_TASKS):
+        for task in sorted(FACTS):
             yield ProblemSpec(task, seed, Split.TRAIN, 0, params=defaults.get(task, {}))
     seed = 90_000
     for round_, level in enumerate((1.0, 0.0, 0.5, None, 1.0)):
         wanted: list[tuple[str, Mapping[str, Any]]] = [("composite", COMPOSITE)] * 3
-        wanted += [(task, {}) for task in (sorted(KNOWN_TASKS - {"composite"}) if round_ < 2 else ALTERNATING)]
+        wanted += [(task, {}) for task in (sorted(FACTS.keys() - {"composite"}) if round_ < 2 else ALTERNATING)]
         for task, params in [*wanted, *OVERRIDES.items()]:
             seed += 37
             yield ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level)
@@ -130,7 +130,7 @@ def _params(problem: Problem, difficulty: DifficultyMap) -> dict[str, Any]:
 
 def test_problems_are_those_of_a_direct_call(served: list[Served]) -> None:
     compared = [one for one in served if one.direct is not None]
-    assert {one.problem.task for one in compared} == KNOWN_TASKS
+    assert {one.problem.task for one in compared} == FACTS.keys()
     assert [one.name for one in compared if pickle.loads(one.problem.entry) != one.direct] == []
     assert [one.name for one in compared if one.problem.question != one.direct["question"]] == []
     answers = [(one.problem.answer, one.direct["answer"]) for one in compared]
@@ -138,7 +138,7 @@ def test_problems_are_those_of_a_direct_call(served: list[Served]) -> None:
 
 
 def test_seeds_give_different_problems(served: list[Served]) -> None:
-    number = len(KNOWN_TASKS)
+    number = len(FACTS)
     first, second = ([one.problem for one in served[start : start + number]] for start in (0, number))
     assert [one.task for one, other in zip(first, second, strict=True) if one.entry == other.entry] == []
 
@@ -179,7 +179,7 @@ def test_library_s_own_answers_are_right_at_every_level(served: list[Served]) ->
 def test_plain_scores_are_the_better_form_of_a_direct_call(served: list[Served]) -> None:
     compared = [one for one in served if one.plain]
     assert [one.name for one in compared if list(map(_score, one.plain)) != one.direct_scores] == []
-    assert {one.problem.task for one in compared} == KNOWN_TASKS
+    assert {one.problem.task for one in compared} == FACTS.keys()
 
 
 def _score(verdict: Verdict) -> float | None:

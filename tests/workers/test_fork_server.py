@@ -19,7 +19,7 @@ import pytest
 
 import reasoning_env
 from reasoning_env.errors import GenerationError, WorkerError
-from reasoning_env.library_facts import KNOWN_TASKS, category
+from reasoning_env.library_facts import FACTS, category
 from reasoning_env.records import TaskInfo
 from reasoning_env.workers import fork_server as fork_server_module
 from reasoning_env.workers import worker
@@ -57,7 +57,7 @@ async def test_checkout_is_preferred_to_the_installed_library(fake_library: Path
 
 async def test_installed_library_is_as_known() -> None:
     info = await library_info(None)
-    assert info.tasks == tuple(TaskInfo(name, category(name)) for name in sorted(KNOWN_TASKS))
+    assert info.tasks == tuple(TaskInfo(name, category(name)) for name in sorted(FACTS))
     assert [task.name for task in info.tasks if task.category == "other"] == ["composite"]
     assert (info.version, info.warnings) == (importlib.metadata.version("reasoning-gym"), ())
 
@@ -86,7 +86,7 @@ async def test_unreadable_registry_falls_back_to_known_names_with_warnings(tmp_p
     assert [task.name for task in info.tasks] == ["chain_sum", "maze"]
     assert info.warnings[0].startswith("the library's registry cannot be read (")
     assert "task sudoku is left out: ValueError: not in this version" in info.warnings
-    assert len(info.warnings) == 1 + len(KNOWN_TASKS) - 2
+    assert len(info.warnings) == 1 + len(FACTS) - 2
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_library_that_cannot_be_imported_says_why(tmp_path: Path, text: st
 async def test_library_that_hangs_at_import_is_given_up(
     tmp_path: Path, temp_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fork_server_module, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(fork_server_module.ForkServer, "STOP_TIMEOUT_S", 0.1)
     package = _package(tmp_path, __init__="import time; time.sleep(600)")
     with pytest.raises(WorkerError, match=r" 0\.5 s.* worker_start_timeout_s"):
         await library_info(package, start_timeout_s=0.5)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import pytest
 import pytest_asyncio
 
-from reasoning_env.library_facts import KNOWN_TASKS
+from reasoning_env.library_facts import FACTS
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.rewards import score_texts
 from reasoning_env.stats import PoolStats
@@ -31,7 +31,7 @@ from .hostile import EVALUATED, LONG, TABLES, WITNESSES, Hostile, Kind, hostile_
 from .support import make, running_pool
 from .traps import Traps
 
-TASKS = sorted(KNOWN_TASKS - {"composite"})
+TASKS = sorted(FACTS.keys() - {"composite"})
 DEADLINE_S = 60.0
 """No answer may work a verifier to its deadline, however busy the machine is."""
 READERS = frozenset({

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reasoning_env.library_facts import KNOWN_TASKS, facts
+from reasoning_env.library_facts import FACTS, facts
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.reports.verifier_probes import perturb, reference_answer
 from reasoning_env.workers.pool import WorkerPool
@@ -17,7 +17,7 @@ from .support import running_pool
 
 pytestmark = pytest.mark.slow
 
-TASKS = sorted(KNOWN_TASKS - {"composite", "boxnet", "rush_hour"})
+TASKS = sorted(FACTS.keys() - {"composite", "boxnet", "rush_hour"})
 """All that tell a right answer."""
 FORMS = ("```\n{}\n```", "\\boxed{{{}}}", "**{}**", "`{}`", "**\\boxed{{{}}}**", "{}.", "{} \r\n")
 WRONG = [text for name in ("text", "poison", "own names") for text in TABLES[name].values() if len(text) < 2000][::6]

@@ -152,10 +152,8 @@ async def test_cancelled_callers_do_not_stop_the_pool(pool: WorkerPool) -> None:
     assert [verdict.score for verdict in await pool.score(problem, ["3"])] == [1.0]
 
 
-async def test_closing_fails_what_is_queued_and_under_way_and_what_comes_after(
-    pool: WorkerPool, tmp_path: Path
-) -> None:
-    problem, marker = await make(pool), tmp_path / "began"
+async def test_closing_fails_queued_jobs_and_those_under_way(pool: WorkerPool, tmp_path: Path) -> None:
+    marker = tmp_path / "began"
     waiting = [asyncio.create_task(pool.generate(spec("hang", marker=str(marker)), PATIENCE_S)) for _ in range(3)]
     await until(marker.exists)
     assert pool.queued_jobs == 2
@@ -163,6 +161,11 @@ async def test_closing_fails_what_is_queued_and_under_way_and_what_comes_after(
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(result) for result in results] == [WorkerError] * 3
     assert pool.queued_jobs == 0
+
+
+async def test_closed_pool_refuses_jobs(pool: WorkerPool) -> None:
+    problem = await make(pool)
+    await pool.close()
     for refused in (make(pool), pool.score(problem, ["1"])):
         with pytest.raises(WorkerError):
             await refused

@@ -27,10 +27,10 @@ class Replacement:
     ours: str
 
     def fits(self, library: Path) -> bool:
-        """Tell whether the library in a folder has the very source that this was made for."""
-        source = library / self.module.replace(".", "/")
+        """Tell whether the library in a folder has the very files of the argument."""
+        files = library / self.module.replace(".", "/")
         digest = sha256()
-        for file in sorted(source.glob("*.py")) if source.is_dir() else [source.with_suffix(".py")]:
+        for file in sorted(files.glob("*.py")) if files.is_dir() else [files.with_suffix(".py")]:
             digest.update(file.read_bytes() if file.exists() else b"")
         return digest.hexdigest().startswith(self.fingerprint)
 
@@ -51,13 +51,14 @@ REPLACEMENTS = (
 
 
 class FasterGenerators:
-    """The replacements that fit a library; `warnings` name the `tasks` whose sources are not as known."""
+    """The replacements that fit a library; `warnings` name the `tasks` whose sources differ."""
 
     def __init__(self, library: ModuleType, tasks: Collection[str]) -> None:
         self._library = library
-        known = [replacement for replacement in REPLACEMENTS if replacement.task in tasks]
-        self._fitting = [replacement for replacement in known if replacement.fits(Path(str(library.__file__)).parent)]
-        others = ", ".join(replacement.task for replacement in known if replacement not in self._fitting)
+        possible = [replacement for replacement in REPLACEMENTS if replacement.task in tasks]
+        folder = Path(str(library.__file__)).parent
+        self._fitting = [replacement for replacement in possible if replacement.fits(folder)]
+        others = ", ".join(replacement.task for replacement in possible if replacement not in self._fitting)
         self.warnings = [f"fast_generators: this library's {others} are not as known and stay slow"] if others else []
 
     def install(self) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 from .editing import edited
 
 Operation = Callable[[Any, Any], Any]
-CANDIDATE = {"expr_str = str(expr)": "expr_str = text_of(expr, dict(zip(syms, numbers)), self.config)"}
 
 
 class Chain:
@@ -64,5 +63,7 @@ def install(module: Any) -> None:
     module.symbols = lru_cache(lambda names: [Chain(symbol) for symbol in symbols(names)])
     if dataset := getattr(module, "CountdownDataset", None):
         dataset._generate_candidate_expression = edited(
-            dataset._generate_candidate_expression, CANDIDATE, text_of=text_of
+            dataset._generate_candidate_expression,
+            {"expr_str = str(expr)": "expr_str = text_of(expr, dict(zip(syms, numbers)), self.config)"},
+            text_of=text_of,
         )

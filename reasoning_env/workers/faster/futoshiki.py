@@ -20,25 +20,6 @@ from typing import Any
 from .editing import edited
 from .latin import Cell, Square, first_empty
 
-ROWS = {"itertools.permutations(nums)": "rows_below(list(zip(*grid)), nums)"}
-IN_ROW = "[v in cell for cell in candidates[r]].count(True)"
-IN_COLUMN = "[v in row[c] for row in candidates].count(True)"
-SOLVER = {
-    "while _try_solve_logical():": """\
-while (cell := first_empty(working_grid)) and candidates[cell[0]][cell[1]] and _try_solve_logical():""",
-    "sum(v in candidates[r][cc] for cc in range(len(working_grid)))": IN_ROW,
-    "sum(v in candidates[rr][c] for rr in range(len(working_grid)))": IN_COLUMN,
-    "sum(v in candidates[r][c] for c in range(size))": IN_ROW,
-    "sum(v in candidates[r][c] for r in range(size))": IN_COLUMN,
-    "if pair in itertools.permutations(candidates[r][ccc], 2):": "if candidates[r][ccc].issuperset(pair):",
-    "if pair in itertools.permutations(candidates[rrr][c], 2):": "if candidates[rrr][c].issuperset(pair):",
-}
-CLUES = {
-    "size = len(grid)": "size, square = len(grid), square_of(len(grid), constraints)",
-    "sol = self": "sol = None if square.needs((r, c), saved, grid) else self",
-    "self.count_solutions(copy.deepcopy(grid), constraints, limit=2) > 1": "False",
-}
-
 
 def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
     """Yield the permutations of the numbers that begin like a row and repeat none in a column."""
@@ -58,6 +39,33 @@ def square_of(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Square
 def install(module: Any) -> None:
     module.copy = SimpleNamespace(deepcopy=lambda grid: [row.copy() for row in grid])
     dataset = module.FutoshikiDataset
-    dataset._generate_random_solution = edited(dataset._generate_random_solution, ROWS, rows_below=rows_below)
-    dataset._remove_clues = edited(dataset._remove_clues, CLUES, square_of=square_of)
-    dataset._solve_logical = edited(dataset._solve_logical, SOLVER, first_empty=first_empty)
+    dataset._generate_random_solution = edited(
+        dataset._generate_random_solution,
+        {"itertools.permutations(nums)": "rows_below(list(zip(*grid)), nums)"},
+        rows_below=rows_below,
+    )
+    dataset._remove_clues = edited(
+        dataset._remove_clues,
+        {
+            "size = len(grid)": "size, square = len(grid), square_of(len(grid), constraints)",
+            "sol = self": "sol = None if square.needs((r, c), saved, grid) else self",
+            "self.count_solutions(copy.deepcopy(grid), constraints, limit=2) > 1": "False",
+        },
+        square_of=square_of,
+    )
+    in_row = "[v in cell for cell in candidates[r]].count(True)"
+    in_column = "[v in row[c] for row in candidates].count(True)"
+    dataset._solve_logical = edited(
+        dataset._solve_logical,
+        {
+            "while _try_solve_logical():": """\
+while (cell := first_empty(working_grid)) and candidates[cell[0]][cell[1]] and _try_solve_logical():""",
+            "sum(v in candidates[r][cc] for cc in range(len(working_grid)))": in_row,
+            "sum(v in candidates[rr][c] for rr in range(len(working_grid)))": in_column,
+            "sum(v in candidates[r][c] for c in range(size))": in_row,
+            "sum(v in candidates[r][c] for r in range(size))": in_column,
+            "if pair in itertools.permutations(candidates[r][ccc], 2):": "if candidates[r][ccc].issuperset(pair):",
+            "if pair in itertools.permutations(candidates[rrr][c], 2):": "if candidates[rrr][c].issuperset(pair):",
+        },
+        first_empty=first_empty,
+    )

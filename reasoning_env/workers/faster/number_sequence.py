@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-LARGEST = 1000
-"""The default of `PatternGenerator.is_interesting`, which is all that it is called with."""
-
 
 def install(module: Any) -> None:
     apply = module.PatternRule.apply
 
     def apply_to_small_terms(self: Any, sequence: list[int], position: int) -> Any:
-        if abs(sequence[position]) > LARGEST:
+        if abs(sequence[position]) > 1000:  # the default of `PatternGenerator.is_interesting`, which nobody changes
             raise OverflowError
         return apply(self, sequence, position)
 

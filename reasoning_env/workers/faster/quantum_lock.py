@@ -16,5 +16,5 @@ from .editing import edited
 
 def install(module: Any) -> None:
     dataset = module.QuantumLockDataset
-    places = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}
-    dataset.generate_quantum_puzzle = edited(dataset.generate_quantum_puzzle, places)
+    bounded = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}
+    dataset.generate_quantum_puzzle = edited(dataset.generate_quantum_puzzle, bounded)
