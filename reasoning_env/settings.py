@@ -205,8 +205,8 @@ class ReasoningSettings(BaseModel):
     )
     lenient_answers: bool = Field(
         default=True,
-        description="Also score an answer without what stands around all of it: a code fence, `\\boxed{}`, bold, "
-        "backticks, a full stop.",
+        description="Also score an answer without what stands around all of it (a code fence, `\\boxed{}`, bold), and "
+        "in the right answer's form where it says the same (`161.0` for 161, a board in another layout).",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     exclude_gameable: bool = Field(

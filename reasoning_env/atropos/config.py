@@ -19,10 +19,6 @@ from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
 
-CORE_LOGGER = __package__.rpartition(".")[0]
-ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}
-"""Atropos' own loggers, with the levels that they have unless they are suppressed."""
-
 
 class RunMode(StrEnum):
     """Who drives the environment."""
@@ -48,9 +44,15 @@ def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
     return Range(lambda value: value >= low, f"at least {low}")
 
 
+def _share() -> Range:
+    return Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
+
+
+def _any_of(*words: str) -> Range:
+    return Range(lambda value: value is None or value in words, f"one of {', '.join(words)}, or none")
+
+
 ENV_NAME = "reasoning_gym"
-SHARE = Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -59,16 +61,16 @@ BASE_RANGES = {
     "max_num_workers_per_node": _at_least(1),
     "steps_per_eval": _at_least(-1),
     "max_token_length": _at_least(16),
-    "eval_limit_ratio": SHARE,
+    "eval_limit_ratio": _share(),
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
     "batch_size": _at_least(1, or_minus_one=True),
     "max_batches_offpolicy": _at_least(1),
     "total_steps": _at_least(1, or_minus_one=True),
     "num_rollouts_to_keep": _at_least(0),
     "num_rollouts_per_group_for_logging": _at_least(-1),
-    "min_batch_allocation": SHARE,
+    "min_batch_allocation": _share(),
     "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for none"),
-    "reasoning_effort": Range(lambda value: value in (None, *EFFORTS), f"one of {', '.join(EFFORTS)}, or none"),
+    "reasoning_effort": _any_of("none", "minimal", "low", "medium", "high", "xhigh"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
@@ -148,9 +150,11 @@ def check_url(setting: str, url: str | None) -> None:
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:
     """Set the levels of our loggers and of Atropos'; no other code touches another package's loggers."""
-    for ours in (own, logging.getLogger(CORE_LOGGER)):
+    core = logging.getLogger(__package__.rpartition(".")[0])
+    for ours in (own, core):
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
-    for name, level in ATROPOS_LOGGERS.items():
+    # The levels that Atropos' loggers have unless they are suppressed.
+    for name, level in {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 

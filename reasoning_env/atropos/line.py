@@ -25,9 +25,6 @@ from .inference.failures import describe_failure
 
 logger = logging.getLogger(__name__)
 
-OUTAGE_LIMIT_S = 30.0
-"""How long a server may be gone outside `serve`, where no setting says otherwise."""
-
 
 @dataclass(frozen=True)
 class RolloutItem:
@@ -162,7 +159,8 @@ class Line:
     @property
     def startup_timeout_s(self) -> float:
         """How long to wait for a server that is not there at the start."""
-        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+        # Outside `serve` somebody waits for the command, so that it gives up after half a minute.
+        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else 30.0)
 
     def timeouts(self) -> Timeouts:
         """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""

@@ -28,11 +28,6 @@ from .run_api import RunApiSession
 
 logger = logging.getLogger(__name__)
 
-SAVE_INTERVAL_S = 10.0
-"""How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
-LEAST_DRAIN_S = 3.0
-"""How long groups on their way to run-api get at the end, even where no grace is left."""
-
 
 class Run:
     """What one environment is made of; `start` brings up what needs the library.
@@ -41,6 +36,11 @@ class Run:
     front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which
     counts where it is positive.
     """
+
+    save_interval_s = 10.0
+    """How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
+    least_drain_s = 3.0
+    """How long groups on their way to run-api get at the end, even where no grace is left."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Run:
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
-        await self.queue.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
+        await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
         await self.queue.close()
         waiting = self.queue.stats.waiting
         if waiting and self.keeper is not None and self.keeper.folder is not None:
@@ -186,7 +186,7 @@ class Run:
         """Save the latest state while it changes, and the disk keeps up."""
         saved: object = None
         while True:
-            await asyncio.sleep(SAVE_INTERVAL_S)
+            await asyncio.sleep(self.save_interval_s)
             # In an outage nothing changes, but a great deal may wait.
             now = (step(), self.progress_line(), self.queue.stats)
             if now != saved and self.keeper is not None and not self.keeper.busy:

@@ -18,7 +18,7 @@ from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from ..terminal import print_json, visible
 from ..thinking import AUTO, NAMES, choose_thinking
 from ..workers.pool import PoolSettings
-from .problems import DEADLINE_S, NO_ORACLE, add_problem_options, describe_problem, show_messages
+from .problems import add_problem_options, describe_problem, show_answer, show_messages
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:
@@ -39,10 +39,9 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
         judged["thinking_formats"] = list(thinking.names)
         print_json({**describe_problem(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
-    expected = NO_ORACLE if problem.answer is None else problem.answer
     read = "nothing" if verdict.answer is None else visible(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
-    print(f"expected  {expected}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
+    print(f"expected  {show_answer(problem)}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
     print(f"thinking  {', '.join(thinking.names) or 'none'}")
     return 0
 
@@ -71,9 +70,7 @@ async def _score(settings: PoolSettings, options: argparse.Namespace, text: str)
         if len(library.tasks) != 1:
             raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
         await library.check_params(options.params, options.level)
-        problem = await library.make_problem(
-            library.tasks[0], options.seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
-        )
+        problem = await library.make_problem(library.tasks[0], options.seed, params=options.params, level=options.level)
         limit, thinking = ReasoningSettings().max_answer_bytes, choose_thinking(options.thinking)
         verdicts = await score_texts(library.pool, problem, [text], limit, thinking)
         return problem, verdicts[0]

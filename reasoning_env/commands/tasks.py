@@ -19,12 +19,11 @@ from ..terminal import Table, print_json
 from ..thinking import AUTO, NAMES
 from ..workers.pool import PoolSettings
 from .problems import (
-    DEADLINE_S,
-    NO_ORACLE,
     SEEDS,
     add_problem_options,
     describe_problem,
     mapping,
+    show_answer,
     show_messages,
     split_names,
 )
@@ -139,9 +138,7 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
             task, number = wanted
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await library.make_problem(
-                    task, seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
-                )
+                problem = await library.make_problem(task, seed, params=options.params, level=options.level)
             except GenerationError as error:
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
@@ -182,7 +179,7 @@ def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
-    answer = NO_ORACLE if sample.outcome.answer is None else sample.outcome.answer
+    answer = show_answer(sample.outcome)
     if chat is not None:
         shown = _as_sent(chat, sample.question)
     else:

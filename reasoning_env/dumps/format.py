@@ -200,8 +200,8 @@ class DumpedGroup:
 
     `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a
     hash of question and answer, and `failed` counts the completions that no server gave. Where there is a
-    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed. `thinking_formats` names
-    what was taken for thinking.
+    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed. What was taken for
+    thinking is named by `thinking_formats`.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)

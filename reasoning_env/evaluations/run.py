@@ -187,7 +187,7 @@ class Evaluation:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._keep, result)
-        # Problems that could not be made are not of the set.
+        # Problems that could not be generated do not belong to the set.
         self._finished = True
         self._problems = len(self._folder.samples)
         self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
@@ -252,8 +252,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
         answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
     if answer is None or answer[1] - answer[0] > max_bytes:
         return None
-    found = text[slice(*answer)].strip()
-    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
+    content = text[slice(*answer)].strip()
+    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def metrics(results: Results) -> dict[str, float]:

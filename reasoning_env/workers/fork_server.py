@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,7 +159,12 @@ class ForkServer:
         self._workers_started += 1
         number = self._workers_started
         ours, theirs = socket.socketpair()
-        channel = await Channel.open(ours, WORKER_LIMITS[role])
+        try:
+            channel = await Channel.open(ours, WORKER_LIMITS[role])
+        except BaseException:  # a pool that closes meanwhile cancels this
+            ours.close()
+            theirs.close()
+            raise
         try:
             with theirs:
                 socket.send_fds(self._orders, [SPAWN.pack(role, number)], [theirs.fileno()])
@@ -177,7 +183,7 @@ class ForkServer:
         if self._channel is not None:
             self._channel.close()
         self._orders.close()
-        await asyncio.to_thread(_wait_or_kill, self.process)
+        await _wait_or_kill(self.process)
         shutil.rmtree(self._directory, ignore_errors=True)
 
     @property
@@ -191,12 +197,15 @@ class ForkServer:
         return ""
 
 
-def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+async def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+    """Collect a process that is about to end; by polling, since at the interpreter's exit no thread can wait."""
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while process.poll() is None:
+        if time.monotonic() >= deadline:
+            process.kill()
+            process.wait()
+            return
+        await asyncio.sleep(0.005)
 
 
 _started_ahead: list[ForkServer] = []

@@ -405,5 +405,7 @@ async def test_base_model_that_runs_on_is_scored_for_its_answer(tokenizer: Any, 
         client = InferenceClient(lambda: manager, chat, stop_after_answer=True)
         prompt = chat.prompt(build_messages("", "1 + 1?"))
         (rollout,) = await client.complete(prompt, 1, SAMPLING, PATIENT)
+        for one in manager.servers:
+            await one.openai.close()
     assert extract_answer(rollout.text, 100).answer == "2"
     assert rollout.text.endswith("</answer>")

@@ -28,11 +28,8 @@ from ...thinking import choose_thinking
 logger = logging.getLogger(__name__)
 
 CHAT = "chat"
-KEY_VARIABLE = "OPENAI_API_KEY"
 NO_KEY = "x"
 """What servers are sent that want no key; the client refuses to be made without one."""
-CHARACTERS_PER_TOKEN = 2
-"""Fewer than any common tokenizer has on average, so that a prompt never takes more than is reserved for it."""
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek, and newer ones of vLLM and others."""
 OPTIONAL = ("temperature", "top_p", "extra_body")
@@ -61,7 +58,7 @@ def read_key(config: Any) -> str:
             raise ConfigError(f"openai.api_key: the environment variable {key[1:]} is not set")
         return os.environ[key[1:]]
     if config.server_type == CHAT and key in ("", NO_KEY):
-        return os.environ.get(KEY_VARIABLE) or NO_KEY
+        return os.environ.get("OPENAI_API_KEY") or NO_KEY
     return key or NO_KEY
 
 
@@ -97,7 +94,8 @@ class PlainChat:
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         characters = sum(len(message["content"]) for message in messages)
-        return Prompt(tuple(messages), "", (), estimated_tokens=characters // CHARACTERS_PER_TOKEN)
+        # Common tokenizers have more than two characters a token, so that no prompt takes more than is reserved for it.
+        return Prompt(tuple(messages), "", (), estimated_tokens=characters // 2)
 
     def decode(self, tokens: Sequence[int]) -> str:
         return ""
