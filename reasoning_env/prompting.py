@@ -80,15 +80,13 @@ class ChatFormat:
         self.thinking = choose_thinking(thinking, self._knows)
         vocabulary = tokenizer.get_vocab()
         special = set(tokenizer.all_special_ids)
-        marks = {token for one in self.thinking.formats for token in one.tokens if token in vocabulary}
-        self._dropped = special - {vocabulary[token] for token in marks}
-        self.hides_thinking = self._dropped != special
-        """Whether decoding without special tokens would lose what tells thinking from answer."""
+        marks = {token: vocabulary.get(token) for one in self.thinking.formats for token in one.tokens}
+        self._hidden_marks = {token_id: token for token, token_id in marks.items() if token_id in special}
 
     def prompt(self, messages: Messages) -> Prompt:
         """Render the conversation up to the point where the model's turn begins."""
         tokens = self._render_tokens(messages) if self._formats_itself else None
-        text = self._render(messages) if tokens is None else self.decode(tokens)
+        text = self._render(messages) if tokens is None else self._text_of(tokens)
         # The chat template writes the beginning-of-text token itself where the model has one.
         return Prompt(tuple(messages), text, tuple(self._encode(text) if tokens is None else tokens))
 
@@ -106,9 +104,23 @@ class ChatFormat:
                 tokens += ending[there:]
         return tokens
 
+    @property
+    def hides_thinking(self) -> bool:
+        """Whether decoding without special tokens would lose what tells thinking from answer."""
+        return bool(self._hidden_marks)
+
     def completion_text(self, tokens: Sequence[int]) -> str:
         """Return what a completion's tokens say, without special tokens other than marks of thinking."""
-        return self.decode([token for token in tokens if token not in self._dropped])
+        parts: list[str] = []
+        start = 0
+        for place, token in enumerate(tokens):
+            if token in self._hidden_marks:
+                parts += [self._decode_plainly(tokens[start:place]), self._hidden_marks[token]]
+                start = place + 1
+        return "".join([*parts, self._decode_plainly(tokens[start:])])
+
+    def _decode_plainly(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True)) if tokens else ""
 
     def strip_end_of_turn(self, text: str) -> str:
         """Return the text without the end-of-turn marker that some servers leave at its end."""
@@ -179,6 +191,10 @@ class ChatFormat:
             )
         )
 
+    def _text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, special ones included; SentencePiece's pieces are left in it as such."""
+        return self.decode(tokens).replace("▁", " ").replace("<0x0A>", "\n")
+
     def _text_start(self) -> str:
         """Return the beginning-of-text token where the tokenizer puts one before a text, else nothing."""
         start = getattr(self._tokenizer, "bos_token_id", None)
@@ -208,7 +224,7 @@ class ChatFormat:
         """Return what is wrong with the prompt of the probe, None for nothing."""
         probe = build_messages(PROBE_SYSTEM, PROBE_QUESTION)
         try:
-            text = self.decode(self._render_tokens(probe)) if self._formats_itself else self._render(probe)
+            text = self._text_of(self._render_tokens(probe)) if self._formats_itself else self._render(probe)
         except Exception as error:  # templates raise what they like, and Jinja what it finds
             return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         for part, what in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):

@@ -209,13 +209,14 @@ class Rollout:
 class Group:
     """All rollouts of one problem, with the prompt's messages, each a mapping with `role` and `content`.
 
-    `thinking_formats` names the formats of thinking that were removed before the answers were read.
+    `thinking_formats` names the formats of thinking that were removed before the answers were read, None
+    where nobody has said.
     """
 
     problem: Problem
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
     rollouts: tuple[Rollout, ...]
-    thinking_formats: tuple[str, ...] = ()
+    thinking_formats: tuple[str, ...] | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:

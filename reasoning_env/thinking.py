@@ -7,7 +7,7 @@ by hand, or because the model's tokenizer or chat template knows it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 AUTO = "auto"
@@ -126,3 +126,8 @@ def choose_thinking(setting: str, knows: Callable[[ThinkingFormat], bool] = lamb
     if setting == AUTO:
         return Thinking([one for one in FORMATS if one.name == "think" or knows(one)])
     return Thinking([one for one in FORMATS if one.name == setting])
+
+
+def named_thinking(names: Collection[str]) -> Thinking:
+    """Return the formats of these names, of those that are known."""
+    return Thinking([one for one in FORMATS if one.name in names])

@@ -37,7 +37,8 @@ class GenerationRequest:
 
     `protocol` is vllm, sglang, openai, chat or trl. `prompt` is the whole prompt, markers of the chat template
     included, and `prompt_tokens` its length; `max_tokens` bounds each completion, its end-of-turn token included. With
-    `stream`, a chat's reply comes as server-sent events.
+    `stream`, a chat's reply comes as server-sent events. A completion ends with the first text of `stop`,
+    which stays in it with `keeps_stop`.
     """
 
     protocol: str
@@ -48,6 +49,8 @@ class GenerationRequest:
     temperature: float
     top_p: float
     stream: bool = False
+    stop: tuple[str, ...] = ()
+    keeps_stop: bool = False
 
     @property
     def question(self) -> str:
@@ -106,10 +109,20 @@ class Tokens:
             raise ValueError(f"prompt: expected one or more token ids from 0 to {size - 1}")
         return self._tokenizer.decode(prompt, skip_special_tokens=False), len(prompt)
 
-    def _finish(self, completion: Completion, max_tokens: int) -> Completion:
-        """Return the completion with tokens, up to `max_tokens`, and log-probabilities where it has none."""
+    def _finish(
+        self, completion: Completion, max_tokens: int, stop: tuple[str, ...] = (), keeps_stop: bool = False
+    ) -> Completion:
+        """Return the completion with tokens, up to `max_tokens`, and log-probabilities where it has none.
+
+        A text that ends with one of `stop` has no end of turn.
+        """
         if completion.token_ids is None:
-            end = [self.end_of_turn] if completion.finish_reason == "stop" else []
+            ends = [(place, text) for text in stop if (place := completion.text.find(text)) >= 0]
+            if ends:
+                place, text = min(ends)
+                kept = completion.text[: place + len(text) * keeps_stop]
+                completion = replace(completion, text=kept, finish_reason="stop")
+            end = [self.end_of_turn] if completion.finish_reason == "stop" and not ends else []
             token_ids = [*self._tokenizer.encode(completion.text, add_special_tokens=False).ids, *end]
             if len(token_ids) > max_tokens:
                 token_ids = token_ids[:max_tokens]

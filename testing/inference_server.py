@@ -98,7 +98,8 @@ class InferenceServer(FaultyServer):
 
     def _reply(self, asked: GenerationRequest, answer: Answer) -> web.Response:
         completions = (one if isinstance(one, Completion) else Completion(one) for one in answer)
-        finished = tuple(self._tokens.finish(one, asked.max_tokens) for one in completions)
+        finish = self._tokens.finish
+        finished = tuple(finish(one, asked.max_tokens, asked.stop, asked.keeps_stop) for one in completions)
         if asked.stream:
             return web.Response(body=write_stream(finished, asked.prompt_tokens), content_type="text/event-stream")
         body = write_reply(asked.protocol, finished, asked.prompt_tokens)

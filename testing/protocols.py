@@ -19,7 +19,7 @@ CHAT_MAX_TOKENS = 2**20
 CACHED_REPLIES = 256
 STREAMED_CHARACTERS = 20
 PATHS = ("/generate", "/v1/completions", "/v1/chat/completions", "/v1/generate/")
-SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p"}
+SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p", "stop"}
 
 
 class _Asked(BaseModel):
@@ -33,6 +33,8 @@ class _Asked(BaseModel):
     temperature: float = Field(1.0, ge=0.0, le=2.0)
     top_p: float = Field(1.0, gt=0.0, le=1.0)
     stream: bool = False
+    stop: list[str] = Field(default_factory=list)
+    include_stop_str_in_output: bool = False
 
 
 def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
@@ -47,7 +49,16 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
         raise ValueError("only chats are streamed here")
     prompt, length = tokens.read_prompt(asked.prompt)
     return GenerationRequest(
-        protocol, prompt, length, asked.n, asked.max_tokens, asked.temperature, asked.top_p, asked.stream
+        protocol,
+        prompt,
+        length,
+        asked.n,
+        asked.max_tokens,
+        asked.temperature,
+        asked.top_p,
+        asked.stream,
+        tuple(asked.stop),
+        asked.include_stop_str_in_output or protocol in ("vllm", "sglang"),
     )
 
 

@@ -22,6 +22,7 @@ from ..reports.runs import find_runs
 from ..rewards import score_texts
 from ..settings import ReasoningSettings
 from ..terminal import Table, print_json, progress_bar, visible
+from ..thinking import TAGS, named_thinking
 from ..workers.pool import PoolSettings
 
 
@@ -96,4 +97,5 @@ async def judge_again(library: OpenLibrary, group: DumpedGroup) -> Sequence[Verd
     if not any(problem.question in message["content"] for message in prompt):
         raise ConfigError(f"{group.item_id} has another question now")
     texts = [rollout.conversation[-1]["content"] for rollout in group.rollouts]
-    return await score_texts(library.pool, problem, texts, defaults.max_answer_bytes)
+    thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
+    return await score_texts(library.pool, problem, texts, defaults.max_answer_bytes, thinking)

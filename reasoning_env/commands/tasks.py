@@ -110,8 +110,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
     """Return the model's chat format; raises ConfigError where it cannot be read, or builds no whole prompt."""
-    from transformers import AutoTokenizer  # takes seconds, and only this needs it
-
+    try:
+        from transformers import AutoTokenizer  # takes seconds, and only this needs it
+    except ImportError as error:
+        raise ConfigError("--tokenizer_name needs transformers: pip install transformers") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(options.tokenizer_name)
     except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read

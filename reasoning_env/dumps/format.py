@@ -87,7 +87,8 @@ def encode_group(
     rollouts = ", ".join(
         [_json({**_rollout(prompt, rollout), **extra}) for rollout, extra in zip(group.rollouts, extras, strict=True)]
     )
-    thinking = {"thinking_formats": list(group.thinking_formats)} if group.thinking_formats else {}
+    formats = group.thinking_formats
+    thinking = {} if formats is None else {"thinking_formats": list(formats)}
     item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **thinking, **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
@@ -199,7 +200,8 @@ class DumpedGroup:
 
     `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a
     hash of question and answer, and `failed` counts the completions that no server gave. Where there is a
-    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed.
+    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed. What was taken for
+    thinking is named by `thinking_formats`.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -218,6 +220,7 @@ class DumpedGroup:
     dataset_size: _Int | None = None
     problem: str | None = None
     reference: str | None = None
+    thinking_formats: tuple[str, ...] | None = None
 
     @property
     def scores(self) -> tuple[float, ...]:

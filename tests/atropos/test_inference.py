@@ -5,6 +5,7 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -17,11 +18,16 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
 from reasoning_env import retries
+from reasoning_env.atropos.config import complete_servers
 from reasoning_env.atropos.inference import client as inference
+from reasoning_env.atropos.inference.chat import PlainChat
 from reasoning_env.atropos.inference.client import MAX_FAILURES, IncompleteReply, InferenceClient, Mode
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Timeouts
+from reasoning_env.rewards import extract_answer
+from testing.inference_server import InferenceServer as RealServer
+from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING
 from tests.waiting import until
 
@@ -358,3 +364,48 @@ async def test_harness_of_atropos_is_asked(make_client: MakeClient) -> None:
     client = make_client(managing(harness))
     harness.set_tokens_and_logprobs_response(client.prompt.text, [1], [[7], [8]], [[-0.5], [-0.5]], ["stop", "length"])
     assert len(await client.ask(2)) == 2
+
+
+# ---------------------------------------------------------------------------- options of requests
+
+
+async def asked_with(chat: ChatFormat, **options: Any) -> dict[str, Any]:
+    """Return the one request that a text server got."""
+    manager = Manager(lambda _: ["yes"])
+    client = InferenceClient(lambda: manager, chat, **options)
+    await client.complete(chat.prompt(build_messages("", "1 + 1?")), 1, SAMPLING, PATIENT)
+    return manager.requests[0]
+
+
+async def test_generation_ends_with_the_answer_and_keeps_it(chat: ChatFormat) -> None:
+    asked = await asked_with(chat, stop_after_answer=True)
+    assert asked["stop"] == ["</answer>"]
+    assert asked["extra_body"] == {"include_stop_str_in_output": True, "no_stop_trim": True}
+
+
+async def test_usual_requests_say_nothing_more(chat: ChatFormat) -> None:
+    assert {"stop", "extra_body"}.isdisjoint(await asked_with(chat))
+
+
+async def test_text_servers_are_asked_for_marks_of_thinking(tokenizer: Any) -> None:
+    marks = ("[THINK]", "[/THINK]")
+    native = ChatFormat(tokenizer_with(tokenizer, tokenizer.chat_template, more=marks), "magistral")
+    assert (await asked_with(native))["extra_body"] == {"skip_special_tokens": False}
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "openai", "chat"])
+async def test_base_model_that_runs_on_is_scored_for_its_answer(tokenizer: Any, kind: str) -> None:
+    runs_on = "2</think><answer>2</answer>\nUser: 3?\nAssistant: <answer>3</answer>"
+    base = deepcopy(tokenizer)
+    base.chat_template = None
+    async with RealServer(lambda asked: [runs_on] * asked.n) as server:
+        configs = complete_servers([server.config(kind)], tokenizer.name_or_path)
+        manager = ServerManager(configs)
+        chat = PlainChat() if kind == "chat" else ChatFormat(base, "base", template="plain")
+        client = InferenceClient(lambda: manager, chat, stop_after_answer=True)
+        prompt = chat.prompt(build_messages("", "1 + 1?"))
+        (rollout,) = await client.complete(prompt, 1, SAMPLING, PATIENT)
+        for one in manager.servers:
+            await one.openai.close()
+    assert extract_answer(rollout.text, 100).answer == "2"
+    assert rollout.text.endswith("</answer>")

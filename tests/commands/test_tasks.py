@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,9 @@ def test_bad_arguments_are_a_usage_error(folder: Path, argv: list[str], capsys: 
         tasks_command(argv, folder)
     assert end.value.code == 2
     assert argv[0] in capsys.readouterr().err
+
+
+def test_missing_transformers_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ConfigError, match="pip install transformers"):
+        tasks_command(["exact", "--prompt", "--tokenizer_name", "x"], folder)

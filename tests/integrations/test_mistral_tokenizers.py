@@ -33,3 +33,9 @@ def test_prompt_has_the_tokens_that_the_tokenizer_writes(own: Any) -> None:
 
 def test_reply_ends_with_the_end_of_text(own: Any) -> None:
     assert ChatFormat(own, "mistral").completion_tokens("24", finished=True)[-1] == own.eos_token_id
+
+
+def test_completion_is_read_as_it_was_written(own: Any) -> None:
+    chat = ChatFormat(own, "mistral")
+    tokens = chat.completion_tokens("It is <answer>24</answer>", finished=True)
+    assert chat.completion_text(tokens) == "It is <answer>24</answer>"

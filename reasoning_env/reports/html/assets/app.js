@@ -425,7 +425,7 @@ function showGroup() {
   const group = state.found[state.at], place = $("group");
   if (!group) return place.replaceChildren(h("p", { class: "muted card" }, "No group matches."));
   const rollout = group.rollouts[state.rollout];
-  const facts = [["seed", group.seed], ["level", group.level === null ? null : f3(group.level)], ["problem", group.index], ["split", group.split], ["run", several ? D.runs[group.run].name : null], ["parameters", group.params === "{}" ? null : group.params]];
+  const facts = [["seed", group.seed], ["level", group.level === null ? null : f3(group.level)], ["problem", group.index], ["split", group.split], ["run", several ? D.runs[group.run].name : null], ["parameters", group.params === "{}" ? null : group.params], ["thinking", group.thinking]];
   const told = [["outcome", words(D.outcomes[rollout.outcome])], ["score", f3(rollout.score)], ["verifier", rollout.verifier === rollout.score ? null : f3(rollout.verifier)], ["library", rollout.library === undefined ? null : f3(rollout.library)],
     ["finish", rollout.finish], ["tokens", rollout.tokens], ["characters", rollout.characters], ["seconds", rollout.seconds === undefined ? null : f2(rollout.seconds)]];
   const row = (pairs) => h("div", { class: "row muted" }, pairs.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => h("span", {}, `${name} `, h("b", {}, shorten(String(value), 300)))));
@@ -440,7 +440,7 @@ function showGroup() {
       style: { "border-left-color": colour(D.outcomes[other.outcome]) }, onclick: () => { state.rollout = at; showGroup(); } }, `${at + 1} · ${f2(other.score)}`))),
     row(told),
     h("div", { class: "pair" }, box("answer", rollout.right ? "right" : "wrong", put(h("pre"), rollout.answer ?? "(none that counts)")), box("expected answer", "", put(h("pre"), expected))),
-    completion(rollout, group.expected)));
+    completion(rollout, group.expected, group.marks)));
 }
 
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most)} …` : text);
@@ -450,7 +450,7 @@ function message(role, text) {
   return h("details", { class: "box", open: !folded }, h("summary", {}, role), put(h("pre"), text));
 }
 
-function completion(rollout, expected) {
+function completion(rollout, expected, marks) {
   const pieces = [];
   const add = (texts, gap) => {
     let start = 0;
@@ -469,25 +469,34 @@ function completion(rollout, expected) {
     }
   };
   if (rollout.thinking) add([[true, rollout.thinking[0]]], rollout.thinking[1]);
-  add(split(rollout.text), rollout.cut);
+  add(split(rollout.text, marks), rollout.cut);
   return box("completion", "", pieces);
 }
 
-// As the scoring rule removes thinking: closed blocks, all before a stray closing tag, all after an open one.
-function split(text) {
-  let found = [], from = 0, thinking = false;
-  for (const tag of text.matchAll(/<(\/?)think>/gi)) {
-    const end = tag.index + tag[0].length;
+// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. A mark is
+// compared in any case; only the final channel of a format with channels counts.
+function split(text, marks) {
+  const literal = (mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const kinds = marks.flatMap(([opening, closing, channels], format) => [[opening, format, false, channels], [closing, format, true, channels]])
+    .sort((one, other) => other[0].length - one[0].length);
+  if (!kinds.length) return [[false, text]];
+  let found = [], from = 0, inside = null, final = false;
+  for (const mark of text.matchAll(new RegExp(kinds.map(([written]) => literal(written)).join("|"), "gi"))) {
+    const end = mark.index + mark[0].length, [, format, closes, channels] = kinds.find(([written]) => written.toLowerCase() === mark[0].toLowerCase());
     if (found.length > MOST_PARTS) break;
-    if (!tag[1]) {
-      if (!thinking) { found.push([false, text.slice(from, tag.index)]); from = tag.index; }
-      thinking = true;
-    } else {
-      found = thinking ? [...found, [true, text.slice(from, end)]] : [[true, text.slice(0, end)]];
-      [from, thinking] = [end, false];
+    if (!closes) {
+      if (inside !== null) continue;
+      found.push([false, text.slice(from, mark.index)]);
+      [from, inside] = [mark.index, format];
+    } else if (inside === null || inside === format) {
+      if (channels && final) found.push([inside !== null, text.slice(from, end)]);
+      else if (inside === null || channels) found = [[true, text.slice(0, end)]];
+      else found.push([true, text.slice(from, end)]);
+      final ||= channels;
+      [from, inside] = [end, null];
     }
   }
-  return [...found, [thinking, text.slice(from)]];
+  return [...found, [inside !== null, text.slice(from)]];
 }
 
 function answers(node, text, expected, right) {
