@@ -34,7 +34,7 @@ if __name__ == "__main__":
 try:
     from atroposlib.envs.base import BaseEnv, ScoredDataGroup
 except ModuleNotFoundError as error:
-    if error.name != "atroposlib":
+    if (error.name or "").partition(".")[0] != "atroposlib":
         raise
     needed = "the environment for Atropos needs the extra: pip install 'reasoning-gym-environment[atropos]'"
     if __name__ == "__main__":
