@@ -22,7 +22,7 @@ def make_trainer(gym: TrlEnvironment, output: Path, steps: int) -> GRPOTrainer:
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     special = {f"{name}_token_id": tokenizer.eos_token_id for name in ("bos", "eos", "pad")}
-    shape = GPT2Config(len(tokenizer), n_positions=1024, n_embd=64, n_layer=2, n_head=2, **special)
+    shape = GPT2Config(vocab_size=len(tokenizer), n_positions=1024, n_embd=64, n_layer=2, n_head=2, **special)
     args = GRPOConfig(
         output_dir=str(output),
         max_steps=steps,
@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     with Bridge(tasks=["gcd", "chain_sum"], seed=1, complexity_mode="curriculum") as bridge:
         make_trainer(TrlEnvironment(bridge), options.output, options.steps).train(resume_from_checkpoint=options.resume)
-        print(f"problems in flight: {bridge.session.in_flight}, next state: {bridge.state()['stream']}")
+        print({name: round(value, 3) for name, value in bridge.report().items() if name.startswith("sampler/")})
 
 
 if __name__ == "__main__":
