@@ -142,4 +142,11 @@ def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score:
     right = str(entry.get("answer"))
     if score in (0.0, 1.0) or not NUMBER.fullmatch(right) or score != len(right) / len(answer):
         return score
-    return score if right in NUMBER.findall(answer) else 0.0
+    return score if any(_value(number) == _value(right) for number in NUMBER.findall(answer)) else 0.0
+
+
+def _value(number: str) -> float:
+    try:
+        return float(number.replace(",", ""))
+    except ValueError:  # such as 1.2.3
+        return math.nan

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
 from .partial_credit import FORM_SCORE, above_guessing, guesses
-from .readings import plain_reading
+from .readings import expected_form, plain_reading
 
 GUARDS: Mapping[str, Guard] = {
     "binary_matrix": structures.score_binary_matrix,
@@ -96,7 +96,7 @@ class Scorer:
     full_stop: bool | None = None
 
     def score(self, answer: str) -> float:
-        """Return the highest score, in [0, 1], of an answer's forms: bare, read plainly, inside its tags.
+        """Return the highest score, in [0, 1], of an answer's forms.
 
         Each form passes the guard or the library's verifier, then a correction; where rewards are strict, partial
         credit starts at what guessing earns. A form whose verifier raises, or returns what is not a finite number,
@@ -122,13 +122,21 @@ class Scorer:
             raise failure
         return best
 
-    def _forms(self, answer: str) -> dict[str, None]:
-        forms = [answer]
+    def _forms(self, answer: str) -> Iterator[str]:
+        """Yield what is scored: the answer, its plain reading, that in the expected form, the answer in its tags.
+
+        A reading is made when those before it were not right, and left out where it is the same.
+        """
+        yield answer
         if self.full_stop is not None:
-            forms.append(plain_reading(answer, full_stop=self.full_stop))
+            plain = plain_reading(answer, full_stop=self.full_stop)
+            if plain != answer:
+                yield plain
+            expected = expected_form(plain, self.task, pickle.loads(self.entry))
+            if expected is not None and expected not in (answer, plain):
+                yield expected
         if self.with_tags:
-            forms.append(f"<answer>{answer}</answer>")
-        return dict.fromkeys(forms)
+            yield f"<answer>{answer}</answer>"
 
     def _verify(self, form: str) -> float:
         value = float(verify(self.task, self.dataset, form, pickle.loads(self.entry), strict=self.strict))

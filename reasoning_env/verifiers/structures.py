@@ -10,7 +10,7 @@ from typing import Any
 from .entries import Dataset, Entry
 from .grammars.expressions import parse_list
 
-MAX_TREE_WORK = 100_000
+MAX_TREE_WORK = 40_000
 MAX_EDIT_COST = 10_000_000
 """Characters of the answer times those of the oracle, which is what the edit distance between them costs."""
 

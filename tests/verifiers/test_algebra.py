@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from reasoning_env.verifiers.grammars import algebra
 from reasoning_env.verifiers.grammars.algebra import (
     FUNCTIONS,
+    MAX_CALLS,
     MAX_EXPONENT,
     MAX_NAME,
     MAX_PARTS,
@@ -179,6 +180,13 @@ def test_antiderivative_of_a_polynomial_is_right_in_every_form(coefficients: lis
     for form in (right, sympy.factor(right), sympy.horner(right), right + sympy.Symbol("C"), right.subs(X, X + 0)):
         assert is_antiderivative(str(form), str(polynomial), "x")
     assert not is_antiderivative(str(right + X), str(polynomial), "x")
+
+
+def test_functions_are_limited() -> None:
+    within = "x**2/2" + " + 0*sin(x)" * MAX_CALLS
+    assert is_half_a_square(within)
+    with pytest.raises(ExpressionError, match="functions"):
+        is_half_a_square(within + " + 0*sin(x)")
 
 
 def test_imaginary_unit_is_the_root_of_minus_one() -> None:

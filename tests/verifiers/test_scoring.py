@@ -68,6 +68,17 @@ def test_form_on_which_the_verifier_fails_leaves_the_others() -> None:
     assert scored("`5`", lambda answer: float(answer) / 10, full_stop=True) == 0.5
 
 
+def test_right_answer_is_scored_once() -> None:
+    asked = []
+
+    def score(answer: str) -> float:
+        asked.append(answer)
+        return 1.0
+
+    scored("`d`", score, full_stop=True)
+    assert asked == ["`d`"]
+
+
 def test_failure_on_every_form_is_raised() -> None:
     with pytest.raises(ValueError, match="five"):
         scored("five", float, full_stop=True)

@@ -34,7 +34,8 @@ async def _scores(task: str, lenient: WorkerPool, strict: WorkerPool) -> tuple[l
     forms = [form for form in _forms(right) if not (form.endswith(".") and facts(task).ends_in_full_stop)]
     unpaid = [verdict.answer for verdict in await lenient.score(problem, forms) if not verdict.correct]
     wrong = perturb(right)
-    bare = [*([wrong] if not (await strict.score(problem, [wrong]))[0].correct else []), *WRONG]
+    others = [text for text in WRONG if text.casefold() != right.casefold()]
+    bare = [*([wrong] if not (await strict.score(problem, [wrong]))[0].correct else []), *others]
     tried = [*bare, *(form for text in bare[:3] for form in _forms(text))]
     read, plain = await lenient.score(problem, tried), await strict.score(problem, tried)
     opened = [one.answer for one, other in zip(read, plain, strict=True) if one.correct and not other.correct]

@@ -29,6 +29,8 @@ SYMPY_S = 1.0
 """Processor time for what sympy does with an answer; honest ones take less."""
 MAX_NAME = 32
 MAX_NAMES = 8
+MAX_CALLS = 100
+"""Functions in an integral, each of which is calculated to many digits at many points; honest ones have a few."""
 MAX_EXPONENT = 200
 """Largest power of a symbolic base; larger ones would be multiplied out for ever."""
 
@@ -74,6 +76,8 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     said, target = parse_expression(answer, MAX_PARTS), parse_expression(integrand, MAX_PARTS)
     if len(_names(said)) > MAX_NAMES:
         raise ExpressionError(f"over {MAX_NAMES} variables")
+    if len(_calls(said)) > MAX_CALLS:
+        raise ExpressionError(f"over {MAX_CALLS} functions")
     points = _agreeing_points(said, target, variable)
     if points is None:
         return False
@@ -87,8 +91,7 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
     """Tell whether two texts become the same sympy expression; products of sums are not multiplied out."""
     said, target = parse_expression(answer, MAX_PARTS), parse_expression(polynomial, MAX_PARTS)
-    calls = [node for node in ast.walk(said) if isinstance(node, ast.Call)]
-    if not all(map(_operator_of, calls)) or not _names(said) <= _names(target):
+    if not all(map(_operator_of, _calls(said))) or not _names(said) <= _names(target):
         return False
     if _values_differ(said, target):
         return False  # found in a moment, where sympy would work on radicals for minutes
@@ -98,9 +101,12 @@ def is_same_polynomial(answer: str, polynomial: str) -> bool:
 
 def _names(tree: ast.expr) -> frozenset[str]:
     """Return the names of variables and constants."""
-    nodes = list(ast.walk(tree))
-    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions)
+    functions = {id(call.func) for call in _calls(tree)}
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions)
+
+
+def _calls(tree: ast.expr) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def _operator_of(call: ast.Call) -> type[ast.AST] | None:
