@@ -1,0 +1,108 @@
+"""TRL's own trainer on a CPU: every rollout judged, levels that move, and a stream that goes on after a kill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra `trl`: make integrations")
+
+import reasoning_env
+from examples.trl_cpu import make_trainer
+from reasoning_env.bridge import Bridge
+from reasoning_env.integrations.trl import TrlEnvironment
+from tests.waiting import PATIENCE_S
+
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+SETTINGS: dict[str, Any] = {"tasks": ["gcd", "chain_sum"], "seed": 1, "complexity_mode": "curriculum"}
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    with Bridge(**SETTINGS) as bridge:
+        yield bridge
+
+
+class Watched(TrlEnvironment):
+    """Keeps the scores that the trainer got; with `oracle` completions are replaced by right answers."""
+
+    def __init__(self, bridge: Bridge, *, oracle: bool = False) -> None:
+        super().__init__(bridge)
+        self.oracle = oracle
+        self.scores: list[float | None] = []
+        self.drawn: list[str] = []
+
+    def draw(self) -> dict[str, Any]:
+        row = super().draw()
+        self.drawn.append(row["reference"])
+        return row
+
+    async def reward(
+        self, completions: Any, reference: Any, log_extra: Any = None, **others: Any
+    ) -> list[float | None]:
+        if self.oracle:
+            completions = [f"<answer>{self.problems[name].answer}</answer>" for name in reference]
+        found = await super().reward(completions, reference, log_extra, **others)
+        self.scores += found
+        return found
+
+
+def levels(bridge: Bridge) -> float:
+    return bridge.report()["sampler/mean_level"]
+
+
+def test_every_rollout_of_ten_steps_is_judged(bridge: Bridge, tmp_path: Path) -> None:
+    gym = Watched(bridge)
+    make_trainer(gym, tmp_path, 10).train()
+    assert len(gym.scores) == 320
+    assert None not in gym.scores
+
+
+def test_levels_rise_with_right_answers(bridge: Bridge, tmp_path: Path) -> None:
+    gym = Watched(bridge, oracle=True)
+    make_trainer(gym, tmp_path, 4).train()
+    assert set(gym.scores) == {1.0}
+    assert levels(bridge) > 0.3
+
+
+def test_prompt_that_outgrows_the_model_is_skipped(bridge: Bridge, tmp_path: Path) -> None:
+    trainer = make_trainer(Watched(bridge), tmp_path, 1)
+    room = trainer.model.config.max_position_embeddings
+    trainer.train()
+    problem = bridge.next()
+    assert bridge.session.fits is not None
+    assert bridge.session.fits(problem)
+    assert not bridge.session.fits(replace(problem, question="word " * room))
+
+
+def start(output: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "examples.trl_cpu", "--output", str(output), *options]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_killed_and_resumed_the_stream_goes_on(tmp_path: Path) -> None:
+    with start(tmp_path, "--steps", "1000") as killed:
+        saved = tmp_path / "checkpoint-5" / "reasoning_stream.json"
+        until = time.monotonic() + PATIENCE_S
+        while not saved.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)  # the trainer's own files of the checkpoint
+        killed.kill()
+    state = json.loads(saved.read_text())
+    in_flight = [reference for _, _, reference in state["stream"]["positions"]]
+    with Bridge(**SETTINGS) as bridge:
+        gym = Watched(bridge)
+        make_trainer(gym, tmp_path, 6).train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
+    assert in_flight
+    assert gym.drawn[: len(in_flight)] == in_flight

@@ -1,0 +1,85 @@
+"""verl's own reward manager over rows that were written for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+
+pandas = pytest.importorskip("pandas", reason="needs the extra `verl`: make integrations")
+pytest.importorskip("verl", reason="needs the extra `verl`: make integrations")
+
+from reasoning_env.bridge import Bridge
+from reasoning_env.errors import ScoringError
+from reasoning_env.integrations import verl as adapter
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("verl") / "train.parquet"
+    adapter.write_parquet(str(path), 6, tasks="gcd,chain_sum", seed=1)
+    return pandas.read_parquet(path)
+
+
+def answers(rows: Any) -> list[str]:
+    """The right answers of the rows, made again from their references."""
+    with Bridge() as bridge:
+        remake = bridge.session.remake
+        return [str(bridge._run(remake(row["ground_truth"])).answer) for row in rows["reward_model"]]
+
+
+def test_rows_are_what_verl_reads(rows: Any) -> None:
+    assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+    assert set(rows["ability"]) <= {"gcd", "chain_sum"}
+    assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
+
+
+def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
+    import torch
+    from omegaconf import OmegaConf
+    from tensordict import TensorDict
+    from transformers import AutoTokenizer
+    from verl import DataProto
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+
+    from testing import TOKENIZER
+
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    manager = NaiveRewardManager(config=OmegaConf.create({}), tokenizer=tokenizer, compute_score=adapter.compute_score)
+
+    def item(row: Any, answer: str) -> Any:
+        tokens = torch.tensor([tokenizer.encode(f"<answer>{answer}</answer>")])
+        batch = TensorDict(
+            {
+                "prompts": torch.zeros((1, 1), dtype=torch.long),
+                "responses": tokens,
+                "attention_mask": torch.ones((1, tokens.shape[1] + 1), dtype=torch.long),
+            },
+            batch_size=[1],
+        )
+        columns = ("data_source", "reward_model", "extra_info")
+        import numpy
+
+        others = {name: numpy.array([row[name]], dtype=object) for name in columns}
+        return DataProto(batch=batch, non_tensor_batch=others)
+
+    async def score() -> list[float]:
+        right = [
+            await manager.run_single(item(row, answer))
+            for (_, row), answer in zip(rows.iterrows(), answers(rows), strict=True)
+        ]
+        wrong = [await manager.run_single(item(row, "no")) for _, row in rows.iterrows()]
+        return [found["reward_score"] for found in (*right, *wrong)]
+
+    assert asyncio.run(score()) == [1.0] * 6 + [0.0] * 6
+
+
+async def test_fault_that_stays_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "RETRY_PAUSES_S", (0.0,))
+    monkeypatch.setattr(adapter.judge(), "ajudge", AsyncMock(return_value=[None]))
+    with pytest.raises(ScoringError, match="could not be judged"):
+        await adapter.compute_score("reasoning_gym", "x", rows["reward_model"][0]["ground_truth"])
