@@ -31,7 +31,15 @@ if __name__ == "__main__":
     command_line.start_library(Path(__file__).resolve().parent)
     gc.disable()  # until they are done: it would cost half a second, and finds nothing
 
-from atroposlib.envs.base import BaseEnv, ScoredDataGroup
+try:
+    from atroposlib.envs.base import BaseEnv, ScoredDataGroup
+except ModuleNotFoundError as error:
+    if error.name != "atroposlib":
+        raise
+    needed = "the environment for Atropos needs the extra: pip install 'reasoning-gym-environment[atropos]'"
+    if __name__ == "__main__":
+        raise SystemExit(f"{Path(__file__).stem}: {needed}") from None
+    raise ImportError(needed) from error
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 
 if TYPE_CHECKING or not __package__:
@@ -48,7 +56,6 @@ else:
 logger = logging.getLogger("reasoning_gym_environment")
 
 FILE = Path(__file__).resolve()
-DEFAULT_MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
 
 
 class ReasoningGymEnv(BaseEnv):
@@ -93,8 +100,9 @@ class ReasoningGymEnv(BaseEnv):
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
         """Return defaults that work with any OpenAI-compatible server on this machine."""
         url = "http://localhost:9001/v1"
-        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=DEFAULT_MODEL)
-        return ReasoningGymEnvConfig(tokenizer_name=DEFAULT_MODEL), [server]
+        model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
+        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=model)
+        return ReasoningGymEnvConfig(tokenizer_name=model), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
         """Return the next problem with its prompt: drawn, generated ahead of demand, and one that fits.

@@ -37,11 +37,8 @@ from .outage_log import OutageLog
 logger = logging.getLogger(__name__)
 
 VERSION = 5
-FOLDER = "env_checkpoints"
 LATEST = "latest.json"
 LOCK = "lock"
-CLOSE_TIMEOUT_S = 30.0
-"""How long the end of a run waits for a disk that hangs."""
 
 
 class CheckpointError(ReasoningEnvError):
@@ -157,7 +154,7 @@ class StateKeeper:
             return
         self._opened = True
         self._made_with["name"] = name
-        root = Path(checkpoint_dir, FOLDER)
+        root = Path(checkpoint_dir, "env_checkpoints")
         try:
             with _choosing(root):
                 held = self._go_on(root, number, step) if step > 0 else None
@@ -181,7 +178,7 @@ class StateKeeper:
             self._asked += 1
             self._saves.put((step, {"made_with": self._made_with, **state}, latest))
 
-    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = 30.0) -> None:
         """Write what is left, waiting for it at most `timeout_s`, and let go of the folder; safe to call twice.
 
         A folder that is still being written to after that time is released when that ends, or with the process.

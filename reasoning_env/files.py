@@ -19,9 +19,6 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-KEY = re.compile(rb'\{"key": ("(?:[^"\\]|\\.)*"), ')
-"""How a line of a KeyedFile begins; its key can be read without the megabytes of tokens behind it."""
-
 
 class LineFile:
     """A file of lines that one process appends to; used by one thread at a time.
@@ -165,7 +162,8 @@ class KeyedFile:
         self._lock = threading.Lock()
         without_key = 0
         for line in file.read():
-            beginning = KEY.match(line)
+            # The key is read without the megabytes of tokens behind it.
+            beginning = re.match(rb'\{"key": ("(?:[^"\\]|\\.)*"), ', line)
             if beginning is None:
                 without_key += 1
             elif (key := str(json.loads(beginning[1]))) not in self.keys:
@@ -202,7 +200,7 @@ class KeyedFile:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> None:
-    """Write a file beside its place, sync it and rename it; a failure leaves what was there.
+    """Write a file beside its path, sync it and rename it; a failure leaves what was there.
 
     By default only its owner can read it: most of these files hold settings. Raises OSError, and what making the pieces
     raises.

@@ -1,4 +1,4 @@
-"""Where things lie by default: the user's own checkout of the library, the dumps, and evaluations.
+"""Where things lie by default: the user's own checkout of the library, and the dumps.
 
 `folder` is always the one that holds the environment's module.
 """
@@ -10,15 +10,12 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
-DISTRIBUTION = "reasoning_gym_environment"
-INSTALLED_IN = {"site-packages", "dist-packages"}
 CHECKOUT = "reasoning-gym"
-DUMPS = "data_dumps"
-EVALS = "evals"
+"""What a user's own checkout of the library is called in the module's folder."""
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Return the user's own checkout of the library, `CHECKOUT` in `folder`, or None where there is none."""
+    """Return the user's own checkout of the library in `folder`, or None where there is none."""
     checkout = folder / CHECKOUT
     if (checkout / "reasoning_gym" / "__init__.py").exists():
         return checkout
@@ -33,5 +30,6 @@ def default_dumps_folder(folder: Path) -> Path:
     An installer leaves its `.dist-info` beside the module; a clone, an editable installation and a folder that was put
     into another source tree have none.
     """
-    installed = any(folder.glob(f"{DISTRIBUTION}-*.dist-info")) or not INSTALLED_IN.isdisjoint(folder.parts)
-    return (Path.cwd() if installed else folder) / DUMPS
+    has_metadata = any(folder.glob("reasoning_gym_environment-*.dist-info"))
+    installed = has_metadata or not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
+    return (Path.cwd() if installed else folder) / "data_dumps"

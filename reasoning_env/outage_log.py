@@ -1,4 +1,4 @@
-"""Say once that something is wrong, from time to time that it still is, and once that it is over."""
+"""Log once that something is wrong, from time to time that it still is, and once that it is over."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 import time
 from collections.abc import Callable
 
-REPEAT_S = 60.0
-"""How long an outage goes on in silence before it is said again."""
-NOTABLE_S = 5.0
-"""How long an outage must last to be said less than REPEAT_S after another, since outages may come and go quickly."""
-
 
 class OutageLog:
     """Logs one outage, such as a server that is gone or a full disk, however many callers notice it."""
+
+    REPEAT_S = 60.0
+    """How long an outage goes on in silence before it is logged again."""
+    NOTABLE_S = 5.0
+    """How long an outage must last to be logged within REPEAT_S of another, since outages may come and go quickly."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
@@ -34,7 +34,7 @@ class OutageLog:
         if self._since is None:
             self._since, self._announced = now, False
         lasted = now - self._since
-        if now - self._said >= REPEAT_S or (not self._announced and lasted >= NOTABLE_S):
+        if now - self._said >= self.REPEAT_S or (not self._announced and lasted >= self.NOTABLE_S):
             self._logger.warning("%s%s", message, f" (for {lasted:.0f} s now)" if self._announced else "")
             self._announced, self._said = True, now
 

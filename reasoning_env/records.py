@@ -208,11 +208,15 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """All rollouts of one problem, with the prompt's messages, each a mapping with `role` and `content`."""
+    """All rollouts of one problem, with the prompt's messages, each a mapping with `role` and `content`.
+
+    `thinking_formats` names the formats of thinking that were removed before the answers were read.
+    """
 
     problem: Problem
     messages: tuple[Mapping[str, str], ...] = field(repr=False)
     rollouts: tuple[Rollout, ...]
+    thinking_formats: tuple[str, ...] = ()
 
     @property
     def scores(self) -> tuple[float, ...]:

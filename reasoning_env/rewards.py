@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Protocol
 
 from .records import Group, Problem, Reason, Verdict
+from .thinking import TAGS, Thinking
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
-THINK_TAG = re.compile(r"<(/?)think>", re.IGNORECASE | re.ASCII)
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
@@ -35,13 +35,13 @@ class Extraction:
     reason: Reason | None = None
 
 
-def extract_answer(text: str, max_bytes: int) -> Extraction:
+def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extraction:
     """Find the one answer of a completion, stripped of surrounding whitespace.
 
-    Thinking is removed first; what remains must hold exactly one pair of answer tags, no further answer tag, and
-    something other than whitespace between them, of at most `max_bytes` of UTF-8.
+    What stands in one of the formats of `thinking` is removed first; what remains must hold exactly one pair of answer
+    tags, no further answer tag, and something other than whitespace between them, of at most `max_bytes` of UTF-8.
     """
-    rest = remove_thinking(text)
+    rest = thinking.remove(text)
     if not OPENING_TAG.search(rest):
         return Extraction(None, Reason.NO_ANSWER)
     tags = list(islice(ANSWER_TAG.finditer(rest), 3))  # a text may hold a hundred thousand
@@ -58,30 +58,6 @@ def extract_answer(text: str, max_bytes: int) -> Extraction:
     return Extraction(answer)
 
 
-def remove_thinking(text: str) -> str:
-    """Drop think blocks, all up to a stray closing tag, and all after an unclosed opening tag.
-
-    Templates that open the block in the prompt produce completions with only the closing tag. A blank stays in place of
-    what was between two kept parts, so that no tag comes together around it.
-    """
-    kept: list[str] = []
-    kept_to = 0
-    thinking = False
-    for tag in THINK_TAG.finditer(text):
-        if not tag[1]:
-            if not thinking:
-                kept.append(text[kept_to : tag.start()])
-            thinking = True
-        else:
-            if not thinking:
-                kept.clear()
-            thinking = False
-            kept_to = tag.end()
-    if not thinking:
-        kept.append(text[kept_to:])
-    return " ".join(filter(None, kept))
-
-
 class AnswerScorer(Protocol):
     """The part of the worker pool that scores."""
 
@@ -89,12 +65,16 @@ class AnswerScorer(Protocol):
 
 
 async def score_texts(
-    verifier: AnswerScorer, problem: Problem, texts: Sequence[str], max_answer_bytes: int
+    verifier: AnswerScorer,
+    problem: Problem,
+    texts: Sequence[str],
+    max_answer_bytes: int,
+    thinking: Thinking = TAGS,
 ) -> list[Verdict]:
     """Return a verdict per completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
 
     def extract() -> list[Extraction]:
-        return [extract_answer(text, max_answer_bytes) for text in texts]
+        return [extract_answer(text, max_answer_bytes, thinking) for text in texts]
 
     extractions = await asyncio.to_thread(extract) if sum(map(len, texts)) > LONG_TEXTS else extract()
     answers = [extraction.answer for extraction in extractions if extraction.answer is not None]

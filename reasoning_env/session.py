@@ -28,7 +28,7 @@ from .evaluations.plan import EvalPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .metrics import MetricsRecorder
 from .problems import ProblemStream
-from .prompting import build_messages
+from .prompting import build_messages, system_prompt
 from .records import DropReason, Group, Problem, Rollout, Split, Verdict
 from .references import Reference
 from .rewards import score_texts
@@ -36,6 +36,7 @@ from .settings import ReasoningSettings
 from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .tasks.plan import TaskPlan, make_sampler, plan_tasks
 from .tasks.sampling import TaskSampler
+from .thinking import Thinking, choose_thinking
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -66,8 +67,10 @@ class Session:
         checkout: Path | None = None,
         group_size: int = 8,
         preamble: str = "",
+        thinking: Thinking | None = None,
     ) -> None:
         self.settings = settings
+        self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
         self.pool = WorkerPool(PoolSettings.of(settings, checkout))
         self.instance = 0
@@ -187,7 +190,8 @@ class Session:
         """
         if isinstance(problem, str):
             problem = await self.remake(problem)
-        return await score_texts(self.pool, problem, completions, self.settings.max_answer_bytes)
+        limit = self.settings.max_answer_bytes
+        return await score_texts(self.pool, problem, completions, limit, self.thinking)
 
     def observe(
         self,
@@ -265,7 +269,8 @@ class Session:
         """Return the system message that problems of a split have; empty for none."""
         if split is Split.EVAL and self.eval_plan.system_prompt is not None:
             return self.eval_plan.system_prompt
-        return "\n\n".join(filter(None, [self._preamble, self.settings.system_prompt]))
+        own = system_prompt(self.settings.system_prompt, self.thinking)
+        return "\n\n".join(filter(None, [self._preamble, own]))
 
     @property
     def library(self) -> LibraryInfo:

@@ -24,6 +24,14 @@ You solve reasoning problems. Work the problem out step by step first, and put a
 Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
 the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
 
+NATIVE_SYSTEM_PROMPT = """\
+You solve reasoning problems. Work the problem out step by step first. Then, in your reply, state your final answer \
+exactly once, between <answer> and </answer>.
+
+Inside the answer tags write the bare answer in the form that the question asks for: no explanation, no restating of \
+the question, nothing else. A reply without exactly one pair of answer tags earns nothing."""
+"""The default for models that think in another format than <think> tags."""
+
 LIMITS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 LONG_DEFAULT = 40
 
@@ -52,6 +60,14 @@ def _parse_mapping(value: object) -> object:
     return _with_blanks(parsed)
 
 
+def _parse_options(value: object) -> object:
+    """Accept YAML or JSON text, and `name=value, name=value` with values of YAML (`false` is no text)."""
+    parsed = _parse_mapping(value)
+    if isinstance(value, str) and isinstance(parsed, dict):
+        return {name: yaml.safe_load(text) if isinstance(text, str) else text for name, text in parsed.items()}
+    return parsed
+
+
 def _with_blanks(value: object) -> object:
     """Return the value; raises ValueError for `{a:1}`, which YAML reads as the name `a:1` with no value."""
     if isinstance(value, dict):
@@ -64,6 +80,7 @@ def _with_blanks(value: object) -> object:
 
 NameList = Annotated[list[str], BeforeValidator(_split_names)]
 Weights = Annotated[dict[str, float], BeforeValidator(_parse_mapping)]
+TemplateOptions = Annotated[dict[str, Any], BeforeValidator(_parse_options)]
 TaskParams = Annotated[dict[str, dict[str, Any]], BeforeValidator(_parse_mapping)]
 
 
@@ -127,6 +144,25 @@ class ReasoningSettings(BaseModel):
     system_prompt: str = Field(
         default=SYSTEM_PROMPT,
         description="System message; an empty one sends the question alone.",
+        json_schema_extra={"decides": ["answers", "evaluation"]},
+    )
+    thinking: Literal[
+        "auto",
+        "none",
+        "think",
+        "gpt-oss",
+        "gemma",
+        "magistral",
+        "seed-oss",
+        "command-a",
+        "kimi",
+        "muse",
+        "thinking",
+        "reasoning",
+    ] = Field(
+        default="auto",
+        description="Format in which the model thinks; no answer is looked for there. `auto` takes `<think>` and what "
+        "the tokenizer or its chat template knows.",
         json_schema_extra={"decides": ["answers", "evaluation"]},
     )
     temperature: float = Field(

@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from statistics import NormalDist, fmean, stdev
 from typing import NamedTuple
 
-CONFIDENCE = 0.95
-RESAMPLES = 2000
-MANY_VALUES = 1000
-"""From so many values on, the bootstrap's interval is the normal distribution's, which takes no time."""
-
 
 class Interval(NamedTuple):
     """The two ends of a 95 % confidence interval."""
@@ -20,24 +15,27 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap_interval(values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
+def bootstrap_interval(
+    values: Sequence[float], *, bounds: tuple[float, float] = (0.0, 1.0), many: int = 1000
+) -> Interval:
     """Return the mean's 95 % percentile-bootstrap interval for 1 or more independent values in `bounds`.
 
     The same values give the same interval, in any order. Values that are all equal would resample to an interval
     without width, which is false of a small sample. They get the exact bound instead: the share of other values that a
-    sample of this size misses in 2.5 % of all cases, taken to lie at the ends of the bounds.
+    sample of this size misses in 2.5 % of all cases, taken to lie at the ends of the bounds. From `many` values on, the
+    interval is the normal distribution's, which is the same and takes no time.
     """
-    count, tail = len(values), (1.0 - CONFIDENCE) / 2
+    count, tail = len(values), 0.025  # of each side, for 95 % between
     if min(values) == max(values):
         unseen = 1.0 - tail ** (1.0 / count)
         return Interval(*(values[0] + unseen * (bound - values[0]) for bound in bounds))
-    if count >= MANY_VALUES:
+    if count >= many:
         half = NormalDist().inv_cdf(1.0 - tail) * stdev(values) / math.sqrt(count)
         return Interval(max(bounds[0], fmean(values) - half), min(bounds[1], fmean(values) + half))
     import numpy as np  # a tenth of a second of CPU, which commands that need no interval must not pay
 
     sample = np.sort(np.asarray(values, dtype=float))
-    means = sample[np.random.default_rng(0).integers(count, size=(RESAMPLES, count))].mean(axis=1)
+    means = sample[np.random.default_rng(0).integers(count, size=(2000, count))].mean(axis=1)
     low, high = np.quantile(means, [tail, 1.0 - tail])
     return Interval(float(low), float(high))
 

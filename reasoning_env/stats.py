@@ -1,4 +1,4 @@
-"""What the parts tell of themselves: the library, the pool, the stream, the sampler, dumps and delivery."""
+"""What the parts report of themselves: the library, the pool, the stream, the sampler, dumps and delivery."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
     """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
     metrics = {
         f"sampler_tasks/{task}/{name}": value
-        for task, known in report.items()
-        for name, value in asdict(known).items()
+        for task, of_task in report.items()
+        for name, value in asdict(of_task).items()
         if value is not None
     }
-    levels = [known.level for known in report.values() if known.level is not None]
+    levels = [of_task.level for of_task in report.values() if of_task.level is not None]
     if levels:
         metrics["sampler/mean_level"] = sum(levels) / len(levels)
     return metrics

@@ -111,7 +111,7 @@ def test_tasks_rewards_and_dumps_do_not_know_each_other(rooms: dict[str, set[str
 
 
 def test_session_is_reached_by_hosts_of_it_only(rooms: dict[str, set[str]]) -> None:
-    hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "integrations")} | {"reasoning_env"}
+    hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "integrations")} | {"reasoning_env"}
     inside = {name for name in rooms if name.startswith("reasoning_env")}
     assert {name for name in inside if "reasoning_env/session" in rooms[name]} <= hosts
 
@@ -182,3 +182,30 @@ def test_importing_the_core_loads_no_framework_and_no_terminal() -> None:
     assert "reasoning_env" in loaded
     heavy = {"reasoning_gym", "atroposlib", "wandb", "transformers", "torch", "aiohttp", "pydantic_cli", "tqdm", "rich"}
     assert not heavy & set(loaded)
+
+
+ADDS_ATROPOS = {"atroposlib", "wandb", "transformers", "tokenizers"}
+
+
+def test_only_the_adapter_and_the_front_door_need_the_extra_of_atropos() -> None:
+    allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py")
+    found = users(*ADDS_ATROPOS)
+    assert {name for name in found if not name.startswith(allowed)} == set()
+
+
+def test_session_bridge_and_judge_work_without_the_extra_of_atropos() -> None:
+    script = (
+        "import sys\n"
+        f"for name in {sorted(ADDS_ATROPOS)}: sys.modules[name] = None\n"
+        "import reasoning_env, reasoning_env.bridge, reasoning_env.server, reasoning_env.commands.judge\n"
+        "[getattr(reasoning_env, name) for name in reasoning_env.__all__]\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_front_door_names_the_extra_that_it_needs() -> None:
+    script = "import sys; sys.modules['atroposlib'] = None; import reasoning_gym_environment"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("ImportError: the environment for Atropos needs the extra: pip")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.outage_log import NOTABLE_S, REPEAT_S, OutageLog
+from reasoning_env.outage_log import OutageLog
 
 OUT, OVER = "the disk is full", "there is space again"
 
@@ -14,10 +14,10 @@ OUT, OVER = "the disk is full", "there is space again"
     ("events", "levels"),
     [
         ([OUT, 0.1] * 100 + [OVER], ["WARNING", "INFO"]),
-        ([OUT, REPEAT_S / 10] * 25, ["WARNING"] * 3),
+        ([OUT, OutageLog.REPEAT_S / 10] * 25, ["WARNING"] * 3),
         ([OVER], []),
-        ([OUT, OVER, REPEAT_S / 90] * 100, ["WARNING", "INFO"] * 2),
-        ([OUT, OVER, OUT, NOTABLE_S, OUT, OVER], ["WARNING", "INFO"] * 2),
+        ([OUT, OVER, OutageLog.REPEAT_S / 90] * 100, ["WARNING", "INFO"] * 2),
+        ([OUT, OVER, OUT, OutageLog.NOTABLE_S, OUT, OVER], ["WARNING", "INFO"] * 2),
     ],
     ids=["once with its end", "each minute that it lasts", "no end of none", "coming and going", "a second that lasts"],
 )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import logging
 from copy import deepcopy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.prompting import PLAIN, ChatFormat, build_messages, system_prompt
+from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
+from reasoning_env.thinking import TAGS, choose_thinking
+from tests.chat_templates import tokenizer_with
 
 MESSAGES = build_messages("Think.", "What is 1 + 1?")
 END = "<|im_end|>"
@@ -70,13 +75,140 @@ def test_end_of_turn_is_what_the_template_puts_after_a_reply(
 ) -> None:
     changed = deepcopy(tokenizer)
     changed.eos_token = eos_token
-    changed.chat_template = f"{{{{ messages[0].content }}}} {{{{ messages[1].content }}}}{reply_end}"
+    changed.chat_template = (
+        "{% for message in messages %}"
+        + f"{{{{ message.content }}}}{{% if message.role == 'assistant' %}}{reply_end}{{% endif %}} "
+        + "{% endfor %}"
+    )
     chat = ChatFormat(changed, "changed")
     assert chat.decode(chat.completion_tokens("four", finished=True)) == f"four{ends}"
     assert chat.strip_end_of_turn("one") == "one"
 
 
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
 @pytest.mark.parametrize("template", [None, ""])
-def test_tokenizer_without_a_chat_template_is_refused_by_name(template: str | None) -> None:
-    with pytest.raises(ConfigError, match="tokenizer_name: 'base-model'"):
+def test_base_model_is_refused_with_both_ways_out(template: str | None) -> None:
+    with pytest.raises(ConfigError, match=r"tokenizer_name: 'base-model'.*`plain` or to the path"):
         ChatFormat(SimpleNamespace(chat_template=template), "base-model")
+
+
+# ---------------------------------------------------------------------------- what a template does with a conversation
+
+
+def test_refused_system_message_goes_in_front_of_the_question(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    with caplog.at_level(logging.WARNING):
+        chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")
+    prompt = chat.prompt(MESSAGES)
+    assert "<|im_start|>user\nThink.\n\nWhat is 1 + 1?<|im_end|>" in prompt.text
+    assert prompt.messages == MESSAGES
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["{% for part in m.content %}{{ part['text'] }}{% endfor %}", "{{ m.content[0].text }}"]
+)
+def test_content_goes_as_a_list_where_the_template_wants_one(tokenizer: Any, content: str) -> None:
+    template = CHATML.replace("{{ m.content }}", content)
+    text = ChatFormat(tokenizer_with(tokenizer, template), "list").prompt(MESSAGES).text
+    assert text.count("Think.") == text.count("What is 1 + 1?") == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "fault"),
+    [
+        ("{{ messages[1].content }}", "loses the system prompt"),
+        (CHATML.replace("{{ m.content }}", "{{ m.content }}{{ m.content }}"), "writes the system prompt 2 times"),
+        ("{% for m in messages %}", "TemplateSyntaxError"),
+        (CHATML.replace("{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ""), "ignores add_gen"),
+        ("{{ messages[9].content.x }}", "UndefinedError"),
+    ],
+)
+def test_template_without_a_whole_prompt_is_refused_in_a_line(tokenizer: Any, template: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
+        ChatFormat(tokenizer_with(tokenizer, template), "odd")
+    assert "\n" not in str(refused.value)
+
+
+def test_run_of_ending_tokens_is_learnt_and_stripped_whole(tokenizer: Any) -> None:
+    template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
+    chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
+    assert chat.end_of_turn == "<|reply_end|><|im_end|>"
+    assert chat.decode(chat.completion_tokens("5", finished=True)) == "5<|reply_end|><|im_end|>"
+    assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
+
+
+def test_next_turns_token_ends_a_reply_that_nothing_follows(tokenizer: Any) -> None:
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    chat = ChatFormat(tokenizer_with(tokenizer, template, more=("<|user|>", "<|system|>")), "glm")
+    assert chat.end_of_turn == "<|user|>"
+
+
+# ---------------------------------------------------------------------------- templates of the user's choice
+
+
+def test_plain_template_suits_a_base_model(tokenizer: Any) -> None:
+    base = deepcopy(tokenizer)
+    base.chat_template = None
+    chat = ChatFormat(base, "base", template=PLAIN)
+    assert chat.prompt(MESSAGES).text == "Think.\n\nUser: What is 1 + 1?\n\nAssistant: <think>"
+    assert chat.end_of_turn == base.eos_token
+
+
+def test_template_is_read_from_a_file(tokenizer: Any, tmp_path: Path) -> None:
+    path = tmp_path / "own.jinja"
+    path.write_text("Rules:" + CHATML)
+    assert ChatFormat(tokenizer, "own", template=str(path)).prompt(MESSAGES).text.startswith("Rules:<|im_start|>")
+
+
+def test_missing_template_file_is_named(tokenizer: Any) -> None:
+    with pytest.raises(ConfigError, match=r"chat_template: 'gone.jinja' cannot be read"):
+        ChatFormat(tokenizer, "own", template="gone.jinja")
+
+
+def test_options_reach_the_template(tokenizer: Any) -> None:
+    template = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
+    changed = tokenizer_with(tokenizer, template)
+    chat = ChatFormat(changed, "own", template_options={"enable_thinking": False})
+    assert chat.prompt(MESSAGES).text.endswith("<think></think>")
+
+
+# ---------------------------------------------------------------------------- native thinking
+
+
+@pytest.mark.parametrize("marks", [("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")])
+def test_marks_of_thinking_survive_decoding(tokenizer: Any, marks: tuple[str, str]) -> None:
+    chat = ChatFormat(tokenizer_with(tokenizer, CHATML, more=marks), "native")
+    text = f"{marks[0]}hm{marks[1]}5"
+    assert chat.completion_text(chat.completion_tokens(text, finished=True)) == text
+    assert chat.hides_thinking
+
+
+def test_template_alone_tells_a_format(tokenizer: Any) -> None:
+    changed = deepcopy(tokenizer)
+    changed.chat_template = "{# <reasoning>...</reasoning> #}" + CHATML
+    assert ChatFormat(changed, "own").thinking.names == ("think", "reasoning")
+
+
+def test_plain_tokenizer_takes_think_only(chat: ChatFormat) -> None:
+    assert chat.thinking.names == ("think",)
+    assert not chat.hides_thinking
+
+
+def test_default_prompt_asks_for_tags_only_where_they_count() -> None:
+    native = choose_thinking("auto", lambda one: one.name == "kimi")
+    assert system_prompt(SYSTEM_PROMPT, TAGS) == SYSTEM_PROMPT
+    assert system_prompt(SYSTEM_PROMPT, native) == NATIVE_SYSTEM_PROMPT
+    assert "<think>" not in NATIVE_SYSTEM_PROMPT
+
+
+def test_users_own_system_prompt_stays() -> None:
+    assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."

@@ -26,15 +26,6 @@ from .config import BASE_RANGES, Range
 from .inference.failures import describe_failure
 from .launch import build_launch, server_class
 
-CHATTY_LOGGERS = {
-    **dict.fromkeys(("httpx", "httpx2", "openai"), logging.WARNING),
-    # Each try to reach the hub, and warnings for developers; what fails in the end is an error of ours.
-    **dict.fromkeys(("huggingface_hub", "py.warnings"), logging.ERROR),
-}
-KEY_VARIABLES = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-SHORTEST_KEY = 4
-"""Characters from which a key is one: `x` stands for none, and is part of too many words."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -98,14 +89,17 @@ def calm_garbage_collector() -> None:
 
 
 def start_log(secrets: Sequence[str]) -> None:
-    """Send all logs to stderr; what others say there is cut down to what a user can act on."""
+    """Send all logs to stderr; those of other packages are cut down to what a user can act on."""
     handler = StderrHandler()
     handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Python's warnings come from Atropos and its dependencies, for developers.
     logging.captureWarnings(True)
-    for name, level in CHATTY_LOGGERS.items():
-        logging.getLogger(name).setLevel(level)
+    for name in ("httpx", "httpx2", "openai"):  # a line for each request
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Each try to reach the hub, and warnings for developers. A failure that stays is raised here.
+    for name in ("huggingface_hub", "py.warnings"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def explain(error: Exception, secrets: Sequence[str]) -> Exception:
@@ -121,14 +115,16 @@ def explain(error: Exception, secrets: Sequence[str]) -> Exception:
 
 
 def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
-    """Return servers' keys, passwords in their URLs and the keys in KEY_VARIABLES, the longest first."""
-    found = [os.environ.get(name) for name in KEY_VARIABLES]
+    """Return servers' keys, passwords in their URLs and keys in usual variables, the longest first."""
+    variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+    candidates = [os.environ.get(name) for name in variables]
     for server in [servers] if isinstance(servers, ServerBaseline) else servers:
         key = str(getattr(server, "api_key", None) or "")
-        found += [os.environ.get(key[1:]) if key.startswith("$") else key]
-        found += [urlsplit(getattr(server, "base_url", None) or "").password]
-    # The longest first: one may be part of another.
-    return sorted({secret for secret in found if secret and len(secret) >= SHORTEST_KEY}, key=len, reverse=True)
+        candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
+        candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
+    # Shorter texts are no keys: `x` stands for none, and is part of too many words.
+    secrets = {secret for secret in candidates if secret and len(secret) >= 4}
+    return sorted(secrets, key=len, reverse=True)  # one may be part of another
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:
@@ -159,19 +155,19 @@ def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
     """Print all settings, or those with some words; returns 0. Raises ConfigError where none has the words."""
     options = settings_parser(sys.argv[0]).read(argv)
     words, sections = options["words"], setting_rows(env_cls)
-    found = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
-    found = {title: rows for title, rows in found.items() if rows}
+    matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
+    matching = {title: rows for title, rows in matching.items() if rows}
     columns = {"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}
-    if not found:
+    if not matching:
         names = [name for rows in sections.values() for name, *_ in rows]
         hint = did_you_mean(words[-1].lower(), names)
         raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning{hint}")
     if options["json"]:
-        print_json({title: Table(columns, rows).records() for title, rows in found.items()})
+        print_json({title: Table(columns, rows).records() for title, rows in matching.items()})
     elif options["markdown"]:
-        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in found.items()))
+        print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
     else:
-        for title, rows in found.items():
+        for title, rows in matching.items():
             print(f"{title}\n")
             Table(columns, rows).print()
             print()

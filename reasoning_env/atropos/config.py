@@ -11,16 +11,13 @@ from urllib.parse import urlsplit
 
 from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..errors import ConfigError
-from ..settings import ReasoningSettings, fingerprint
+from ..prompting import PLAIN, ChatFormat
+from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
-
-CORE_LOGGER = __package__.rpartition(".")[0]
-ATROPOS_LOGGERS = {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}
-"""Atropos' own loggers, with the levels that they have unless they are suppressed."""
 
 
 class RunMode(StrEnum):
@@ -47,9 +44,15 @@ def _at_least(low: float, *, or_minus_one: bool = False) -> Range:
     return Range(lambda value: value >= low, f"at least {low}")
 
 
+def _share() -> Range:
+    return Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
+
+
+def _any_of(*words: str) -> Range:
+    return Range(lambda value: value is None or value in words, f"one of {', '.join(words)}, or none")
+
+
 ENV_NAME = "reasoning_gym"
-SHARE = Range(lambda value: value is None or 0.0 <= value <= 1.0, "between 0 and 1")
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 BASE_RANGES = {
     "group_size": _at_least(1),
@@ -58,16 +61,16 @@ BASE_RANGES = {
     "max_num_workers_per_node": _at_least(1),
     "steps_per_eval": _at_least(-1),
     "max_token_length": _at_least(16),
-    "eval_limit_ratio": SHARE,
+    "eval_limit_ratio": _share(),
     "inference_weight": Range(lambda value: value == -1 or value >= 0, "at least 0, or -1 to ignore it"),
     "batch_size": _at_least(1, or_minus_one=True),
     "max_batches_offpolicy": _at_least(1),
     "total_steps": _at_least(1, or_minus_one=True),
     "num_rollouts_to_keep": _at_least(0),
     "num_rollouts_per_group_for_logging": _at_least(-1),
-    "min_batch_allocation": SHARE,
+    "min_batch_allocation": _share(),
     "worker_timeout": Range(lambda value: value == -1 or value > 0, "positive, or -1 for none"),
-    "reasoning_effort": Range(lambda value: value in (None, *EFFORTS), f"one of {', '.join(EFFORTS)}, or none"),
+    "reasoning_effort": _any_of("none", "minimal", "low", "medium", "high", "xhigh"),
     "rollout_server_url": Range(
         lambda value: value.startswith(("http://", "https://")), "a URL that begins with http:// or https://"
     ),
@@ -95,6 +98,24 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
     ensure_scores_are_not_same: bool = Field(
         default=True, description="Do not send groups whose scores are all equal; off for a `group_size` of 1."
     )
+
+    chat_template: str | None = Field(
+        default=None,
+        description="Chat template instead of the tokenizer's: the path of a Jinja file, or `plain` for base models.",
+    )
+    chat_template_kwargs: TemplateOptions = Field(
+        default_factory=dict,
+        description="Options of the chat template: `{enable_thinking: false}`; chat servers get them too.",
+    )
+    stop_after_answer: bool | None = Field(
+        default=None,
+        description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
+    )
+
+    @field_validator("chat_template", "stop_after_answer", mode="before")
+    @classmethod
+    def _accept_none_as_text(cls, value: object) -> object:
+        return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value
 
     @model_validator(mode="after")
     def _check(self) -> ReasoningGymEnvConfig:
@@ -129,18 +150,45 @@ def check_url(setting: str, url: str | None) -> None:
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:
     """Set the levels of our loggers and of Atropos'; no other code touches another package's loggers."""
-    for ours in (own, logging.getLogger(CORE_LOGGER)):
+    core = logging.getLogger(__package__.rpartition(".")[0])
+    for ours in (own, core):
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
-    for name, level in ATROPOS_LOGGERS.items():
+    # The levels that Atropos' loggers have unless they are suppressed.
+    for name, level in {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
 def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
     """Return the settings that decide the groups of a run, problems and answers."""
     # Of Atropos' own fields; those of this environment say it themselves.
-    names = ("group_size", "max_token_length", "tokenizer_name", "custom_thinking_prompt", "include_messages")
+    names = (
+        "group_size",
+        "max_token_length",
+        "tokenizer_name",
+        "chat_template",
+        "chat_template_kwargs",
+        "stop_after_answer",
+        "custom_thinking_prompt",
+        "include_messages",
+    )
     own = {name: getattr(config, name) for name in names}
     return {**own, **fingerprint(config, "answers"), **describe_run(config, plan)}
+
+
+def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:
+    """Return the chat format that the settings say; raises ConfigError where it cannot build a whole prompt."""
+    return ChatFormat(
+        tokenizer,
+        config.tokenizer_name,
+        template=config.chat_template,
+        template_options=config.chat_template_kwargs,
+        thinking=config.thinking,
+    )
+
+
+def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
+    """Tell whether generation ends with the first closing answer tag."""
+    return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

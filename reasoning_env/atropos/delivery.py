@@ -29,16 +29,6 @@ from .run_api import RunApiFault, RunApiSession
 
 logger = logging.getLogger(__name__)
 
-SEQUENCES = ("tokens", "masks", "inference_logprobs")
-"""The packed lists with a sequence of numbers for each rollout."""
-
-BATCH_BYTES = 8 * 2**20
-BATCH_GROUPS = 32
-SEND_INTERVAL_S = 0.1
-"""So much lies between two requests at least, so that groups collect for the next."""
-REFUSALS = (400, 413, 422)
-"""What run-api answers to a group that it will never take; any other status is a fault that will pass."""
-
 
 @dataclass(eq=False)
 class _Entry:
@@ -55,6 +45,11 @@ class DeliveryQueue:
     There is no limit to what may wait: who puts groups in waits for their delivery where many wait already. `on_drop`
     is called for every group that is given up. Used on one event loop.
     """
+
+    batch_bytes = 8 * 2**20
+    batch_groups = 32
+    send_interval_s = 0.1
+    """The least time between two requests, so that groups collect for the next."""
 
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
@@ -104,7 +99,7 @@ class DeliveryQueue:
         loop, waits = asyncio.get_running_loop(), pauses()
         while True:
             await self._filled.wait()
-            next_send = loop.time() + SEND_INTERVAL_S
+            next_send = loop.time() + self.send_interval_s
             try:
                 batch = await self._next_batch()
                 number = await self._session.clear_to_send()
@@ -120,7 +115,7 @@ class DeliveryQueue:
         """Return the oldest entries that go into one request; none when the oldest cannot be sent at all."""
         batch: list[_Entry] = []
         size = 0
-        for entry in list(islice(self._entries, 1 if self._one_by_one else BATCH_GROUPS)):
+        for entry in list(islice(self._entries, 1 if self._one_by_one else self.batch_groups)):
             if not batch:
                 await asyncio.wait([asyncio.wrap_future(entry.body)])
             if not entry.body.done():
@@ -130,7 +125,7 @@ class DeliveryQueue:
                     self._drop(f"JSON cannot hold one ({entry.body.exception()})")
                 break
             size += len(entry.body.result())
-            if batch and size > BATCH_BYTES:
+            if batch and size > self.batch_bytes:
                 break
             batch.append(entry)
         return batch
@@ -142,7 +137,7 @@ class DeliveryQueue:
         try:
             await self._session.send(path, _join([entry.body.result() for entry in batch], number))
         except RunApiFault as fault:
-            if fault.status in REFUSALS:
+            if fault.status in (400, 413, 422):  # run-api will never take these groups; any other fault will pass
                 if len(batch) == 1:
                     self._drop(str(fault))
                 else:
@@ -204,6 +199,7 @@ def encode_members(fields: Mapping[str, Any]) -> bytes:
 
 
 def _encode_value(name: str, value: Any) -> bytes:
-    if name in SEQUENCES and isinstance(value, list):
+    a_sequence_each = name in ("tokens", "masks", "inference_logprobs")
+    if a_sequence_each and isinstance(value, list):
         return b"[" + b",".join(map(to_json, value)) + b"]"
     return json.dumps(value).encode()

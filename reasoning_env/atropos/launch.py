@@ -22,9 +22,6 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from ..errors import ConfigError, did_you_mean
 from .config import check_url
 
-SECRET_SETTINGS = ("api_key",)
-WHOLE_NUMBER = re.compile(r"\d+(?:\.\d*)?[eE]\+?\d+")
-
 C = TypeVar("C", bound=BaseModel)
 
 
@@ -59,7 +56,8 @@ class Launch:
         several = self.servers if isinstance(self.servers, list) else [self.servers]
         servers = [server.model_dump(mode="json") for server in several]
         for server in servers:
-            server |= {name: "..." for name in SECRET_SETTINGS if server.get(name)}
+            if server.get("api_key"):
+                server["api_key"] = "..."
         content = {"env": self.config.model_dump(mode="json"), "openai": servers}
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
@@ -94,8 +92,8 @@ def read_config_file(path: Path) -> Sections:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        found = "is empty" if content is None else f"holds a {type(content).__name__}"
-        raise ConfigError(f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); it {found}")
+        came = "is empty" if content is None else f"holds a {type(content).__name__}"
+        raise ConfigError(f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); it {came}")
     return make_config(Sections, content, f"--config: {path}: ")
 
 
@@ -154,7 +152,7 @@ def _read(value: Any, annotation: Any) -> Any:
     allowed = typing.get_args(annotation) if union else (annotation,)
     if value in ("None", "null") and type(None) in allowed:
         return None
-    if int in allowed and WHOLE_NUMBER.fullmatch(value) and float(value).is_integer():
+    if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
         return int(float(value))
     return value
 
@@ -162,6 +160,6 @@ def _read(value: Any, annotation: Any) -> Any:
 def _describe(mistake: Any, prefix: str) -> str:
     name = ".".join(map(str, mistake["loc"]))
     message = str(mistake["msg"]).removeprefix("Value error, ")
-    if name in SECRET_SETTINGS:
+    if name == "api_key":  # its value stays out of the message
         return f"{prefix}{name}: {message}"
     return f"{prefix}{name}: {message}; got {mistake['input']!r}" if name else f"{message}"

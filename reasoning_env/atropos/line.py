@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
@@ -24,9 +24,6 @@ from .inference.client import InferenceClient
 from .inference.failures import describe_failure
 
 logger = logging.getLogger(__name__)
-
-OUTAGE_LIMIT_S = 30.0
-"""How long a server may be gone outside `serve`, where no setting says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,8 @@ class Line:
         Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
         """
         verdicts = await self._session.judge(group.problem, [rollout.text for rollout in group.rollouts])
-        return reward(group, verdicts, max_tokens=self._config.max_token_length)
+        judged = replace(group, thinking_formats=self._session.thinking.names)
+        return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
     def observe(self, group: Group) -> None:
         """Count a scored group, learn from it and dump it; its problem stays in flight."""
@@ -161,7 +159,8 @@ class Line:
     @property
     def startup_timeout_s(self) -> float:
         """How long to wait for a server that is not there at the start."""
-        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else OUTAGE_LIMIT_S)
+        # Outside `serve` somebody waits for the command, so that it gives up after half a minute.
+        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else 30.0)
 
     def timeouts(self) -> Timeouts:
         """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""

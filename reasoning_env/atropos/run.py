@@ -14,11 +14,10 @@ from ..checkpoints import Checkpoint, StateKeeper
 from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..folders import default_dumps_folder, find_checkout
-from ..prompting import ChatFormat
 from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
-from .config import RunMode, run_api_entry
+from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
@@ -29,11 +28,6 @@ from .run_api import RunApiSession
 
 logger = logging.getLogger(__name__)
 
-SAVE_INTERVAL_S = 10.0
-"""How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
-LEAST_DRAIN_S = 3.0
-"""How long groups on their way to run-api get at the end, even where no grace is left."""
-
 
 class Run:
     """What one environment is made of; `start` brings up what needs the library.
@@ -42,6 +36,11 @@ class Run:
     front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which
     counts where it is positive.
     """
+
+    save_interval_s = 10.0
+    """How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
+    least_drain_s = 3.0
+    """How long groups on their way to run-api get at the end, even where no grace is left."""
 
     def __init__(
         self,
@@ -54,13 +53,19 @@ class Run:
     ) -> None:
         self.config = config
         self.uuid = str(uuid.uuid4())
-        self.chat = PlainChat() if tokenizer is None else ChatFormat(tokenizer, config.tokenizer_name)
-        self.inference = InferenceClient(manager, self.chat, tokenizer)
+        self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)
+        self.inference = InferenceClient(
+            manager,
+            self.chat,
+            stop_after_answer=does_stop_after_answer(config),
+            chat_template_kwargs=config.chat_template_kwargs,
+        )
         self.session = Session(
             config,
             checkout=find_checkout(folder),
             group_size=config.group_size,
             preamble=config.custom_thinking_prompt or "",
+            thinking=self.chat.thinking,
         )
         self.dumper = _make_dumper(config, self.uuid, folder)
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
@@ -112,7 +117,9 @@ class Run:
         try:
             await self.start_dumps()
             if probe:
-                await check_servers(self.servers, self.inference.mode, self.line.startup_timeout_s)
+                await check_servers(
+                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.request_options
+                )
         except BaseException:
             await self.session.close()
             raise
@@ -146,7 +153,7 @@ class Run:
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
-        await self.queue.drain(max(deadline - time.monotonic(), LEAST_DRAIN_S))
+        await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
         await self.queue.close()
         waiting = self.queue.stats.waiting
         if waiting and self.keeper is not None and self.keeper.folder is not None:
@@ -179,7 +186,7 @@ class Run:
         """Save the latest state while it changes, and the disk keeps up."""
         saved: object = None
         while True:
-            await asyncio.sleep(SAVE_INTERVAL_S)
+            await asyncio.sleep(self.save_interval_s)
             # In an outage nothing changes, but a great deal may wait.
             now = (step(), self.progress_line(), self.queue.stats)
             if now != saved and self.keeper is not None and not self.keeper.busy:

@@ -37,19 +37,6 @@ from ..retries import pauses
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 5.0
-VANISHED_HOST_S = 30
-"""After so long without a sign of life from its host a connection counts as broken."""
-POLL_S = 1.0
-"""The longest pause between two requests: an environment that comes late after a restart may share a number."""
-SLOW_S = 10.0
-"""After so long without a reply the log says that one is waited for."""
-LEAVE_TIMEOUT_S = 3.0
-TRAINER_PATIENCE_S = 60.0
-"""How long a whole batch may lie at run-api before the log says that the trainer takes none."""
-NO_TRAINER = -1
-"""The batch size that a run-api without a trainer tells."""
-
 
 class RunApiFault(Exception):
     """A request without run-api's answer to it.
@@ -64,7 +51,9 @@ class RunApiFault(Exception):
         self.maybe_taken = maybe_taken
 
 
-async def request(url: str, method: str, path: str, keys: Sequence[str] = (), body: Any = None) -> dict[str, Any]:
+async def request(
+    url: str, method: str, path: str, keys: Sequence[str] = (), body: Any = None, *, connect_timeout_s: float = 5.0
+) -> dict[str, Any]:
     """Make a request, one try, and return the reply, a JSON object with these keys; raises RunApiFault.
 
     `body` is JSON in gzip as bytes, or what JSON can hold. Replies have no time limit: a slow run-api has taken the
@@ -75,7 +64,7 @@ async def request(url: str, method: str, path: str, keys: Sequence[str] = (), bo
     if isinstance(body, bytes):
         sent = {"data": body, "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         try:
             async with session.request(method, f"{url}{path}", **sent) as response:
@@ -94,16 +83,17 @@ async def request(url: str, method: str, path: str, keys: Sequence[str] = (), bo
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Make a socket on which a host that vanished without a word is noticed."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    limits = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 1000 * VANISHED_HOST_S}
-    for name, value in limits.items():
+    """Make a socket whose connection breaks after its host has given no sign of life for 30 s."""
+    family, socket_type, protocol, _, _ = address
+    connection = socket.socket(family, socket_type, protocol)
+    connection.setblocking(False)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # 10 s of silence, then four questions 5 s apart. The last option, in ms, covers data that nobody acknowledges.
+    options = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+    for name, value in options.items():
         if hasattr(socket, name):  # macOS lacks some
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return connection
 
 
 @dataclass(frozen=True)
@@ -124,6 +114,14 @@ class RunApiSession:
     All coroutines but `leave` and `send` wait while run-api is away, and raise ServerError when the first answer at
     `url` is not run-api's. Used on one event loop.
     """
+
+    longest_pause_s = 1.0
+    """Between two requests: an environment that comes late after a restart may share a number."""
+    slow_reply_s = 10.0
+    """After so long without a reply the log says so."""
+    leave_timeout_s = 3.0
+    trainer_patience_s = 60.0
+    """How long a whole batch may lie at run-api before the log says that the trainer takes none."""
 
     def __init__(self, url: str, entry: Mapping[str, Any]) -> None:
         self._url = url.rstrip("/")
@@ -214,7 +212,7 @@ class RunApiSession:
         if not batch_waits:
             self._idle_since = now
             self._idle.over("the trainer takes batches again")
-        elif now - self._idle_since > TRAINER_PATIENCE_S:
+        elif now - self._idle_since > self.trainer_patience_s:
             self._idle.note("waiting for the trainer: a whole batch lies at run-api, and it takes none")
 
     async def leave(self) -> None:
@@ -223,7 +221,7 @@ class RunApiSession:
             return
         self._left = True
         try:
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+            async with asyncio.timeout(self.leave_timeout_s):
                 if await self._own_status() is None:
                     logger.info("run-api has forgotten this environment, and is not told that it ends")
                     return
@@ -236,12 +234,12 @@ class RunApiSession:
         """Register as often as it takes; waits for a trainer."""
         waits = pauses()
         while True:
-            # Until the trainer has registered, its asking for batches can let environments in, which it then clears.
-            if (await self.info())["batch_size"] != NO_TRAINER:
+            # A trainer that asks for batches before it registers lets environments in, and clears them when it does.
+            if (await self.info())["batch_size"] != -1:
                 try:
                     reply = await self._try_once("POST", "/register-env", ("status",), self._entry)
                 except RunApiFault:
-                    await asyncio.sleep(min(next(waits), POLL_S))
+                    await asyncio.sleep(min(next(waits), self.longest_pause_s))
                     continue
                 if reply["status"] == "success":
                     break
@@ -267,7 +265,7 @@ class RunApiSession:
             f"{self._entry['group_size']}; where one has, run-api was given a group before that, and gets over it by "
             f"{self._url}/reset_data or a restart only, after which the trainer must register again"
         )
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(self.longest_pause_s)
 
     async def _ask(
         self, method: str, path: str, keys: Sequence[str], body: Any = None, *, none_for: int | None = None
@@ -283,7 +281,7 @@ class RunApiSession:
                 # Later, whatever stands between may answer in place of a run-api that is away.
                 if fault.status is not None and fault.status < 500 and not self._met:
                     raise ServerError(f"{fault}; correct env.rollout_server_url ({self._url})") from None
-                await asyncio.sleep(min(next(waits), POLL_S))
+                await asyncio.sleep(min(next(waits), self.longest_pause_s))
             else:
                 self._met = True
                 return reply
@@ -296,7 +294,7 @@ class RunApiSession:
         A reply with a status in `answers` counts as an answer too.
         """
         silent = f"waiting for run-api at {self._url}: it does not reply"
-        slow = asyncio.get_running_loop().call_later(SLOW_S, self._absence.note, silent)
+        slow = asyncio.get_running_loop().call_later(self.slow_reply_s, self._absence.note, silent)
         try:
             reply = await request(self._url, method, path, keys, body)
         except RunApiFault as fault:

@@ -9,8 +9,6 @@ from ..metrics import MetricsRecorder, TaskTotals
 from ..terminal import Table
 from .run import Run
 
-COLUMNS = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
-
 
 def print_summary(run: Run, keep: str | None = None) -> None:
     """Print a table of the tasks, worst first, and where the groups of `process` are.
@@ -31,8 +29,9 @@ def print_summary(run: Run, keep: str | None = None) -> None:
 
 def print_tasks(metrics: MetricsRecorder) -> None:
     """Print a row for each task that groups were scored of, and one for all of them."""
+    columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
     tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
-    Table(COLUMNS, [_row(*item) for item in [*tasks, ("all", metrics.total)]]).print()
+    Table(columns, [_row(*item) for item in [*tasks, ("all", metrics.total)]]).print()
 
 
 def _row(name: str, totals: TaskTotals) -> tuple[Any, ...]:

@@ -18,9 +18,6 @@ from atroposlib.envs.base import ScoredDataGroup
 
 logger = logging.getLogger(__name__)
 
-TABLE_COLUMNS: list[str | int] = ["text", "score", "expected_answer", "task"]
-TIMINGS = ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list")
-
 
 def has_account() -> bool:
     """Tell whether wandb would find a key in the environment or in netrc, where `wandb login` puts it."""
@@ -64,7 +61,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, A
     """Return the table of kept rollouts as a metric, or nothing where none were kept."""
     if not groups:
         return {}
-    table = wandb.Table(columns=TABLE_COLUMNS)
+    table = wandb.Table(columns=["text", "score", "expected_answer", "task"])
     for group in groups:
         for row in group:
             table.add_data(*row)
@@ -75,5 +72,5 @@ def trim_timings(servers: Sequence[Any]) -> None:
     """Shorten each server's timings to its `rolling_buffer_length`; Atropos only ever adds to them."""
     for server in servers:
         keep = getattr(getattr(server, "config", None), "rolling_buffer_length", 0) or 1
-        for name in TIMINGS:
+        for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
             del getattr(server, name, [])[:-keep]

@@ -10,16 +10,6 @@ from pathlib import Path
 from ..reports.comparison import Comparison, compare, differing_settings, read_evaluation
 from ..terminal import Table, print_json, visible
 
-COLUMNS = {
-    "TASK": "", "PROBLEMS": "d", "FIRST": ".3f", "SECOND": ".3f", "CHANGE": "+.3f", "FROM": "+.3f", "TO": "+.3f",
-    "BETTER": "d", "WORSE": "d", "P": ".3f",
-}  # fmt: skip
-VALUE_CHARACTERS = 60
-LEGEND = """
-FROM, TO: the 95 % interval of the change (bootstrap over problems; over tasks for their mean)
-BETTER, WORSE: problems on which the second scores higher, and lower
-P: sign test over these, for each task alone: among 100 tasks that do not differ, about 5 are below 0.05"""
-
 
 def compare_command(argv: Sequence[str]) -> int:
     """Compare every further folder with the first; returns 0.
@@ -39,17 +29,39 @@ def compare_command(argv: Sequence[str]) -> int:
         )
         return 0
     for comparison in comparisons:
-        print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
-        for name in differing_settings(comparison.first, comparison.second):
-            values = [repr(one.settings.get(name)) for one in (comparison.first, comparison.second)]
-            print(f"{name}: {' and '.join(visible(value, VALUE_CHARACTERS) for value in values)}")
-        print()
-        Table(COLUMNS, [astuple(one) for one in (comparison.overall, *comparison.tasks)]).print()
-        if comparison.unpaired:
-            print(f"\n{comparison.unpaired} problems that only one of the two has are left out")
-        print()
-    print(LEGEND.strip())
+        _print(comparison)
+    print("""\
+FROM, TO: the 95 % interval of the change (bootstrap over problems; over tasks for their mean)
+BETTER, WORSE: problems on which the second scores higher, and lower
+P: sign test over these, for each task alone: among 100 tasks that do not differ, about 5 are below 0.05""")
     return 0
+
+
+def _print(comparison: Comparison) -> None:
+    print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
+    for name in differing_settings(comparison.first, comparison.second):
+        first, second = (
+            visible(repr(evaluation.settings.get(name)), limit=60)
+            for evaluation in (comparison.first, comparison.second)
+        )
+        print(f"{name}: {first} and {second}")
+    print()
+    columns = {
+        "TASK": "",
+        "PROBLEMS": "d",
+        "FIRST": ".3f",
+        "SECOND": ".3f",
+        "CHANGE": "+.3f",
+        "FROM": "+.3f",
+        "TO": "+.3f",
+        "BETTER": "d",
+        "WORSE": "d",
+        "P": ".3f",
+    }
+    Table(columns, [astuple(difference) for difference in (comparison.overall, *comparison.tasks)]).print()
+    if comparison.unpaired:
+        print(f"\n{comparison.unpaired} problems that only one of the two has are left out")
+    print()
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

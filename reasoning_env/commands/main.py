@@ -28,6 +28,7 @@ HELP = {
     "evaluate": "score a model on the fixed evaluation set",
     "tasks": "list the tasks; `tasks NAME` shows whole samples",
     "score": "score a text as the completion of one problem: its prompt, reward and reason",
+    "judge": "serve verdicts over HTTP, for trainers that ask a reward server",
     "audit": "probe every task's verifier with meaningless answers; fails when one pays for them",
     "compare": "put evaluation folders side by side, paired over the same problems",
     "rescore": "judge the answers of dumps, process files and evaluations again, and show what changed",
@@ -39,7 +40,6 @@ HELP = {
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """Those that need the environment class, whose imports take seconds."""
-CONSOLE_SCRIPT = "reasoning-gym-environment"
 HELP_OPTIONS = frozenset(("-h", "--help"))
 
 
@@ -49,9 +49,9 @@ def needs_environment(argv: Sequence[str]) -> bool:
 
 
 def start_library(folder: Path) -> None:
-    """Have the library imported by a process of its own meanwhile, which the workers come from later.
+    """Import the library ahead, in the process that workers are forked from later.
 
-    Not where `folder`, the environment module's, holds a checkout, or something that looks like one.
+    Does nothing where `folder`, the environment module's, holds a checkout of the library, or a file of that name.
     """
     from ..workers.fork_server import start_ahead
 
@@ -64,7 +64,8 @@ def program() -> str:
     if package := sys.modules["__main__"].__package__:
         return f"python -m {package}"
     called = sys.orig_argv[1] if len(sys.orig_argv) > 1 else ""
-    return CONSOLE_SCRIPT if Path(called).name == CONSOLE_SCRIPT else f"python {shlex.quote(sys.argv[0])}"
+    console_script = "reasoning-gym-environment"
+    return console_script if Path(called).name == console_script else f"python {shlex.quote(sys.argv[0])}"
 
 
 def run_installed() -> None:
@@ -116,6 +117,10 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             from .score import score_command
 
             return functools.partial(score_command, folder=folder)
+        case "judge":
+            from .judge import judge_command
+
+            return functools.partial(judge_command, folder=folder)
         case "compare":
             from .compare import compare_command
 

@@ -1,4 +1,4 @@
-"""What the commands share that show single problems: the options that name one, and how it is told."""
+"""What the commands that show single problems share: the options that name a problem, and how it is shown."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ import yaml
 
 from ..records import Problem
 
-DEADLINE_S = 60.0
 SEEDS = 2**32
-DEFAULT_SEED = 42
-NO_ORACLE = "(no single answer: the verifier accepts many)"
+"""How many seeds the library takes, from 0 on."""
 
 
 def add_problem_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say, beside the task, which problem is meant."""
-    parser.add_argument(
-        "--seed", type=seed, default=DEFAULT_SEED, metavar="N", help="the library's seed (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=seed, default=42, metavar="N", help="the library's seed (default: %(default)s)")
     parser.add_argument("--level", type=level, metavar="L", help="difficulty from 0 to 1 (default: the library's own)")
     parser.add_argument(
         "--params",
-        type=_params,
+        type=mapping,
         default={},
         metavar="MAPPING",
         help="parameters of the library's own config, as a dump has them: '{min_terms: 4}'",
@@ -52,7 +48,8 @@ def level(text: str) -> float:
     return number
 
 
-def _params(text: str) -> Mapping[str, Any]:
+def mapping(text: str) -> Mapping[str, Any]:
+    """Read an option that is a mapping in YAML."""
     try:
         params = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -63,7 +60,7 @@ def _params(text: str) -> Mapping[str, Any]:
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem's facts for a program; `level` and `params` are those that it really has."""
+    """Return a problem's facts for a program; `level` and `params` are those that it was generated with."""
     return {
         "task": problem.task,
         "seed": problem.spec.seed,
@@ -72,6 +69,11 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
         "question": problem.question,
         "answer": problem.answer,
     }
+
+
+def show_answer(problem: Problem) -> str:
+    """Return the right answer for a reader, or that there is not a single one."""
+    return "(no single answer: the verifier accepts many)" if problem.answer is None else problem.answer
 
 
 def show_messages(messages: Sequence[Mapping[str, str]]) -> str:

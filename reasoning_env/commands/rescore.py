@@ -18,14 +18,11 @@ from ..library_facts import COMPOSITE
 from ..outcomes import Tally
 from ..records import ProblemSpec, Split, Verdict
 from ..reports.library import OpenLibrary, open_library, run_measurement
-from ..reports.sources import find_sources
+from ..reports.runs import find_runs
 from ..rewards import score_texts
 from ..settings import ReasoningSettings
 from ..terminal import Table, print_json, progress_bar, visible
 from ..workers.pool import PoolSettings
-
-CHANGES = {"TASK": "", "SEED": "d", "BEFORE": ".3f", "AFTER": ".3f", "REASON": "", "ANSWER": ""}
-TASKS = {"TASK": "", "ROLLOUTS": "d", "BEFORE": ".3f", "AFTER": ".3f", "CHANGED": "d"}
 
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:
@@ -38,7 +35,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not those of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     options = parser.parse_args(argv)
-    sources = find_sources(options.paths)
+    runs = find_runs(options.paths)
     before, after = defaultdict[str, Tally](Tally), defaultdict[str, Tally](Tally)
     changes: list[tuple[Any, ...]] = []
     left_out: Counter[str] = Counter()
@@ -47,7 +44,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
         settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain, niceness=0)
         async with open_library(settings, []) as library:
             with progress_bar("rescore", None) as advance:
-                for group in chain.from_iterable(source.groups() for source in sources):
+                for group in chain.from_iterable(run.groups() for run in runs):
                     advance()
                     try:
                         verdicts = await judge_again(library, group)
@@ -63,12 +60,16 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
                             changes.append((group.item_id, group.seed, *scores, verdict.reason.value, answer))
 
     run_measurement(judge_all)
-    left_out.update(fault for source in sources for fault in source.faults)
+    left_out.update(fault for run in runs for fault in run.faults)
     if not before and not left_out:
         raise ConfigError(f"{options.paths[0]} holds no group")
     changed = Counter(task for task, *_ in changes)
     rows = [(task, before[task].count, before[task].mean, after[task].mean, changed[task]) for task in sorted(before)]
-    tables = {"changes": Table(CHANGES, changes), "tasks": Table(TASKS, rows)}
+    scores = {"BEFORE": ".3f", "AFTER": ".3f"}
+    tables = {
+        "changes": Table({"TASK": "", "SEED": "d", **scores, "REASON": "", "ANSWER": ""}, changes),
+        "tasks": Table({"TASK": "", "ROLLOUTS": "d", **scores, "CHANGED": "d"}, rows),
+    }
     if options.json:
         print_json({name: table.records() for name, table in tables.items()} | {"left_out": dict(left_out)})
         return 0

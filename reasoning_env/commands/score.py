@@ -10,14 +10,15 @@ from pathlib import Path
 from ..errors import ConfigError
 from ..folders import find_checkout
 from ..outcomes import outcome
-from ..prompting import build_messages
+from ..prompting import build_messages, system_prompt
 from ..records import Problem, Verdict
 from ..reports.library import open_library, run_measurement
 from ..rewards import score_texts
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from ..terminal import print_json, visible
+from ..thinking import AUTO, NAMES, choose_thinking
 from ..workers.pool import PoolSettings
-from .problems import DEADLINE_S, NO_ORACLE, add_problem_options, describe_problem, show_messages
+from .problems import add_problem_options, describe_problem, show_answer, show_messages
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:
@@ -30,16 +31,18 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     text = sys.stdin.read() if options.text == "-" else options.text
     settings = PoolSettings(generators=1, verifiers=1, checkout=find_checkout(folder), strict_rewards=not options.plain)
     problem, verdict = run_measurement(lambda: _score(settings, options, text))
-    messages = build_messages(SYSTEM_PROMPT, problem.question)
+    thinking = choose_thinking(options.thinking)
+    messages = build_messages(system_prompt(SYSTEM_PROMPT, thinking), problem.question)
     reason = outcome(verdict.score, verdict.reason.value, finish_reason=None)
     if options.json:
         judged = {"score": verdict.score, "reason": reason, "read": verdict.answer}
+        judged["thinking_formats"] = list(thinking.names)
         print_json({**describe_problem(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
-    expected = NO_ORACLE if problem.answer is None else problem.answer
     read = "nothing" if verdict.answer is None else visible(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
-    print(f"expected  {expected}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
+    print(f"expected  {show_answer(problem)}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
+    print(f"thinking  {', '.join(thinking.names) or 'none'}")
     return 0
 
 
@@ -55,6 +58,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add_problem_options(parser)
     parser.add_argument("--plain", action="store_true", help="the library's own score, not that of training")
+    parser.add_argument(
+        "--thinking", choices=NAMES, default=AUTO, help="format in which the model thinks (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     return parser.parse_args(argv)
 
@@ -64,8 +70,7 @@ async def _score(settings: PoolSettings, options: argparse.Namespace, text: str)
         if len(library.tasks) != 1:
             raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
         await library.check_params(options.params, options.level)
-        problem = await library.make_problem(
-            library.tasks[0], options.seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
-        )
-        verdicts = await score_texts(library.pool, problem, [text], ReasoningSettings().max_answer_bytes)
+        problem = await library.make_problem(library.tasks[0], options.seed, params=options.params, level=options.level)
+        limit, thinking = ReasoningSettings().max_answer_bytes, choose_thinking(options.thinking)
+        verdicts = await score_texts(library.pool, problem, [text], limit, thinking)
         return problem, verdicts[0]

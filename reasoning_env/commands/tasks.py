@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import GenerationError
+from ..errors import ConfigError, GenerationError
 from ..folders import find_checkout
-from ..prompting import build_messages
+from ..prompting import ChatFormat, build_messages, system_prompt
 from ..records import Problem, TaskInfo
 from ..reports.library import measure_each, open_library, run_measurement
 from ..settings import SYSTEM_PROMPT
 from ..terminal import Table, print_json
+from ..thinking import AUTO, NAMES
 from ..workers.pool import PoolSettings
 from .problems import (
-    DEADLINE_S,
-    NO_ORACLE,
     SEEDS,
     add_problem_options,
     describe_problem,
+    mapping,
+    show_answer,
     show_messages,
     split_names,
 )
@@ -53,6 +54,7 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     `folder` is where a checkout of the library may lie. Raises ConfigError for a name that there is not.
     """
     options = _parse(argv)
+    chat = None if options.tokenizer_name is None else _read_chat_format(options)
     settings = PoolSettings(checkout=find_checkout(folder))
     samples = run_measurement(lambda: _collect(settings, options))
     if not options.names:
@@ -60,7 +62,7 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     elif options.json:
         print_json({"samples": [_describe(sample) for sample in samples]})
     else:
-        print("\n".join(_whole(sample, as_prompt=options.prompt) for sample in samples))
+        print("\n".join(_whole(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
 
@@ -74,6 +76,20 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "(`games`, `games/*`), several joined by commas, in any case",
     )
     parser.add_argument("--prompt", action="store_true", help="show samples as the prompt that a model gets")
+    parser.add_argument(
+        "--tokenizer_name",
+        metavar="MODEL",
+        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub)",
+    )
+    parser.add_argument("--chat_template", metavar="PATH", help="as in training: a Jinja file, or `plain`")
+    parser.add_argument(
+        "--chat_template_kwargs",
+        type=mapping,
+        default={},
+        metavar="MAPPING",
+        help="options of the chat template, as in training: '{enable_thinking: false}'",
+    )
+    parser.add_argument("--thinking", choices=NAMES, default=AUTO, help="as in training (default: %(default)s)")
     parser.add_argument("--samples", type=int, metavar="N", help="samples a named task (default: 3, with --prompt 1)")
     add_problem_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -85,7 +101,32 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--samples must be at least 1")
     if not options.names and (options.prompt or options.params):
         parser.error("name the tasks that --prompt and --params are for")
+    if options.tokenizer_name is not None and not options.prompt:
+        parser.error("--tokenizer_name goes with --prompt")
+    if options.tokenizer_name is None and (options.chat_template or options.chat_template_kwargs):
+        parser.error("--chat_template and --chat_template_kwargs go with --tokenizer_name")
     return options
+
+
+def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
+    """Return the model's chat format; raises ConfigError where it cannot be read, or builds no whole prompt."""
+    from transformers import AutoTokenizer  # takes seconds, and only this needs it
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(options.tokenizer_name)
+    except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(
+            f"--tokenizer_name: {options.tokenizer_name!r} cannot be read ({reason}); it takes a folder, or a name on "
+            "the Hugging Face hub"
+        ) from error
+    return ChatFormat(
+        tokenizer,
+        options.tokenizer_name,
+        template=options.chat_template,
+        template_options=options.chat_template_kwargs,
+        thinking=options.thinking,
+    )
 
 
 async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[Sample]:
@@ -97,9 +138,7 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
             task, number = wanted
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await library.make_problem(
-                    task, seed, params=options.params, level=options.level, deadline_s=DEADLINE_S
-                )
+                problem = await library.make_problem(task, seed, params=options.params, level=options.level)
             except GenerationError as error:
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
@@ -136,10 +175,23 @@ def _describe(sample: Sample) -> dict[str, Any]:
     return {"category": sample.task.category, **described, "prompt": [dict(message) for message in prompt]}
 
 
-def _whole(sample: Sample, *, as_prompt: bool) -> str:
+def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
     head = f"=== {sample.task.name} ({sample.task.category})"
     if isinstance(sample.outcome, GenerationError):
         return f"{head}\n{sample.question}\n"
-    answer = NO_ORACLE if sample.outcome.answer is None else sample.outcome.answer
-    shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
+    answer = show_answer(sample.outcome)
+    if chat is not None:
+        shown = _as_sent(chat, sample.question)
+    else:
+        shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
     return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer\n{answer}\n"
+
+
+def _as_sent(chat: ChatFormat, question: str) -> str:
+    """Return the exact text of the prompt, and what is read of a completion and learnt at its end."""
+    prompt = chat.prompt(build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), question))
+    formats = [f"{one.opening} ... {one.closing} ({one.name})" for one in chat.thinking.formats]
+    return (
+        f"{prompt.text}\n\n--- sent\n{len(prompt.tokens)} tokens\n"
+        f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"
+    )

@@ -87,7 +87,8 @@ def encode_group(
     rollouts = ", ".join(
         [_json({**_rollout(prompt, rollout), **extra}) for rollout, extra in zip(group.rollouts, extras, strict=True)]
     )
-    item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **(more or {})})
+    thinking = {"thinking_formats": list(group.thinking_formats)} if group.thinking_formats else {}
+    item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **thinking, **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 

@@ -1,7 +1,7 @@
 """The dumps' writer: takes groups from the event loop and appends them, in order, on its own thread.
 
 Nobody waits for the disk. Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to
-MAX_WAITING_BYTES of text, and are written once there is room again. Beyond the limit the newest group is dropped and
+`max_waiting_bytes` of text, and are written once there is room again. Beyond the limit the newest group is dropped and
 counted.
 
 A file is created under a name that carries the run's uuid, and a number that is taken is passed over. So each file has
@@ -30,9 +30,6 @@ from .format import FAILED, PASSED, encode_group
 
 logger = logging.getLogger(__name__)
 
-MAX_WAITING_BYTES = 64 * 2**20
-"""How much text may wait in memory for a disk that refuses it."""
-
 
 class RolloutDumper:
     """Writes groups to `folder`, each as one JSON line.
@@ -41,17 +38,25 @@ class RolloutDumper:
     `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
     scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
 
-    Nothing is made before `start`; groups that are offered earlier wait for it. Trouble with the disk that comes later
-    is logged and counted, and never raised.
+    No file is created before `start`; groups that are offered earlier wait for it. Later faults of the disk are
+    logged and counted, and never raised.
     """
 
     def __init__(
-        self, folder: Path, run_uuid: str, *, dump_passed: bool, dump_failed: bool, score_threshold: float
+        self,
+        folder: Path,
+        run_uuid: str,
+        *,
+        dump_passed: bool,
+        dump_failed: bool,
+        score_threshold: float,
+        max_waiting_bytes: int = 64 * 2**20,
     ) -> None:
         self._folder = folder
         self._dump_passed = dump_passed
         self._dump_failed = dump_failed
         self._score_threshold = score_threshold
+        self._max_waiting_bytes = max_waiting_bytes
         self._changed = threading.Condition()  # guards everything down to `_closing`
         self._waiting: deque[_Waiting] = deque()  # with the one that is being written, at its front
         self._waiting_bytes = 0
@@ -93,7 +98,7 @@ class RolloutDumper:
             return
         waiting = _Waiting(files, _without_tokens(group), _size_bytes(group))
         with self._changed:
-            room = not self._closing and self._waiting_bytes < MAX_WAITING_BYTES
+            room = not self._closing and self._waiting_bytes < self._max_waiting_bytes
             if room:
                 self._waiting.append(waiting)
                 self._waiting_bytes += waiting.size_bytes

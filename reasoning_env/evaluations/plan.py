@@ -26,15 +26,14 @@ from ..settings import ReasoningSettings
 from ..stats import LibraryInfo
 from ..tasks.sampling import composite_params
 from ..tasks.selection import ALL_TASKS, match_tasks
-from .problem_set import EVAL_FAILURES, EvaluationSet, choose_eval_tasks
+from .problem_set import EvaluationSet, choose_eval_tasks
 
 logger = logging.getLogger(__name__)
 
-FOLDER = Path(__file__).with_name("published")
 SIZE, FIRST_SEED = 50, 45
-AT_ONCE = 2
-"""Problems of a task that are made at a time, so that one that keeps failing is given up soon."""
-TEMPERATURE, TOP_P, MAX_COMPLETION_TOKENS = 0.6, 0.95, 32_768
+"""Of the published sets: problems a task, and the seed of the first of them."""
+MAX_COMPLETION_TOKENS = 32_768
+"""Of the published runs."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Preset:
 
 def load_preset(name: str) -> Preset:
     """Read a preset from the package's own files."""
-    content = json.loads((FOLDER / f"{name}.json").read_text())
+    content = json.loads((Path(__file__).with_name("published") / f"{name}.json").read_text())
     tasks = tuple(content["tasks"])
     published = {
         model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
@@ -71,31 +70,32 @@ def load_preset(name: str) -> Preset:
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it.
 
-    A task that fails EVAL_FAILURES times in a row has only the problems that were made by then: such may take minutes
-    each.
+    A task that fails `most_failures` times in a row has only the problems that were generated until then, since each
+    further attempt may take minutes.
     """
 
     library_seeds = True
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
+        # Two problems of a task at a time, so that a task that keeps failing is given up soon.
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(2))
         self._failures_in_a_row = Counter[str]()
 
-    async def _make(self, task: str, number: int) -> Problem | None:
+    async def _generate(self, task: str, number: int) -> Problem | None:
         failures = self._failures_in_a_row
-        async with self._turns[task]:
-            if failures[task] >= EVAL_FAILURES:
+        async with self._slots[task]:
+            if failures[task] >= self.most_failures:
                 return None
             try:
                 problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
                 failures[task] += 1
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
-                if failures[task] == EVAL_FAILURES:
+                if failures[task] == self.most_failures:
                     logger.warning("the other problems of %s are left out too", task)
                 return None
-            if failures[task] < EVAL_FAILURES:
+            if failures[task] < self.most_failures:
                 failures[task] = 0
             return problem
 
@@ -124,8 +124,8 @@ class EvalPlan:
 
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are all tasks that a composite may have."""
-        kind = EvaluationSet if self.preset is None else PresetSet
-        return kind(
+        set_class = EvaluationSet if self.preset is None else PresetSet
+        return set_class(
             generator,
             self.tasks,
             composite_params(self.tasks, available) if self.preset is None else self.preset.params,
@@ -153,12 +153,12 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
     if not tasks:
         raise ConfigError(f"eval_preset: {preset.name} has none of the selected tasks; select others, or take it out")
     default = ReasoningSettings.model_fields["num_eval_samples_per_task"].default
-    wanted = settings.num_eval_samples_per_task
-    if wanted > SIZE:
-        raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {wanted}")
+    samples = settings.num_eval_samples_per_task
+    if samples > SIZE:
+        raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {samples}")
     plan = EvalPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
-        samples_per_task=SIZE if wanted == default else wanted,
+        samples_per_task=SIZE if samples == default else samples,
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,
         system_prompt=library.system_prompt,
@@ -185,10 +185,10 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, 
             f"reasoning-gym is {library.version}; that other tasks have the published questions is known of "
             f"{preset.library} only"
         )
-    sampling = (("temperature", settings.eval_temperature, TEMPERATURE), ("top_p", settings.eval_top_p, TOP_P))
-    for name, wanted, published in sampling:
-        if wanted != published:
-            yield f"{name} is {wanted:g}; the published runs have {published:g}"
+    sampling = (("temperature", settings.eval_temperature, 0.6), ("top_p", settings.eval_top_p, 0.95))
+    for name, value, published in sampling:
+        if value != published:
+            yield f"{name} is {value:g}; the published runs have {published:g}"
     if plan.samples_per_task != SIZE:
         yield f"{plan.samples_per_task} problems a task instead of {SIZE}: the published scores are those of all"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)

@@ -19,9 +19,6 @@ from ..tasks.sampling import evaluation_spec
 
 logger = logging.getLogger(__name__)
 
-EVAL_FAILURES = 3
-"""Failures to generate an evaluation sample after which it is left out; some tasks fail now and then."""
-
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
     """Return `limit` tasks, spread evenly over their order; all for -1, or where there are no more."""
@@ -31,13 +28,13 @@ def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
 
 
 def question_key(question: str) -> str:
-    """Return what two problems share when they ask the same, apart from whitespace."""
+    """Return a hash of the question, equal for questions that differ in whitespace alone."""
     text = " ".join(question.split())
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def problem_key(problem: Problem) -> str:
-    """Return what two problems share that are the same, answer and all."""
+    """Return a hash of question and answer, equal for equal problems."""
     return _digest([problem.question, problem.answer])
 
 
@@ -59,6 +56,8 @@ class EvaluationSet:
 
     library_seeds = False
     """Whether the seeds are the library's own, so that training may draw them too."""
+    most_failures = 3
+    """Failures to generate a problem after which it is left out; some tasks fail now and then."""
 
     def __init__(
         self,
@@ -78,34 +77,34 @@ class EvaluationSet:
         self._eval_seed = eval_seed
         self._deadline_s = deadline_s
         self._level = level
-        self._made: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
+        self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._keys: dict[str, frozenset[str]] = {}
-        self._many_questions = frozenset(task for task, known in FACTS.items() if not known.few_questions)
+        self._many_questions = frozenset(task for task, facts in FACTS.items() if not facts.few_questions)
 
     async def stream(
         self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
     ) -> AsyncIterator[Problem]:
-        """Yield each problem as soon as it is made: of all tasks or some, without those that are `done`.
+        """Yield each problem as soon as it is generated: of all tasks or some, without those that are `done`.
 
-        `done` holds tasks with numbers. All tasks' first problems are made first, then their second ones.
+        `done` holds tasks with numbers. All tasks' first problems are generated first, then their second ones.
         """
-        making = [
-            self._making(task, number)
+        generations = [
+            self._generation(task, number)
             for number in range(self.samples_per_task)
             for task in (self.tasks if tasks is None else tasks)
             if (task, number) not in done
         ]
         # The cancellation of one caller does not end the work that others wait for.
-        for made in asyncio.as_completed(making):
-            problem = await made
+        for generation in asyncio.as_completed(generations):
+            problem = await generation
             if problem is not None:
                 yield problem
 
     async def problems(self) -> list[Problem]:
         """Return all of the set, in the tasks' order."""
-        places = {task: place for place, task in enumerate(self.tasks)}
-        made = [problem async for problem in self.stream()]
-        return sorted(made, key=lambda problem: (places[problem.task], problem.spec.index))
+        positions = {task: position for position, task in enumerate(self.tasks)}
+        problems = [problem async for problem in self.stream()]
+        return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
 
     async def asks(self, problem: Problem) -> bool:
         """Tell whether the set asks the same question, of the same task or through a composite.
@@ -123,30 +122,35 @@ class EvaluationSet:
 
     async def close(self) -> None:
         """Stop what is being generated."""
-        await cancel_all(self._made.values())
+        await cancel_all(self._generated.values())
 
     async def _keys_of(self, task: str) -> frozenset[str]:
         if task not in self.tasks:
             return frozenset()
         if task not in self._keys:
-            self._keys[task] = frozenset([question_key(made.question) async for made in self.stream([task])])
+            self._keys[task] = frozenset([question_key(problem.question) async for problem in self.stream([task])])
         return self._keys[task]
 
-    def _making(self, task: str, number: int) -> asyncio.Task[Problem | None]:
-        made = self._made.get((task, number))
-        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
-            made = self._made[task, number] = asyncio.create_task(self._make(task, number))
-        return made
+    def _generation(self, task: str, number: int) -> asyncio.Task[Problem | None]:
+        """Return the task that generates a problem; a new one where an earlier one was cancelled or raised."""
+        generation = self._generated.get((task, number))
+        if generation is None or _has_failed(generation):
+            generation = self._generated[task, number] = asyncio.create_task(self._generate(task, number))
+        return generation
 
-    async def _make(self, task: str, number: int) -> Problem | None:
-        for attempt in range(EVAL_FAILURES):
+    async def _generate(self, task: str, number: int) -> Problem | None:
+        for attempt in range(self.most_failures):
             try:
                 return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation sample %d of %s could not be generated: %s", number, task, error)
-        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, EVAL_FAILURES)
+        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, self.most_failures)
         return None
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
         return replace(spec, level=self._level)
+
+
+def _has_failed(generation: asyncio.Task[Problem | None]) -> bool:
+    return generation.done() and (generation.cancelled() or generation.exception() is not None)

@@ -21,6 +21,7 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Tim
 from ..rewards import AnswerScorer, score_texts
 from ..settings import ReasoningSettings
 from ..terminal import progress_bar
+from ..thinking import Thinking
 from .folder import EvalFolder
 from .plan import Preset, compare_published
 from .problem_set import EvaluationSet, fingerprint, problem_key
@@ -81,6 +82,7 @@ class Evaluator:
     make_prompt: Callable[[Problem], Prompt]
     sampling: Sampling
     settings: ReasoningSettings
+    thinking: Thinking
     repeats: int
     library_scores: bool
     workers: int
@@ -116,7 +118,8 @@ class Evaluator:
             reason = DropReason.INFERENCE
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
             seconds, reason = time.monotonic() - started, DropReason.SCORING
-            return await self._score(Group(problem, prompt.messages, tuple(rollouts)), seconds)
+            group = Group(problem, prompt.messages, tuple(rollouts), self.thinking.names)
+            return await self._score(group, seconds)
         except (RefusedError, WorkerError):  # no other problem would fare better
             raise
         except Exception as error:  # of clients or of ours; it never becomes a score of 0
@@ -126,7 +129,7 @@ class Evaluator:
     async def _score(self, group: Group, seconds: float) -> EvalResult:
         problem, limit = group.problem, self.settings.max_answer_bytes
         texts = [rollout.text for rollout in group.rollouts]
-        verdicts = await score_texts(self.scorer, problem, texts, limit)
+        verdicts = await score_texts(self.scorer, problem, texts, limit, self.thinking)
         scored = tuple(
             replace(rollout, verdict=verdict, score=verdict.score)
             for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
@@ -184,7 +187,7 @@ class Evaluation:
             raise ServerError("not one evaluation problem could be evaluated; the log above says why")
         for result in self._failed:
             await asyncio.to_thread(self._keep, result)
-        # Problems that could not be made are not of the set.
+        # Problems that could not be generated do not belong to the set.
         self._finished = True
         self._problems = len(self._folder.samples)
         self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
@@ -249,8 +252,8 @@ def extract_last_answer(text: str, max_bytes: int) -> str | None:
         answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
     if answer is None or answer[1] - answer[0] > max_bytes:
         return None
-    found = text[slice(*answer)].strip()
-    return found if len(found.encode("utf-8", "surrogatepass")) <= max_bytes else None
+    content = text[slice(*answer)].strip()
+    return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def metrics(results: Results) -> dict[str, float]:

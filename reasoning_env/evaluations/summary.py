@@ -3,10 +3,10 @@
 A task's figures are means over its problems, with 95 % intervals from a bootstrap over them. Those of a category and
 the headline are unweighted means over tasks, with intervals from a bootstrap over tasks. These are never narrower than
 the tasks' own intervals allow, since a few tasks may have nearly equal means by chance. Completions that the server
-never gave count nowhere but in `failed`. Scores and shares are in [0, 1]; a figure that is not known is None.
+never gave count nowhere but in `failed`. Scores and shares are in [0, 1]; unknown figures are None.
 
 Each row is a mapping as `results.json` holds it: `problems` and `completions` that were scored, `failed` completions,
-`not_made`, how many problems of the set could not be generated (0 until the end, when that is known), `mean_score` and
+`not_made`, how many problems of the set could not be generated (0 until the end of the evaluation), `mean_score` and
 `accuracy` (the share of correct completions), each with its 95 % interval `[low, high]` in `mean_score_interval` and
 `accuracy_interval`, `pass_at` (by k, as text), `reasons` (the share of completions by outcome), `tokens` (mean of a
 completion), `seconds` (mean for the completions of a problem) and, with a preset, `library_score` with its interval.
@@ -69,7 +69,7 @@ class TaskTally:
             self.seconds.add(rollouts[0].seconds)
 
     def merge(self, other: TaskTally) -> None:
-        """Add what another one has counted."""
+        """Add what another tally has counted."""
         for name, values in other.figures.items():
             self.figures[name] += values
         self.correct_counts += other.correct_counts
@@ -166,5 +166,5 @@ def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
 
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fmean(numbers) if numbers else None

@@ -11,20 +11,6 @@ from ..terminal import print_table, width
 ALL, IDENTICAL = "ALL TASKS", "IDENTICAL QUESTIONS"
 UNKNOWN = "-"
 TASK, OF_RIGHT, TOKENS, WHY = "TASK", "95 % OF IT", "TOKENS", "NOT RIGHT"
-SPARED = (OF_RIGHT, TOKENS)
-"""Columns that are left out, in this order, where the terminal is too narrow."""
-LEAST_ROOM = 20
-"""Characters that the last column should have."""
-GAP = 2
-COUNTED = {"failed": "failed", "not_made": "not made"}
-"""Completions that never came, and problems that could not be generated; neither is in the other figures."""
-MODEL_COLUMNS = 7
-"""What the column of a published model takes."""
-LEGEND = """
-SCORE, RIGHT: mean score, and share of completions that score 0.99 or more, with 95 % intervals (bootstrap over
-problems; in the last rows over tasks, whose unweighted mean is given); TOKENS: mean of a completion"""
-PUBLISHED_LEGEND = """
-YOURS: the library's own score (plain verifier, last answer), as published; the models by their score over all tasks"""
 
 
 def print_results(results: Mapping[str, Any]) -> None:
@@ -34,13 +20,15 @@ def print_results(results: Mapping[str, Any]) -> None:
     print(f"\n{_title(results)}\n")
     rows = list(_rows(results))
     columns = _columns(rows, str(max(map(int, results["overall"].get("pass_at", {"1": 1})))))
-    for spared in SPARED:
-        if _room(columns) < LEAST_ROOM:
-            columns.pop(spared, None)
+    for dispensable in (OF_RIGHT, TOKENS):
+        if _room(columns) < 20:  # too narrow for the reasons in the last column
+            columns.pop(dispensable, None)
     columns[WHY] = [_why(row, _room(columns)) for _, row in rows]
     numbers = [name for name in columns if name not in (TASK, WHY)]
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
-    print(LEGEND)
+    print("""
+SCORE, RIGHT: mean score, and share of completions that score 0.99 or more, with 95 % intervals (bootstrap over
+problems; in the last rows over tasks, whose unweighted mean is given); TOKENS: mean of a completion""")
     if results.get("published"):
         _print_published(results)
     for remark in results["remarks"]:
@@ -48,11 +36,10 @@ def print_results(results: Mapping[str, Any]) -> None:
 
 
 def _title(results: Mapping[str, Any]) -> str:
-    overall, preset, known = results["overall"], results.get("preset"), results["fingerprint"]
-    return (
-        f"{results['model']}{f', {preset}' if preset else ''}: {overall['problems']} problems of {overall['tasks']} "
-        f"tasks{f', set {known[:12]}' if known else ''}"
-    )
+    overall, fingerprint = results["overall"], results["fingerprint"]
+    preset = f", {results['preset']}" if results.get("preset") else ""
+    title = f"{results['model']}{preset}: {overall['problems']} problems of {overall['tasks']} tasks"
+    return f"{title}, set {fingerprint[:12]}" if fingerprint else title
 
 
 def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -84,13 +71,14 @@ def _columns(rows: Sequence[tuple[str, Mapping[str, Any]]], repeats: str) -> dic
 
 
 def _room(columns: Mapping[str, Sequence[str]]) -> int:
-    """Return how many characters are left for one more column."""
-    return width() - sum(GAP + max(map(len, [heading, *cells])) for heading, cells in columns.items())
+    """Return how many characters are left for one more column; each is followed by two blanks."""
+    return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
 
 def _why(row: Mapping[str, Any], room: int) -> str:
     """Return as much as fits of what is missing, then of what is not right, the most frequent first."""
-    words = [f"{row[name]} {word}" for name, word in COUNTED.items() if row[name]]
+    missing = {"failed": row["failed"], "not made": row["not_made"]}
+    words = [f"{count} {word}" for word, count in missing.items() if count]
     words += [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
     while words and len(", ".join(words)) > room:
         words.pop()
@@ -100,29 +88,33 @@ def _why(row: Mapping[str, Any], room: int) -> str:
 def _print_published(results: Mapping[str, Any]) -> None:
     published: Mapping[str, Any] = results["published"]
     names = [name for name, _ in _rows(results)]
-    room = width() - max(map(len, names)) - MODEL_COLUMNS
-    shown = list(published)[: max(1, room // MODEL_COLUMNS)]
-    letters = [chr(ord("A") + place) for place in range(len(shown))]
+    column_width = 7  # of a score and the two blanks before it
+    room = width() - max(map(len, names)) - column_width
+    shown = list(published)[: max(1, room // column_width)]
+    letters = [chr(ord("A") + number) for number in range(len(shown))]
     rows = [
         [name, _number(row.get("library_score")), *(_number(_published(published[model], name)) for model in shown)]
         for name, row in _rows(results)
     ]
     print()
     print_table([TASK, "YOURS", *letters], rows, numbers=["YOURS", *letters])
-    print(PUBLISHED_LEGEND)
+    print(
+        "\nYOURS: the library's own score (plain verifier, last answer), as published; "
+        "the models by their score over all tasks"
+    )
     for letter, model in zip(letters, shown, strict=True):
         print(f"  {letter} {model} {_number(published[model]['overall'])}")
 
 
 def _published(model: Mapping[str, Any], row: str) -> float | None:
     if row == ALL:
-        found = model["overall"]
+        score = model["overall"]
     elif row == IDENTICAL:
-        found = model["identical"]
+        score = model["identical"]
     else:
         category = row.removeprefix("category:")
-        found = model["tasks"].get(row) if category == row else model["categories"].get(category)
-    return None if found is None else float(found)
+        score = model["tasks"].get(row) if category == row else model["categories"].get(category)
+    return None if score is None else float(score)
 
 
 def _number(value: float | None) -> str:

@@ -22,25 +22,11 @@ from ..stats import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
 from .library import measure_each, open_library, run_measurement
-from .verifier_probes import NOT_LAZY, ORACLE, PERTURBED, ROUNDS, Setting, TaskAudit, audit_task, role_of
+from .verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task, is_shortcut, role_of
 
 DEFAULT_OUTPUT = "audit.json"
 DEFAULTS = "defaults"
-LEVELS = "defaults,0,0.25,0.5,0.75,1"
-MAX_ITEMS = 10_000
-SETTINGS_AT_ONCE = 6
-"""Enough to keep all workers busy, few enough to bound what is kept in memory."""
-EXAMPLE_CHARACTERS = 200
-HEADINGS = (
-    *("TASK", "LEVEL", "ITEMS", "FLAWED", "ORACLE", "PERTURBED"),
-    *("LAZIEST POLICY", "MEAN", "BOUND", "MAX MS", "ESCAPED", "RESULT"),
-)
-NUMBERS = {"ITEMS", "FLAWED", "ORACLE", "PERTURBED", "MEAN", "BOUND", "MAX MS"}
-LEGEND = """
-FLAWED: problems that were drawn again, because they must not be served
-LAZIEST POLICY: the answers without reasoning that earn most, with their mean score and the most they may earn
-ESCAPED: answers at which the verifier failed
-gives away: fails as is known of it, and is left out of training by exclude_gameable"""
+"""Stands among levels for the library's own parameters."""
 
 
 class Result(StrEnum):
@@ -49,7 +35,7 @@ class Result(StrEnum):
     PASSES = "passes"
     FAILS = "FAILS"
     GIVES_AWAY = "gives away"
-    """It fails as is known of it, so that `exclude_gameable` leaves it out of training."""
+    """It is known to fail, and `exclude_gameable` leaves it out of training."""
     NOT_PROBED = "not probed"
 
 
@@ -75,8 +61,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         print(text)
     else:
         print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-        print_table(HEADINGS, [_row(audit, results[audit.name]) for audit in audits], numbers=NUMBERS)
-        print(LEGEND, *_notes(audits), sep="\n")
+        _print_table(audits, results)
+        for audit in audits:
+            if audit.failures:
+                print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
         print(f"\nall numbers are in {output}")
         print(outcome_line(audits, results))
     return int(Result.FAILS in results.values())
@@ -87,7 +75,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
-    parser.add_argument("--levels", default=LEVELS, metavar="LEVEL,LEVEL", help="default: %(default)s")
+    parser.add_argument(
+        "--levels", default=f"{DEFAULTS},0,0.25,0.5,0.75,1", metavar="LEVEL,LEVEL", help="default: %(default)s"
+    )
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
     parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
@@ -98,8 +88,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     options = parser.parse_args(argv)
-    if not 1 <= options.items <= MAX_ITEMS or options.seed < 0:
-        parser.error(f"--items must be between 1 and {MAX_ITEMS} and --seed at least 0")
+    if not 1 <= options.items <= 10_000 or options.seed < 0:
+        parser.error("--items must be between 1 and 10000 and --seed at least 0")
     try:
         options.levels = [None if level.strip() == DEFAULTS else float(level) for level in options.levels.split(",")]
     except ValueError:
@@ -128,13 +118,14 @@ async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[L
             return await audit_task(library.pool, setting, options.items)
 
         tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
-        wanted = [
+        settings_to_audit = [
             Setting(task, level, library.params.get(task, {}), options.seed)
             for task in tasks
             for level in options.levels
             if level is None or task in library.info.adjustable
         ]
-        return library.info, await measure_each("audit", wanted, audit, at_once=SETTINGS_AT_ONCE)
+        # Six at once keep all workers busy, and bound what is kept in memory.
+        return library.info, await measure_each("audit", settings_to_audit, audit, at_once=6)
 
 
 def result_of(audit: TaskAudit) -> Result:
@@ -142,34 +133,43 @@ def result_of(audit: TaskAudit) -> Result:
     if not audit.items:
         return Result.NOT_PROBED
     if audit.faults:
-        is_known = facts(audit.task).gives_away and not audit.faults.keys() & NOT_LAZY.keys()
+        is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
         return Result.GIVES_AWAY if is_known else Result.FAILS
     return Result.PASSES
 
 
-def _row(audit: TaskAudit, result: Result) -> tuple[str, ...]:
+def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
+    rows = [_row(audit, results[audit.name]) for audit in audits]
+    texts = {"TASK", "LEVEL", "BEST SHORTCUT", "ESCAPED", "RESULT"}
+    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
+    print("""
+FLAWED: problems that were drawn again, because they must not be served
+BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the most they may earn
+ESCAPED: answers at which the verifier failed
+gives away: it is known to fail, and exclude_gameable leaves it out of training""")
+
+
+def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
+    """Return the cells of a row, by heading."""
     worst = audit.worst
-    return (
-        audit.task,
-        DEFAULTS if audit.level is None else f"{audit.level:g}",
-        str(audit.items),
-        str(audit.flawed or "-"),
-        *(f"{audit.mean(kind):.2f}" if kind in audit.tallies else "-" for kind in (ORACLE, PERTURBED)),
-        worst or "-",
-        f"{audit.mean(worst):.2f}" if worst else "-",
-        f"{audit.bound:.2f}",
-        f"{1000 * audit.slowest_s:.1f}",
-        ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
-        result.value,
-    )
 
+    def mean(kind: str | None) -> str:
+        return f"{audit.mean(kind):.2f}" if kind is not None and kind in audit.tallies else "-"
 
-def _notes(audits: Sequence[TaskAudit]) -> list[str]:
-    return [
-        f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}"
-        for audit in audits
-        if audit.failures
-    ]
+    return {
+        "TASK": audit.task,
+        "LEVEL": DEFAULTS if audit.level is None else f"{audit.level:g}",
+        "ITEMS": str(audit.items),
+        "FLAWED": str(audit.flawed or "-"),
+        "ORACLE": mean(Probe.ORACLE),
+        "PERTURBED": mean(Probe.PERTURBED),
+        "BEST SHORTCUT": worst or "-",
+        "MEAN": mean(worst),
+        "BOUND": f"{audit.bound:.2f}",
+        "MAX MS": f"{1000 * audit.slowest_s:.1f}",
+        "ESCAPED": ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
+        "RESULT": result.value,
+    }
 
 
 def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
@@ -220,6 +220,5 @@ def _numbers(audit: TaskAudit, kind: str) -> dict[str, Any]:
         "mean": audit.mean(kind),
         "slowest_ms": 1000 * tally.slowest_s,
         "reasons": {reason.value: count for reason, count in sorted(tally.reasons.items())},
-        "best": best
-        and {"seed": tally.best_seed, "score": best.score, "answer": (best.answer or "")[:EXAMPLE_CHARACTERS]},
+        "best": best and {"seed": tally.best_seed, "score": best.score, "answer": (best.answer or "")[:200]},
     }

@@ -15,11 +15,9 @@ from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..settings import ReasoningSettings, decides
 from ..statistics import bootstrap_interval, sign_test
-from .sources import Source
+from .runs import StoredRun
 
 logger = logging.getLogger(__name__)
-
-OVERALL = "mean over tasks"
 
 
 class ProblemKey(NamedTuple):
@@ -92,12 +90,12 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {error}") from error
     scores: dict[ProblemKey, float] = {}
-    source = Source(path.name, path, [path / SAMPLES])
-    for group in source.groups():
+    run = StoredRun(path.name, path, [path / SAMPLES])
+    for group in run.groups():
         marks = [float(rollout.correct) if accuracy else rollout.score for rollout in group.rollouts]
         if marks:
             scores[ProblemKey.of(group)] = fmean(marks)
-    for fault in source.faults:
+    for fault in run.faults:
         logger.warning("%s", fault)
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
@@ -108,8 +106,8 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
 def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
     """Compare two evaluations; raises ConfigError, which says what differs, if their sets differ."""
     shared = first.scores.keys() & second.scores.keys()
-    known = None not in (first.fingerprint, second.fingerprint)
-    if not shared or (known and first.fingerprint != second.fingerprint):
+    both_finished = None not in (first.fingerprint, second.fingerprint)
+    if not shared or (both_finished and first.fingerprint != second.fingerprint):
         raise ConfigError(
             f"{first.path} and {second.path} are not of the same evaluation set: {_explain(first, second, len(shared))}"
         )
@@ -126,11 +124,12 @@ def compare_problems(
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for key in sorted(first.keys() & second.keys(), key=str):
         pairs[key.task].append((first[key], second[key]))
-    tasks = [_difference(task, some, _changes(some)) for task, some in pairs.items()]
-    if len(tasks) == 1:  # over which nothing can be drawn anew
-        return replace(tasks[0], task=OVERALL), tasks
+    tasks = [_difference(task, of_task, _changes(of_task)) for task, of_task in pairs.items()]
+    if len(tasks) == 1:  # a single task cannot be resampled
+        return replace(tasks[0], task="mean over tasks"), tasks
     means = [(task.first, task.second) for task in tasks]
-    overall = _difference(OVERALL, means, [change for some in pairs.values() for change in _changes(some)])
+    changes = [change for of_task in pairs.values() for change in _changes(of_task)]
+    overall = _difference("mean over tasks", means, changes)
     return overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task))
 
 

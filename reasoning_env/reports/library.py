@@ -44,7 +44,7 @@ class OpenLibrary:
             raise ConfigError(f"--params: {'; '.join(faults)}")
 
     async def make_problem(
-        self, task: str, seed: int, *, params: Mapping[str, Any], level: float | None, deadline_s: float
+        self, task: str, seed: int, *, params: Mapping[str, Any], level: float | None, deadline_s: float = 60.0
     ) -> Problem:
         """Make the problem of exactly this seed, even one that must not be served; raises GenerationError."""
         params = {**self.params.get(task, {}), **params}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from operator import itemgetter
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ..errors import GenerationError, ScoringError
 from ..library_facts import FACTS, facts
@@ -26,44 +26,12 @@ from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
 from ..verifiers.shortcuts import NUMBER, choice, copies, filled_boards, fragments, layouts, turned_fills
 
-FREE_BOUND = 0.35
-"""The most that a policy without reasoning may earn in the mean where answers are free."""
-GUESS_MARGIN = 0.15
-"""The most that it may earn above a fair guess, where there are few options."""
-ORACLE_BOUND = 0.95
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
-GENERATION_DEADLINE_S = 20.0
-GENERATION_FAILURES = 3
-"""After so many a task is probed with what was generated until then."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """How many times as many problems follow, for kinds that earned more than what share of the bound before."""
-MAX_CONSTANTS = 12
-"""Answers of other problems from which the best constant is chosen."""
-ESCAPED = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
-"""The ways in which a verifier fails instead of giving a score."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
-SPLIT_PROBLEMS = 20
-"""Problems from which a split can be chosen at all."""
-SPLIT_MARKS = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
-DOUBLED_MARK = re.compile(r"(?=(\S)\s?\1)")
-"""Two equal marks side by side."""
-EXAMPLE_KEYS = ("example_answer", "example_correct_answer", "possible_answer")
-"""Where tasks without a single right answer keep one of many in their metadata."""
-
-ORACLE = "oracle"
-PERTURBED = "perturbed oracle"
-TRAILED = "oracle and garbage"
-BLANK = "blank"
-TAGGED = "junk in answer tags"
-QUESTION = "the question"
-NEIGHBOUR = "another problem's answer"
-ALL_OPTIONS = "every option"
-BEST_CONSTANT = "the best constant"
-BEST_SPLIT = "the best split by a count"
-CHOSEN = (BEST_CONSTANT, BEST_SPLIT)
-JUNK = "qwxz"
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
     "a dot": ".",
@@ -71,27 +39,47 @@ CONSTANTS: Mapping[str, str] = {
     "20 kB of words": ("the quick brown fox jumps over the lazy dog " * LONG_BYTES)[:LONG_BYTES].strip(),
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
 }
+"""Answers without regard to the question, by the kind of probe."""
+
+
+class Probe(StrEnum):
+    """The kinds of probes that are treated in a way of their own; there are others, named by what they say."""
+
+    ORACLE = "oracle"
+    PERTURBED = "perturbed oracle"
+    TRAILED = "oracle and garbage"
+    BLANK = "blank"
+    TAGGED = "junk in answer tags"
+    QUESTION = "the question"
+    NEIGHBOUR = "another problem's answer"
+    ALL_OPTIONS = "every option"
+    BEST_CONSTANT = "the best constant"
+    BEST_SPLIT = "the best split by a count"
 
 
 class PolicyRole(StrEnum):
     """What a high score for a kind of probe says about the verifier."""
 
     REFERENCE = "reference"
-    """It pays for the right answer, or for one that is close to it."""
-    LAZY = "lazy"
+    """It pays for the right answer, or for an answer that is close to it."""
+    SHORTCUT = "lazy"
     """It pays for an answer that takes no reasoning: a fault."""
     UNREACHABLE = "unreachable"
     """The same, for text that the answer rule refuses, so that no completion can bring it to a verifier."""
 
 
-NOT_LAZY: Mapping[str, PolicyRole] = {
-    **dict.fromkeys((ORACLE, PERTURBED, TRAILED), PolicyRole.REFERENCE),
-    **dict.fromkeys((BLANK, TAGGED), PolicyRole.UNREACHABLE),
-}
-
-
 def role_of(kind: str) -> PolicyRole:
-    return NOT_LAZY.get(kind, PolicyRole.LAZY)
+    match kind:
+        case Probe.ORACLE | Probe.PERTURBED | Probe.TRAILED:
+            return PolicyRole.REFERENCE
+        case Probe.BLANK | Probe.TAGGED:
+            return PolicyRole.UNREACHABLE
+        case _:
+            return PolicyRole.SHORTCUT
+
+
+def is_shortcut(kind: str) -> bool:
+    return role_of(kind) is PolicyRole.SHORTCUT
 
 
 class Workers(Generator, Protocol):
@@ -126,6 +114,11 @@ class TaskAudit:
     drawn again, and `failures` says why further problems are missing.
     """
 
+    FREE_BOUND: ClassVar[float] = 0.35
+    """The most that a policy without reasoning may earn in the mean where answers are free."""
+    GUESS_MARGIN: ClassVar[float] = 0.15
+    """The most that it may earn above a fair guess, where there are few options."""
+
     task: str
     level: float | None
     items: int
@@ -141,40 +134,47 @@ class TaskAudit:
     @property
     def bound(self) -> float:
         """The most that a policy without reasoning may earn in the mean."""
-        return max(FREE_BOUND, 1 / self.options + GUESS_MARGIN) if self.options else FREE_BOUND
+        if not self.options:
+            return self.FREE_BOUND
+        return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def mean(self, kind: str) -> float:
-        """Return the mean of a kind over all problems, or over those that a chosen answer was tried on."""
+        """Return the mean of a kind; a shortcut without an answer to a problem earns 0 on it.
+
+        The best constant and the best split are chosen on some problems, and count over the others.
+        """
         if kind not in self.tallies or not self.items:
             return 0.0
         scores = self.tallies[kind].scores
-        return sum(scores) / (len(scores) if kind in CHOSEN or role_of(kind) is not PolicyRole.LAZY else self.items)
+        if is_shortcut(kind) and kind not in (Probe.BEST_CONSTANT, Probe.BEST_SPLIT):
+            return sum(scores) / self.items
+        return sum(scores) / len(scores)
 
     @property
     def worst(self) -> str | None:
         """The policy without reasoning that earns most; None when all earn nothing."""
-        kinds = [kind for kind in self.tallies if role_of(kind) is PolicyRole.LAZY and self.mean(kind) > 0]
+        kinds = [kind for kind in self.tallies if is_shortcut(kind) and self.mean(kind) > 0]
         return max(kinds, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
         """What is wrong with the task's rewards, by kind of probe."""
-        found = {}
+        faults: dict[str, str] = {}
         for kind in self.tallies:
-            if role_of(kind) is PolicyRole.LAZY and self.mean(kind) > self.bound:
-                found[kind] = f"{kind!r} earns {self.mean(kind):.2f}, over {self.bound:.2f}"
-        if ORACLE in self.tallies:
-            oracle = self.mean(ORACLE)
-            if oracle < ORACLE_BOUND:
-                found[ORACLE] = f"the oracle earns {oracle:.2f} only"
-            if oracle < self.mean(PERTURBED):
-                found[PERTURBED] = f"the perturbed oracle earns {self.mean(PERTURBED):.2f}, the oracle {oracle:.2f}"
-        return found
+            if is_shortcut(kind) and self.mean(kind) > self.bound:
+                faults[kind] = f"{str(kind)!r} earns {self.mean(kind):.2f}, over {self.bound:.2f}"
+        if Probe.ORACLE in self.tallies:
+            oracle, perturbed = self.mean(Probe.ORACLE), self.mean(Probe.PERTURBED)
+            if oracle < 0.95:  # below 1: a rare problem whose own answer earns less is no fault of the task
+                faults[Probe.ORACLE] = f"the oracle earns {oracle:.2f} only"
+            if oracle < perturbed:
+                faults[Probe.PERTURBED] = f"the perturbed oracle earns {perturbed:.2f}, the oracle {oracle:.2f}"
+        return faults
 
     def suspects(self, share: float) -> set[str]:
         """Return the kinds that earn more than a share of the bound, and all those with other faults."""
-        lazy = [kind for kind in self.tallies if role_of(kind) is PolicyRole.LAZY]
-        return {kind for kind in lazy if self.mean(kind) > share * self.bound} | self.faults.keys()
+        shortcuts = [kind for kind in self.tallies if is_shortcut(kind)]
+        return {kind for kind in shortcuts if self.mean(kind) > share * self.bound} | self.faults.keys()
 
     @property
     def slowest_s(self) -> float:
@@ -183,7 +183,8 @@ class TaskAudit:
     @property
     def escaped(self) -> dict[Reason, int]:
         """How many answers the verifier could not cope with, by the way in which it failed."""
-        return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in ESCAPED}
+        failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
+        return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,8 @@ class Setting:
 async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
     """Probe a task with `items` problems, then the kinds that could be faults in rounds of others.
 
-    The last round alone counts; one more is enough for a task that is known to give its answers away. `failures` says
-    what could not be generated or scored. Raises WorkerError when there are no workers any more.
+    The last round alone counts. A single further round is enough for a task that is known to give its answers away.
+    `failures` says what could not be generated or scored. Raises WorkerError when there are no workers any more.
     """
     audit = await _probe(workers, setting, range(items), None)
     failures, position = audit.failures, items
@@ -213,27 +214,30 @@ async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudi
         if not suspects:
             break
         numbers = range(position, position + factor * items)
-        audit = await _probe(workers, setting, numbers, suspects | NOT_LAZY.keys())
+        audit = await _probe(workers, setting, numbers, suspects)
         failures, position = failures + audit.failures, numbers.stop
     return replace(audit, failures=failures)
 
 
-async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Collection[str] | None) -> TaskAudit:
-    """Probe a task with some problems, and with all kinds for None."""
+async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
+    """Probe a task with some problems: with all kinds for None, otherwise with these shortcuts alone."""
+
+    def is_probed(kind: str) -> bool:
+        return suspects is None or kind in suspects or not is_shortcut(kind)
+
     problems: list[Problem] = []
     failures: list[str] = []
     for number in numbers:
         try:
-            problems.append(await workers.generate(setting.spec(number), GENERATION_DEADLINE_S))
+            problems.append(await workers.generate(setting.spec(number), 20.0))
         except GenerationError as error:
             failures.append(str(error))
-            if len(failures) == GENERATION_FAILURES:
+            if len(failures) == 3:  # a task that keeps failing is probed with what it gave until then
                 break
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
-        if kinds is not None:
-            probes = {kind: text for kind, text in probes.items() if kind in kinds}
+        probes = {kind: text for kind, text in probes.items() if is_probed(kind)}
         try:
             verdicts = await workers.score(problem, list(probes.values()))
         except ScoringError as error:
@@ -242,22 +246,28 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, kinds: Coll
         items += 1
         for kind, verdict in zip(probes, verdicts, strict=True):
             tallies[kind].add(verdict, problem.spec.seed)
-    if kinds is None or BEST_CONSTANT in kinds:
+    if is_probed(Probe.BEST_CONSTANT):
         await _try_best_constant(workers, problems, tallies)
-    if kinds is None or BEST_SPLIT in kinds:
+    if is_probed(Probe.BEST_SPLIT):
         _try_best_split(problems, tallies)
-    known = [reference.strip().casefold() for problem in problems if (reference := reference_answer(problem))]
-    few = 2 <= len(set(known)) <= min(FEW_OPTIONS, len(known) // 2)
-    options = facts(setting.task).options or (len(set(known)) if few and setting.task not in FACTS else 0)
-    flawed = sum(problem.flawed for problem in problems)
+    options, flawed = _count_options(setting.task, problems), sum(problem.flawed for problem in problems)
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
+
+
+def _count_options(task: str, problems: Sequence[Problem]) -> int:
+    """Return how many answers there are to choose from; 0 where answers are free."""
+    if task in FACTS:
+        return facts(task).options
+    answers = [answer.strip().casefold() for problem in problems if (answer := reference_answer(problem))]
+    different = len(set(answers))
+    return different if 2 <= different <= min(FEW_OPTIONS, len(answers) // 2) else 0
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Choose the right answer of one problem that earns most on the first half, and try it on the second."""
     first, second = problems[: len(problems) // 2], problems[len(problems) // 2 :]
-    known = Counter(reference for problem in first if (reference := reference_answer(problem)))
-    constants = [text for text, _ in known.most_common(MAX_CONSTANTS)]
+    answers = Counter(answer for problem in first if (answer := reference_answer(problem)))
+    constants = [text for text, _ in answers.most_common(12)]  # each is scored on every problem
     earned = [0.0] * len(constants)
     try:
         for problem in first if constants else ():
@@ -267,39 +277,40 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
             best = constants[earned.index(max(earned))]
             for problem in second:
                 (verdict,) = await workers.score(problem, [best])
-                tallies.setdefault(BEST_CONSTANT, ProbeTally()).add(verdict, problem.spec.seed)
+                tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem.spec.seed)
     except ScoringError:
         pass  # told by the probes of the same problem
 
 
 def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
     """Pay the best split where it names what the right answer chooses."""
-    known = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
-    questions = [problem.question for problem, _ in known]
-    options = [choice(problem.question, right) for problem, right in known]
-    for (problem, _), score in zip(known, pay_best_split(questions, options), strict=True):
-        tallies.setdefault(BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
+    answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
+    questions = [problem.question for problem, _ in answered]
+    options = [choice(problem.question, right) for problem, right in answered]
+    for (problem, _), score in zip(answered, pay_best_split(questions, options), strict=True):
+        tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
 
 
 def count_surface(question: str) -> list[float]:
     """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
+    signs = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
     text, words, lines = question.casefold(), question.split(), question.strip().splitlines() or [""]
     numbers = [*map(float, NUMBER.findall(question))] or [0.0]
     sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
-    doubled = len(DOUBLED_MARK.findall(question))
-    marks = [text.count(mark.casefold()) for mark in SPLIT_MARKS]
+    doubled = len(re.findall(r"(?=(\S)\s?\1)", question))  # two equal marks side by side
+    marks = [text.count(sign.casefold()) for sign in signs]
     return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
 
 
 def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[float]:
     """Return what the best split earns on each problem, chosen on the other half of them.
 
-    A split is a count of the question's surface with a limit: one answer is given below it, another one above.
+    A split is a count of the question's surface with a limit: one answer is given below it, another above.
 
-    Of few problems it is about the most that any could earn: whether the answer is one of the two that come most
-    often, and came before.
+    Fewer than 20 problems are too few to choose a split. For these it is about the most that any split could earn:
+    whether the answer is among the two most frequent, and came before.
     """
-    if len(answers) < SPLIT_PROBLEMS:
+    if len(answers) < 20:
         frequent = {answer for answer, _ in Counter(answers).most_common(2)}
         return [float(answer in frequent and answer in answers[:number]) for number, answer in enumerate(answers)]
     rows = [*zip(map(count_surface, questions), answers, strict=True)]
@@ -331,23 +342,24 @@ def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequ
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
     """Return the answers to probe each of a task's problems with, by kind, in order of the problems."""
     oracles = [reference_answer(problem) for problem in problems]
-    known = sorted({oracle for oracle in oracles if oracle is not None})
-    shared = {BLANK: " ", TAGGED: f"<answer>{JUNK}</answer>", **CONSTANTS}
-    if 2 <= len(known) <= 2 * FEW_OPTIONS:
+    different = sorted({oracle for oracle in oracles if oracle is not None})
+    shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANTS}
+    if 2 <= len(different) <= 2 * FEW_OPTIONS:
         # The shortest way to name them all: some verifiers pay by the share of the text that is right.
-        shared[ALL_OPTIONS] = " ".join(known)
-    made = []
+        shared[Probe.ALL_OPTIONS] = " ".join(different)
+    by_problem = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
         question = problem.question
-        probes = {**shared, QUESTION: question.strip()}
+        probes = {**shared, Probe.QUESTION: question.strip()}
         probes |= copies(question) | fragments(question) | filled_boards(question) | turned_fills(question)
         if oracle is not None:
-            probes |= {ORACLE: oracle, PERTURBED: perturb(oracle), TRAILED: f"{oracle} {JUNK}"} | layouts(oracle)
+            probes |= {Probe.ORACLE: oracle, Probe.PERTURBED: perturb(oracle), Probe.TRAILED: f"{oracle} qwxz"}
+            probes |= layouts(oracle)
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
             if others:
-                probes[NEIGHBOUR] = others[0]
-        made.append({kind: _cut(text) for kind, text in probes.items()})
-    return made
+                probes[Probe.NEIGHBOUR] = others[0]
+        by_problem.append({kind: _cut(text) for kind, text in probes.items()})
+    return by_problem
 
 
 def reference_answer(problem: Problem) -> str | None:
@@ -356,7 +368,7 @@ def reference_answer(problem: Problem) -> str | None:
         return problem.answer
     metadata = json.loads(problem.metadata_json)
     if isinstance(metadata, dict):
-        for key in EXAMPLE_KEYS:
+        for key in ("example_answer", "example_correct_answer", "possible_answer"):
             example = metadata.get(key)
             if example:
                 return example if isinstance(example, str) else json.dumps(example)
@@ -367,9 +379,9 @@ def perturb(answer: str) -> str:
     """Change the last digit or letter to the next one; text without any gets a letter appended."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
-            place = alphabet.find(answer[position])
-            if place >= 0:
-                changed = alphabet[(place + 1) % len(alphabet)]
+            number = alphabet.find(answer[position])
+            if number >= 0:
+                changed = alphabet[(number + 1) % len(alphabet)]
                 return answer[:position] + changed + answer[position + 1 :]
     return answer + "x"
 

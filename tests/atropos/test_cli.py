@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.cli import CHATTY_LOGGERS, commands, environment_options, explain, find_secrets, redact
+from reasoning_env.atropos.cli import commands, environment_options, explain, find_secrets, redact
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
@@ -25,7 +25,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     """The commands write into sys.argv, and set levels of other packages' loggers and a handler."""
     monkeypatch.setattr("sys.argv", ["environment.py"])
     monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
-    for name in CHATTY_LOGGERS:
+    for name in ("httpx", "httpx2", "openai", "huggingface_hub", "py.warnings"):
         caplog.set_level(logging.NOTSET, name)  # and back to what it was, at the end
     yield
     logging.captureWarnings(False)

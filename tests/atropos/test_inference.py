@@ -79,7 +79,7 @@ MakeClient = Callable[[Any], Client]
 @pytest.fixture
 def make_client(chat: ChatFormat, tokenizer: Any) -> MakeClient:
     def make(manager: Any) -> Client:
-        client = Client(lambda: manager, chat, tokenizer)
+        client = Client(lambda: manager, chat)
         client.prompt = chat.prompt(build_messages("", "1 + 1?"))
         return client
 
@@ -319,7 +319,7 @@ class Text:
 
 async def test_manager_that_is_replaced_later_is_asked(chat: ChatFormat, tokenizer: Any) -> None:
     env = SimpleNamespace(server=managing(Tokens()))
-    client = Client(lambda: env.server, chat, tokenizer)
+    client = Client(lambda: env.server, chat)
     client.prompt = chat.prompt(build_messages("", "1 + 1?"))
     env.server = SimpleNamespace(completion=AsyncMock(return_value=reply_of(["mocked"])))
     assert await client.ask() == ["mocked"]

@@ -23,11 +23,11 @@ def prompt(chat: ChatFormat) -> Prompt:
 
 
 @pytest.fixture(scope="module")
-def from_tokens(tokenizer: Any) -> Any:
+def from_tokens(chat: ChatFormat) -> Any:
     """Turns a server's tokens into a rollout, for a prompt of two tokens."""
 
     def convert(tokens: list[int], logprobs: list[float], finish_reason: Any = "stop") -> Any:
-        return rollout_from_tokens(tokenizer, LIMIT, (1, 2), (tokens, logprobs, finish_reason))
+        return rollout_from_tokens(chat, LIMIT, (1, 2), (tokens, logprobs, finish_reason))
 
     return convert
 

@@ -9,9 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos import run as run_module
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.line import OUTAGE_LIMIT_S
 from reasoning_env.atropos.run import Run
 from reasoning_env.concurrency import cancel_all
 from reasoning_env.records import Sampling, Split, Timeouts
@@ -37,7 +35,7 @@ def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
     ("fields", "mode", "startup_s", "timeouts"),
     [
         ({}, RunMode.SERVE, math.inf, Timeouts(600, math.inf)),
-        ({}, RunMode.PROCESS, OUTAGE_LIMIT_S, Timeouts(600, OUTAGE_LIMIT_S)),
+        ({}, RunMode.PROCESS, 30.0, Timeouts(600, 30.0)),
         ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.SERVE, 5, Timeouts(None, math.inf)),
         ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.EVALUATE, 5, Timeouts(None, 5)),
     ],
@@ -59,7 +57,7 @@ def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:
 @pytest.fixture
 def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A run that saves without pauses, to a keeper that only notes it."""
-    monkeypatch.setattr(run_module, "SAVE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(Run, "save_interval_s", 0.0)
     run: Any = make_run(tokenizer)
     run.keeper = Mock(busy=False, folder=Path("folder"))
     run.session = Mock(state=dict)

@@ -12,7 +12,6 @@ import pytest
 
 from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.inference.client import Mode
-from reasoning_env.atropos.modes import serve as serve_loop
 from reasoning_env.atropos.modes.serve import serve
 from reasoning_env.errors import ConfigError
 
@@ -53,11 +52,6 @@ def make_run() -> Any:
 
 def told(mock: Any) -> list[str]:
     return [name for name, _, _ in mock.mock_calls if name != "get_status"]
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_loop, "LOOP_PAUSE_S", 0.0)
 
 
 async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> None:

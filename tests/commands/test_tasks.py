@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reasoning_env.commands.problems import NO_ORACLE
 from reasoning_env.commands.tasks import QUESTION_CHARACTERS, tasks_command
 from reasoning_env.errors import ConfigError
-from reasoning_env.settings import SYSTEM_PROMPT
+from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 
 BAD_ARGUMENTS = [
     ["--samples", "0"],
@@ -20,6 +20,9 @@ BAD_ARGUMENTS = [
     ["--params", "5"],
     ["--level", "2"],
     ["--prompt"],
+    ["--tokenizer_name", "x", "exact"],
+    ["--chat_template", "plain", "--prompt", "exact"],
+    ["--thinking", "loud", "--prompt", "exact"],
 ]
 
 Show = Callable[..., str]
@@ -52,7 +55,7 @@ def test_listing_has_every_task_and_counts_the_categories(show: Show) -> None:
 def test_named_tasks_are_shown_whole_with_their_answers(show: Show) -> None:
     output = show("exact", "broken", "games/*", "--samples", "2", "--seed", "5")
     assert output.count("More of it. " * 30) == 6
-    assert NO_ORACLE in output
+    assert "(no single answer" in output
     assert "cannot be generated: broken, seed 5: ValueError: no such puzzle" in output
     for seed, answer in ((5, 15), (1005, 3015)):
         assert f"=== exact (family), seed {seed}\n" in output
@@ -65,6 +68,26 @@ def test_prompt_of_a_problem_is_what_a_model_gets(show: Show) -> None:
     (sample,) = json.loads(show(*argv, "--json"))["samples"]
     assert [message["role"] for message in sample["prompt"]] == ["system", "user"]
     assert (sample["seed"], sample["level"], sample["params"]) == (42, 0.5, {"terms": 4, "colour": "red"})
+
+
+def test_prompt_for_a_model_is_the_exact_text(show: Show, tokenizer: Any) -> None:
+    output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path)
+    assert f"<|im_start|>system\n{SYSTEM_PROMPT}<|im_end|>\n<|im_start|>user\n" in output
+    text = output[output.index("<|im_start|>") : output.index("\n\n--- sent")]
+    assert f"--- sent\n{len(tokenizer.encode(text))} tokens\n" in output
+    assert "thinking     <think> ... </think> (think)\nend of turn  <|im_end|>\n" in output
+
+
+def test_prompt_for_a_model_takes_the_settings_of_training(show: Show, tokenizer: Any) -> None:
+    options = ("--chat_template", "plain", "--thinking", "kimi", "--chat_template_kwargs", "{a: 1}")
+    output = show("exact", "--prompt", "--tokenizer_name", tokenizer.name_or_path, *options)
+    assert f"{NATIVE_SYSTEM_PROMPT}\n\nUser: " in output
+    assert "◁think▷ ... ◁/think▷ (kimi)" in output
+
+
+def test_unreadable_tokenizer_is_one_error(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="--tokenizer_name: '/gone' cannot be read"):
+        tasks_command(["exact", "--prompt", "--tokenizer_name", "/gone"], folder)
 
 
 def test_parameters_that_the_library_refuses_are_one_error(folder: Path) -> None:

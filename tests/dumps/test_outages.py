@@ -94,10 +94,9 @@ def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
 
 
 def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
-    make_dumper: MakeDumper, dumps: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 20_000)
-    dumper = make_dumper()
+    dumper = make_dumper(max_waiting_bytes=20_000)
     _block(dumps)
     for index in range(20):
         dumper.offer(make_group((1.0,), index, text=TEXT))

@@ -9,6 +9,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -175,12 +176,32 @@ def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
     assert "--batches" in finish(ways.command)
 
 
+def _extra(requirement: Requirement) -> str | None:
+    """The extra that a requirement belongs to; None for one of the core."""
+    found = re.search(r"extra == ['\"](\w+)['\"]", str(requirement.marker))
+    return found and found[1]
+
+
+def _without_extra(requirement: Requirement) -> Requirement:
+    if _extra(requirement) is not None:
+        requirement.marker = None
+    return requirement
+
+
+def test_installed_without_extras_it_needs_nothing_of_atropos(ways: Ways) -> None:
+    [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
+    needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
+    core = {one.name for one in needed if _extra(one) is None}
+    assert core >= {"reasoning-gym", "aiohttp"}
+    assert not core & {"atroposlib", "transformers", "tokenizers", "wandb"}
+
+
 def test_installed_it_declares_what_it_needs(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
     wanted = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    assert {one for one in needed if "extra" not in str(one.marker)} == set(wanted)
+    assert {_without_extra(one) for one in needed if _extra(one) in (None, "atropos")} == set(wanted)
 
 
 def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> None:

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import SIZE, EvalPlan, PresetSet, load_preset, plan_evaluation
-from reasoning_env.evaluations.problem_set import EVAL_FAILURES, fingerprint, problem_key
+from reasoning_env.evaluations.problem_set import fingerprint, problem_key
 from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.stats import LibraryInfo
@@ -158,4 +158,4 @@ async def test_task_that_fails_again_and_again_is_given_up(works_at: set[int], m
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
     failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, eval_seed=0, deadline_s=1.0)
     assert len(await failing.problems()) == made
-    assert len(workers.specs) == (SIZE if made > 1 else made + EVAL_FAILURES)
+    assert len(workers.specs) == (SIZE if made > 1 else made + PresetSet.most_failures)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import WorkerError
 from reasoning_env.evaluations.problem_set import (
-    EVAL_FAILURES,
     EvaluationSet,
     choose_eval_tasks,
     fingerprint,
@@ -107,7 +106,7 @@ async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pyte
     workers = FakeWorkers(fails_where(lambda spec: spec.task == "gcd"))
     problems = await make_set(workers, samples_per_task=1).problems()
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
-    assert [spec.attempt for spec in workers.specs if spec.task == "gcd"] == list(range(EVAL_FAILURES))
+    assert [spec.attempt for spec in workers.specs if spec.task == "gcd"] == list(range(EvaluationSet.most_failures))
     assert caplog.records[-1].levelname == "WARNING"
 
 

@@ -12,6 +12,7 @@ from reasoning_env.errors import RefusedError, ScoringError, ServerError, Worker
 from reasoning_env.evaluations.run import EvalResult, Evaluator
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
 from reasoning_env.settings import ReasoningSettings
+from reasoning_env.thinking import TAGS
 from tests.records import MESSAGES, SAMPLING, make_problem
 
 RAISED = {"gone": ServerError, "refused": RefusedError, "no workers": WorkerError}
@@ -56,6 +57,7 @@ async def evaluate(
         make_prompt=make_prompt,
         sampling=SAMPLING,
         settings=ReasoningSettings(**settings),
+        thinking=TAGS,
         repeats=repeats,
         library_scores=library_scores,
         workers=2,

@@ -6,12 +6,10 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.atropos import RunMode
-from reasoning_env.atropos.modes import evaluate as evaluation_run
 from reasoning_env.errors import ServerError
 from testing import GenerationRequest, InferenceServer, cut, generations
 
@@ -143,19 +141,6 @@ async def test_chat_server_is_evaluated_without_a_tokenizer_and_by_a_preset_in_t
     group, _ = await env.collect_trajectories(await env.get_next_item())
     assert (group["tokens"], group["scores"]) == ([[]] * GROUP_SIZE, [1.0] * GROUP_SIZE)
     assert (await env.report())["train/mean_completion_tokens"] > 1
-
-
-async def test_inspect_log_is_written_where_inspect_is_installed_and_its_faults_cost_no_result(
-    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = Mock(side_effect=RuntimeError("another version"))
-    monkeypatch.setattr(evaluation_run, "find_spec", lambda name: name)
-    monkeypatch.setattr(evaluation_run, "write_inspect_log", write)
-    env = await make_env(tasks="gcd", num_eval_samples_per_task=1)
-    env._run.mode = RunMode.EVALUATE
-    await evaluated(env, tmp_path)
-    assert [call.args[0].parent for call in write.call_args_list] == [tmp_path]
-    assert env.reported[-1]["eval/problems"] == 1
 
 
 async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(

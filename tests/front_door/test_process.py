@@ -141,7 +141,7 @@ async def test_curriculum_learns_from_the_groups_of_the_file(
     monkeypatch.setattr(TaskSampler, "observe", lambda self, *args: (seen.append(args), observe(self, *args)))
     await process(5, **settings)
     assert [(problem.task, problem.level, scores) for problem, scores in seen] == [
-        (group["item_id"], group["level"], tuple(group["scores"])) for group in groups(path)
+        (group["item_id"], group["level"], group["scores"]) for group in groups(path)
     ]
 
 

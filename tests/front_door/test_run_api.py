@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import retries
-from reasoning_env.atropos import RunMode, run_api
-from reasoning_env.atropos import run as run_module
+from reasoning_env.atropos import Run, RunMode
+from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
 from testing import InferenceServer
@@ -26,7 +26,7 @@ STEERED = {"complexity_mode": "curriculum", "task_sampling": "adaptive", "prefet
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedRunApi]:
-    monkeypatch.setattr(run_api, "POLL_S", 0.01)
+    monkeypatch.setattr(RunApiSession, "longest_pause_s", 0.01)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.05)
     async with ServedRunApi() as api:
         yield api
@@ -139,8 +139,9 @@ async def test_problems_of_groups_that_were_not_delivered_are_sampled_again(
     await first._run.queue.drain(PATIENCE_S)
     api.faults = {"/status-env": 503}
     await send_one(first)
-    for module, name in ((run_module, "LEAST_DRAIN_S"), (run_api, "LEAVE_TIMEOUT_S")):
-        monkeypatch.setattr(module, name, 0.01)  # it cannot be told in any time
+    # run-api cannot be told in any time.
+    monkeypatch.setattr(Run, "least_drain_s", 0.01)
+    monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.01)
     await first.close()
     assert len(api.groups) == 1
     api.faults.clear()

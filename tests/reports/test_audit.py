@@ -11,7 +11,7 @@ from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.reports import audit as audit_module
 from reasoning_env.reports.audit import Result, audit_command, make_report, outcome_line, result_of
-from reasoning_env.reports.verifier_probes import ORACLE, ProbeTally, TaskAudit
+from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
 from tests.records import make_library
 from tests.small_library import write_small_library
 
@@ -26,7 +26,7 @@ def _tally(*scores: float) -> ProbeTally:
 
 
 def _audit(task: str, zero: float = 0.0, level: float | None = None) -> TaskAudit:
-    return TaskAudit(task, level, 4, {ORACLE: _tally(*[1.0] * 4), "0": _tally(*[zero] * 4)})
+    return TaskAudit(task, level, 4, {Probe.ORACLE: _tally(*[1.0] * 4), "0": _tally(*[zero] * 4)})
 
 
 GOOD, BAD = _audit("gcd"), _audit("maze", 0.75, level=0.5)
@@ -39,7 +39,7 @@ RESULTS = {"gcd": Result.PASSES, "maze at 0.5": Result.FAILS, "jugs": Result.NOT
     [
         *[(GOOD, Result.PASSES), (BAD, Result.FAILS), (EMPTY, Result.NOT_PROBED)],
         (_audit("tsumego", 0.75), Result.GIVES_AWAY),
-        (TaskAudit("tsumego", None, 4, {ORACLE: _tally(*[0.5] * 4)}), Result.FAILS),
+        (TaskAudit("tsumego", None, 4, {Probe.ORACLE: _tally(*[0.5] * 4)}), Result.FAILS),
     ],
 )
 def test_result_of_a_task(audit: TaskAudit, result: Result) -> None:

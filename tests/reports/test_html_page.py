@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from reasoning_env.reports.html.command import report_command
-from reasoning_env.reports.html.sample import GROUPS_OF_A_KIND
 
 from .lines import group, rollout, write, write_evaluation
 
@@ -185,14 +184,14 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, P
     assert view.page.evaluate("window.ran") is None
     assert view.choose(f_task="gcd") == "0"
     view.page.select_option("#run", index=1)
-    assert view.choose(f_task="gcd") == str(GROUPS_OF_A_KIND)
+    assert view.choose(f_task="gcd") == "24"
     assert view.faults == []
     view.page.close()
 
 
 def test_filters_find_what_they_say(view: View) -> None:
     view.show("rollouts")
-    of_task = GROUPS_OF_A_KIND  # every group of a task is of the same kind, and there are more
+    of_task = 24  # every group of a task is of the same kind, and there are more
     found: list[tuple[dict[str, str], int]] = [
         ({}, 3 * of_task),
         *(({name: value}, of_task) for name, value in (("f_task", "gcd"), ("f_category", "games"), ("f_low", "0.5"))),

@@ -20,7 +20,7 @@ from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.reports.comparison import compare, read_evaluation
 from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
-from reasoning_env.reports.sources import find_sources
+from reasoning_env.reports.runs import find_runs
 
 from .lines import group, rollout, write, write_evaluation
 
@@ -28,7 +28,7 @@ WRONG = rollout(0.0)
 
 
 def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(encode(collect(find_sources(paths), "env", characters)))
+    data: dict[str, Any] = json.loads(encode(collect(find_runs(paths), "env", characters)))
     return data
 
 

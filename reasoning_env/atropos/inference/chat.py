@@ -23,18 +23,16 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from ...concurrency import cancel_all
 from ...errors import ConfigError
 from ...records import Prompt, Rollout, Sampling
+from ...thinking import choose_thinking
 
 logger = logging.getLogger(__name__)
 
 CHAT = "chat"
-KEY_VARIABLE = "OPENAI_API_KEY"
 NO_KEY = "x"
 """What servers are sent that want no key; the client refuses to be made without one."""
-CHARACTERS_PER_TOKEN = 2
-"""Fewer than any common tokenizer has on average, so that a prompt never takes more than is reserved for it."""
 THINKING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: vLLM, SGLang and DeepSeek, and newer ones of vLLM and others."""
-OPTIONAL = ("temperature", "top_p")
+OPTIONAL = ("temperature", "top_p", "extra_body")
 """Parameters that some hosted models refuse; they are then left out, which the log says."""
 
 # Atropos' own config is how a server is named in files, on the command line and from Python.
@@ -60,7 +58,7 @@ def read_key(config: Any) -> str:
             raise ConfigError(f"openai.api_key: the environment variable {key[1:]} is not set")
         return os.environ[key[1:]]
     if config.server_type == CHAT and key in ("", NO_KEY):
-        return os.environ.get(KEY_VARIABLE) or NO_KEY
+        return os.environ.get("OPENAI_API_KEY") or NO_KEY
     return key or NO_KEY
 
 
@@ -84,13 +82,25 @@ class _NoTokenizer:
 
 
 class PlainChat:
-    """Stands for a chat format where the server has it: prompts are messages alone."""
+    """Stands for a chat format where the server has it: prompts are messages alone.
+
+    No tokenizer says which formats of thinking the model knows, so that `auto` takes `<think>` only.
+    """
+
+    hides_thinking = False
+
+    def __init__(self, thinking: str = "auto") -> None:
+        self.thinking = choose_thinking(thinking)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> Prompt:
         characters = sum(len(message["content"]) for message in messages)
-        return Prompt(tuple(messages), "", (), estimated_tokens=characters // CHARACTERS_PER_TOKEN)
+        # Common tokenizers have more than two characters a token, so that no prompt takes more than is reserved for it.
+        return Prompt(tuple(messages), "", (), estimated_tokens=characters // 2)
 
     def decode(self, tokens: Sequence[int]) -> str:
+        return ""
+
+    def completion_text(self, tokens: Sequence[int]) -> str:
         return ""
 
 
@@ -102,10 +112,17 @@ class ChatRequests:
         self._limit_name = "max_tokens"
         self._left_out: set[str] = set()
 
-    async def complete(self, servers: Sequence[Any], prompt: Prompt, n: int, sampling: Sampling) -> list[Rollout]:
+    async def complete(
+        self,
+        servers: Sequence[Any],
+        prompt: Prompt,
+        n: int,
+        sampling: Sampling,
+        more: Mapping[str, Any] | None = None,
+    ) -> list[Rollout]:
         """Ask the servers in turn for `n` rollouts; return those that came, or raise what the client raised for all."""
         budget = sampling.completion_budget(prompt)
-        options = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        options = {"temperature": sampling.temperature, "top_p": sampling.top_p, **(more or {})}
         messages = list(map(dict, prompt.messages))
 
         async def request_one() -> Rollout:
@@ -149,12 +166,20 @@ class ChatRequests:
         if "max_completion_tokens" in text and "max_tokens" in sent:
             self._limit_name = "max_completion_tokens"
             return True
-        refused = [name for name in OPTIONAL if name in sent and name in text]
+        refused = [
+            name for name in OPTIONAL if name in sent and any(word in text for word in _words_for(name, sent[name]))
+        ]
         for name in refused:
             if name not in self._left_out:
-                logger.warning("the server takes no %s; completions are sampled with its own", name)
+                told = ", ".join(_words_for(name, sent[name]))
+                logger.warning("the server takes no %s; completions are sampled with its own", told)
         self._left_out.update(refused)
         return bool(refused)
+
+
+def _words_for(name: str, value: Any) -> list[str]:
+    """Return what a refusal calls a parameter; the extra ones have names of their own."""
+    return list(value) if name == "extra_body" else [name]
 
 
 def _slots(server: Any, split: str) -> AbstractAsyncContextManager[Any]:

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 """How often a group may fail while others succeed, and how many requests in a row may bring no usable completion."""
+ANSWER_END = "</answer>"
+KEEP_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
+"""How vLLM and SGLang are asked to leave the stop text in their replies."""
 HEALTH_POLL_S = 2.0
 """How often servers are looked at. Atropos asks them for their health every second."""
 
@@ -66,11 +69,19 @@ class InferenceClient:
     the method that is called (see METHODS); a server that says nothing about its health counts as healthy.
     """
 
-    def __init__(self, manager: Callable[[], Any], chat: ChatFormat | PlainChat, tokenizer: Any) -> None:
+    def __init__(
+        self,
+        manager: Callable[[], Any],
+        chat: ChatFormat | PlainChat,
+        *,
+        stop_after_answer: bool = False,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         self._manager = manager
         self._chat = chat
+        self._stop_after_answer = stop_after_answer
+        self._chat_template_kwargs = dict(chat_template_kwargs or {})
         self._chat_requests = ChatRequests()
-        self._tokenizer = tokenizer
         self._usual_mode = _mode_of(self.servers) or Mode.TOKENS
         self._successes = 0
         self._outage = OutageLog(logger)
@@ -93,6 +104,25 @@ class InferenceClient:
         asked = self._whom_to_ask()
         offered = [mode for mode in (self._usual_mode, *Mode) if hasattr(asked, METHODS[mode])]
         return offered[0] if offered else self._usual_mode
+
+    @property
+    def request_options(self) -> Mapping[str, Any]:
+        """What every request says besides prompt and sampling, as keywords of the servers' method.
+
+        Token servers return the tokens of the stop text anyway; the others are asked to keep it.
+        """
+        mode = self.mode
+        extra: dict[str, Any] = {}
+        stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
+        if mode is Mode.TOKENS:
+            return stop
+        if stop:
+            extra.update(KEEP_STOP)
+        if mode is Mode.TEXT and self._chat.hides_thinking:
+            extra["skip_special_tokens"] = False
+        if mode is Mode.CHAT and self._chat_template_kwargs:
+            extra["chat_template_kwargs"] = self._chat_template_kwargs
+        return {**stop, "extra_body": extra} if extra else stop
 
     @property
     def healthy(self) -> bool:
@@ -188,7 +218,7 @@ class InferenceClient:
         mode = self.mode
         if mode is Mode.CHAT:
             servers = self.servers if _mode_of(self.servers) else [self._whom_to_ask()]
-            return await self._chat_requests.complete(servers, prompt, n, sampling)
+            return await self._chat_requests.complete(servers, prompt, n, sampling, self.request_options)
         ask = getattr(self._whom_to_ask(), METHODS[mode])
         arguments = {
             "prompt": prompt.text,
@@ -197,16 +227,18 @@ class InferenceClient:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "split": sampling.split,
+            **self.request_options,
         }
         convert: Callable[[Any], Rollout | str]
         if mode is Mode.TEXT:
             completions: Sequence[Any] = (await ask(**arguments)).choices
-            convert = partial(rollout_from_text, self._chat, prompt, sampling)
+            stop = ANSWER_END if self._stop_after_answer else None
+            convert = partial(rollout_from_text, self._chat, prompt, sampling, stop=stop)
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
             prompt_tokens, *lists = await ask(**arguments, input_ids=list(prompt.tokens))
             completions = list(zip(*lists, strict=True))
-            convert = partial(rollout_from_tokens, self._tokenizer, sampling.token_limit, tuple(prompt_tokens))
+            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, tuple(prompt_tokens))
         # Many replies can come together, and the event loop must go on between them.
         return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
 
@@ -247,7 +279,10 @@ def address(server: Any) -> str:
 
 
 def rollout_from_tokens(
-    tokenizer: Any, token_limit: int, prompt: tuple[int, ...], completion: tuple[Sequence[int], Sequence[float], Any]
+    chat: ChatFormat | PlainChat,
+    token_limit: int,
+    prompt: tuple[int, ...],
+    completion: tuple[Sequence[int], Sequence[float], Any],
 ) -> Rollout | str:
     """Return a rollout of the server's own tokens, or what makes them unfit for training.
 
@@ -264,7 +299,7 @@ def rollout_from_tokens(
         return "log-probabilities that are not finite"
     reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
     return Rollout(
-        text=str(tokenizer.decode(tokens, skip_special_tokens=True)),
+        text=chat.completion_text(tokens),
         tokens=(*prompt, *tokens),
         masks=(*[-100] * len(prompt), *tokens),
         logprobs=(*[1.0] * len(prompt), *logprobs),
@@ -273,12 +308,18 @@ def rollout_from_tokens(
     )
 
 
-def rollout_from_text(chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training."""
+def rollout_from_text(
+    chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any, *, stop: str | None = None
+) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training.
+
+    `stop` is the text with which the server was asked to end; the model has then produced no end of turn after it.
+    """
     assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
     text = chat.strip_end_of_turn(choice.text or "")
     finish_reason = choice.finish_reason or "stop"
-    completion = chat.completion_tokens(text, finished=finish_reason == "stop")
+    stopped = stop is not None and text.endswith(stop)
+    completion = chat.completion_tokens(text, finished=finish_reason == "stop" and not stopped)
     if not completion:
         return "no text, and says that it was cut short"
     room = sampling.token_limit - 1 - len(prompt.tokens)

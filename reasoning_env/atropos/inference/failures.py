@@ -20,29 +20,6 @@ class Meaning(Enum):
     """The reply, or the lack of one, fits no other meaning, such as a web page instead of JSON."""
 
 
-CHECK_KEY = "check openai.api_key"
-CHECK_REQUEST = (
-    "check openai.model_name, openai.server_type, and that env.max_token_length is not above the server's context"
-)
-BY_STATUS = {
-    400: (Meaning.REFUSED, CHECK_REQUEST),
-    401: (Meaning.REFUSED, CHECK_KEY),
-    403: (Meaning.REFUSED, CHECK_KEY),
-    404: (Meaning.REFUSED, "check openai.model_name, openai.base_url and openai.server_type"),
-    413: (Meaning.REFUSED, CHECK_REQUEST),
-    422: (Meaning.REFUSED, CHECK_REQUEST),
-    429: (Meaning.BUSY, "wait, or lower env.max_num_workers"),
-    500: (Meaning.ABSENT, "look into the server's log"),
-    502: (Meaning.ABSENT, "start the server behind openai.base_url"),
-    503: (Meaning.ABSENT, "wait until the server has loaded its model"),
-    504: (Meaning.ABSENT, "start the server behind openai.base_url"),
-}
-"""What a reply's HTTP status means, and what a user can do."""
-NO_CONNECTION = ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
-"""Errors of clients, by name, for a server that cannot be reached; those of the system are OSError."""
-NO_JSON = "that is no JSON, but perhaps a web page: check openai.base_url"
-
-
 @dataclass(frozen=True)
 class Failure:
     """A failed request in plain words: `description` is one line with the kind of the error and what it says."""
@@ -58,16 +35,44 @@ def explain_failure(error: BaseException) -> Failure:
     cause = _cause(error)
     description = describe_failure(error)
     status: Any = getattr(cause, "status_code", None) or getattr(cause, "status", None)
-    if status in BY_STATUS:
-        return Failure(description, *BY_STATUS[status], status)
-    if status is None and (isinstance(cause, (OSError, TimeoutError)) or type(cause).__name__ in NO_CONNECTION):
+    meaning, remedy = _explain_status(status)
+    if meaning is not Meaning.UNUSABLE:
+        return Failure(description, meaning, remedy, status)
+    error_name = type(cause).__name__
+    # Errors of clients for a server that cannot be reached; those of the system are OSError.
+    no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
+    if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
         return Failure(description, Meaning.ABSENT, "start one, or correct openai.base_url", None)
     # The clients of vLLM and SGLang raise ContentTypeError for a web page; the others take its text for the reply.
-    is_page = type(cause).__name__ == "ContentTypeError" or (
-        isinstance(cause, AttributeError) and "'str'" in str(cause)
-    )
-    remedy = NO_JSON if is_page else "check openai.server_type, openai.model_name and openai.api_key"
+    text_for_reply = isinstance(cause, AttributeError) and "'str'" in str(cause)
+    if error_name == "ContentTypeError" or text_for_reply:
+        remedy = "that is no JSON, but perhaps a web page: check openai.base_url"
     return Failure(description, Meaning.UNUSABLE, remedy, status)
+
+
+def _explain_status(status: Any) -> tuple[Meaning, str]:
+    """Return what a reply's HTTP status means, and what a user can do; `status` is None where there was no reply."""
+    match status:
+        case 400 | 413 | 422:
+            remedy = (
+                "check openai.model_name, openai.server_type, and that env.max_token_length is not above the server's "
+                "context"
+            )
+            return Meaning.REFUSED, remedy
+        case 401 | 403:
+            return Meaning.REFUSED, "check openai.api_key"
+        case 404:
+            return Meaning.REFUSED, "check openai.model_name, openai.base_url and openai.server_type"
+        case 429:
+            return Meaning.BUSY, "wait, or lower env.max_num_workers"
+        case 500:
+            return Meaning.ABSENT, "look into the server's log"
+        case 502 | 504:
+            return Meaning.ABSENT, "start the server behind openai.base_url"
+        case 503:
+            return Meaning.ABSENT, "wait until the server has loaded its model"
+        case _:
+            return Meaning.UNUSABLE, "check openai.server_type, openai.model_name and openai.api_key"
 
 
 def describe_failure(error: BaseException) -> str:

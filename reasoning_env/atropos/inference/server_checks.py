@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai import AsyncOpenAI
 
 from ...concurrency import cancel_all
@@ -29,6 +30,10 @@ LEAST_PROBE_S = 1.0
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
 NO_REPLY = "it accepts requests and does not reply"
+NO_SPECIAL_TOKENS = (
+    "leaves out the special tokens with which this model marks its thinking; use openai.server_type vllm or sglang "
+    "(tokens), or chat; `thinking: think` if the model does not think in that format"
+)
 WANTED = {
     Mode.TOKENS: "POST /generate with tokens and log-probabilities",
     Mode.TEXT: "POST /v1/completions",
@@ -37,8 +42,10 @@ WANTED = {
 """What servers must answer, by what their replies hold."""
 
 
-async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) -> None:
-    """Return when one of the servers has given a token.
+async def check_servers(
+    servers: Sequence[Any], mode: Mode, timeout_s: float, options: Mapping[str, Any] | None = None
+) -> None:
+    """Return when one of the servers has given a token; requests carry `options`, as training's do.
 
     Raises ServerError when a server answers but cannot do what its type promises, or when none is there in time;
     `timeout_s` may be infinite.
@@ -48,7 +55,7 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
     problems: list[str | None] = [None] * len(servers)
     while True:
         timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
-        replies = await _probe_all(servers, mode, timeout_left_s)
+        replies = await _probe_all(servers, mode, timeout_left_s, options or {})
         # A probe that was cut short says less than the one before it.
         problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
         named = [f"{address(server)}: {problem}" for server, problem in zip(servers, problems, strict=True) if problem]
@@ -67,9 +74,11 @@ async def check_servers(servers: Sequence[Any], mode: Mode, timeout_s: float) ->
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
-async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) -> list[str | None]:
+async def _probe_all(
+    servers: Sequence[Any], mode: Mode, timeout_left_s: float, options: Mapping[str, Any]
+) -> list[str | None]:
     """Return what is wrong with each server, or None; once one is well, the others get OTHERS_S."""
-    probes = [asyncio.ensure_future(_probe(server, mode)) for server in servers]
+    probes = [asyncio.ensure_future(_probe(server, mode, options)) for server in servers]
     left, deadline = set(probes), time.monotonic() + timeout_left_s
     try:
         while left and (wait_s := deadline - time.monotonic()) > 0:
@@ -81,17 +90,27 @@ async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float) 
         await cancel_all(probes)
 
 
-async def _probe(server: Any, mode: Mode) -> str | None:
+async def _probe(server: Any, mode: Mode, options: Mapping[str, Any]) -> str | None:
     """Return None if the server works, or why it is absent; raises ServerError if it will never work.
 
     A stand-in for a server, as tests use them, is not asked.
     """
     if not isinstance(server, APIServer):
         return None
-    arguments = {"model": server.config.model_name, "prompt": "1 + 1 =", "n": 1, "max_tokens": 1, "temperature": 1.0}
+    hidden = "skip_special_tokens" in options.get("extra_body", {})
+    if hidden and isinstance(server, TrlVllmServer):
+        raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}")
+    arguments = {
+        "model": server.config.model_name,
+        "prompt": "1 + 1 =",
+        "n": 1,
+        "max_tokens": 1,
+        "temperature": 1.0,
+        **options,
+    }
     try:
         if mode is Mode.CHAT:
-            await ChatRequests().ask(server, [{"role": "user", "content": "1 + 1 ="}], 1, {})
+            await ChatRequests().ask(server, [{"role": "user", "content": "1 + 1 ="}], 1, options)
             usable = True
         elif mode is Mode.TEXT:
             reply = await server._completion_wrapper(**arguments)
@@ -100,6 +119,8 @@ async def _probe(server: Any, mode: Mode) -> str | None:
             _, outputs, _, _ = await server._tokens_and_logprobs_completion_wrapper(**arguments)
             usable = bool(outputs) and bool(outputs[0])
     except Exception as error:
+        if hidden and "skip_special_tokens" in str(error):
+            raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}") from error
         return _explain(server, mode, error)
     if usable:
         return None

@@ -6,18 +6,15 @@ import asyncio
 import logging
 import platform
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
 from ...evaluations.folder import open_folder
-from ...evaluations.inspect_log import write_inspect_log
 from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...evaluations.table import print_results
-from ...folders import EVALS
 from ...records import Sampling, Split
 from ...settings import fingerprint
 from ..config import RunMode
@@ -29,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**24
 """More tokens than any server takes: where a preset's budget is the only limit."""
-PROMPT_ROOM = 1024
-"""Tokens beside its budget that a preset's prompts take, but for some large puzzles."""
 
 
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
@@ -42,7 +37,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     plan, remarks = run.session.eval_plan, list(run.session.eval_plan.remarks)
     if plan.preset is not None:
         sampling = await _sampling_of_preset(run, sampling, remarks)
-    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or EVALS)
+    alone, root = run.mode is RunMode.EVALUATE, Path(run.config.data_dir_to_save_evals or "evals")
     made_with, problems = _describe(run, plan, sampling, step), len(plan.tasks) * plan.samples_per_task
     folder = await asyncio.to_thread(open_folder, root, made_with, problems=problems, remarks=remarks, resume=alone)
     categories = {task.name: task.category for task in run.session.library.tasks}
@@ -61,21 +56,10 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
         results = await evaluation.conclude()
         if alone:
             await asyncio.to_thread(print_results, results)
-            await asyncio.to_thread(_write_inspect_log, folder.path)
             print(f"\n{evaluation.describe()}", flush=True)
         else:
             logger.info("%s", evaluation.describe())
     return metrics(results)
-
-
-def _write_inspect_log(folder: Path) -> None:
-    """Write the log that `inspect view` opens where the extra is installed; its faults cost no result."""
-    if find_spec("inspect_ai") is None:
-        return
-    try:
-        write_inspect_log(folder)
-    except Exception as error:  # a package that is not pinned may raise anything
-        logger.warning("no Inspect log can be written: %s: %s", type(error).__name__, error)
 
 
 def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
@@ -85,6 +69,7 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
         make_prompt=run.line.prompt,
         sampling=sampling,
         settings=run.config,
+        thinking=run.session.thinking,
         repeats=plan.repeats,
         library_scores=plan.preset is not None,
         workers=run.config.max_eval_workers,
@@ -96,11 +81,12 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
 async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) -> Sampling:
     """Return the sampling of a preset; its budget counts, up to what the server or the user allows."""
     config = run.config
-    wanted = config.max_token_length
-    limits = [wanted] if wanted != type(config).model_fields["max_token_length"].default else []
-    known = await asyncio.gather(*map(context_length, run.servers))
-    limit = min([*limits, *filter(None, known)], default=NO_LIMIT)
-    if limit < MAX_COMPLETION_TOKENS + PROMPT_ROOM:
+    limits = await asyncio.gather(*map(context_length, run.servers))
+    if config.max_token_length != type(config).model_fields["max_token_length"].default:
+        limits.append(config.max_token_length)
+    limit = min(filter(None, limits), default=NO_LIMIT)
+    # But for some large puzzles, prompts of presets take at most 1024 tokens.
+    if limit < MAX_COMPLETION_TOKENS + 1024:
         remark = (
             f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "
             "scores of tasks with truncated completions, and all means over such tasks, are not comparable"
@@ -113,7 +99,7 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return which evaluation this is, as results.json says from the start; an equal one goes on with it."""
     config, server = run.config, run.servers[0].config
-    # Of what the settings leave open: what was settled on.
+    # Values that the settings leave open, as they were decided.
     settings = {
         "tasks": plan.tasks,
         "num_eval_samples_per_task": plan.samples_per_task,
@@ -124,6 +110,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
         "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
         "max_completion_tokens": sampling.max_completion_tokens,
         "system_prompt": run.session.system_prompt(Split.EVAL),
+        "thinking_formats": list(run.session.thinking.names),
     }
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {

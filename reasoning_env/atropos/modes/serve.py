@@ -17,8 +17,6 @@ from ..config import RunMode
 from ..inference.client import Mode
 from ..run import Run
 
-LOOP_PAUSE_S = 0.1
-
 
 async def serve(env: Any, run: Run) -> None:
     """Serve groups until the trainer has had `total_steps` batches; raises ConfigError for chat servers."""
@@ -47,7 +45,7 @@ async def serve(env: Any, run: Run) -> None:
             _put_back_workers(env)
         elif len(env.workers) < env.max_num_workers:
             await env.add_train_workers()
-        await asyncio.sleep(LOOP_PAUSE_S)
+        await asyncio.sleep(0.1)
     for worker in env.workers:
         worker.cancel()
 

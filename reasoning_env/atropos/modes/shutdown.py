@@ -15,9 +15,6 @@ from ..run import Run
 
 logger = logging.getLogger(__name__)
 
-HOPELESS_S = 1.0
-"""How long inference may have failed before the end stops waiting for groups in flight."""
-
 
 async def close(env: Any, run: Run) -> None:
     """End groups in flight, delivery, state, registration, workers and files. Safe to call twice."""
@@ -59,7 +56,10 @@ async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
 async def finish_in_flight(
     groups: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
 ) -> None:
-    """Give groups in flight `grace_s` to finish, unless inference is out; groups that have ended may be among them."""
+    """Give groups in flight `grace_s` to finish, unless inference has failed for a second.
+
+    Groups that have ended may be among them.
+    """
     await asyncio.sleep(0)  # workers that were cancelled already end in this turn of the event loop and the next
     await asyncio.sleep(0)
     left = [group for group in groups if not group.done()]
@@ -67,6 +67,6 @@ async def finish_in_flight(
         return
     logger.info("%d groups in flight get %g s to finish; a second signal ends at once", len(left), grace_s)
     deadline = time.monotonic() + grace_s
-    while left and time.monotonic() < deadline and outage_s() < HOPELESS_S:
-        _, waiting = await asyncio.wait(left, timeout=min(HOPELESS_S, deadline - time.monotonic()))
+    while left and time.monotonic() < deadline and outage_s() < 1.0:
+        _, waiting = await asyncio.wait(left, timeout=min(1.0, deadline - time.monotonic()))
         left = list(waiting)

@@ -24,17 +24,11 @@ from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
 from ..comparison import compare_problems
-from ..sources import Source, find_sources
+from ..runs import StoredRun, find_runs
 from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 DEFAULT_OUTPUT = Path("report.html")
-SAMPLE_MB = 16
-FACTS = ("model", "preset", "step", "started", "fingerprint")
-SETTINGS = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
-
-STYLES = ("uPlot.min.css", "style.css")
-SCRIPTS = ("uPlot.iife.min.js", "app.js")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -47,10 +41,10 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     output: Path = options.output
     if output.is_dir():
         output = output / DEFAULT_OUTPUT
-    sources = find_sources(options.paths)
-    if output.resolve() in {file.resolve() for source in sources for file in source.files}:
+    runs = find_runs(options.paths)
+    if output.resolve() in {file.resolve() for run in runs for file in run.files}:
         raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
-    data = collect(sources, program, int(options.sample_mb * 1_000_000))
+    data = collect(runs, program, int(options.sample_mb * 1_000_000))
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     if not data["groups"]:
@@ -80,7 +74,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser.add_argument(
         "--sample-mb",
         type=float,
-        default=SAMPLE_MB,
+        default=16,
         help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
     )
     options = parser.parse_args(argv)
@@ -89,37 +83,37 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     return options
 
 
-def collect(sources: Sequence[Source], program: str, sample_characters: int) -> dict[str, Any]:
+def collect(runs: Sequence[StoredRun], program: str, sample_characters: int) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
     sample = RolloutSample(sample_characters)
-    read: list[tuple[Source, Figures]] = []
-    for source in sources:
-        number, figures = len(read), Figures(keep_problems=source.evaluation)
-        with progress_bar(source.name, None) as advance:
-            for group in source.groups():
+    read: list[tuple[StoredRun, Figures]] = []
+    for run in runs:
+        number, figures = len(read), Figures(keep_problems=run.evaluation)
+        with progress_bar(run.name, None) as advance:
+            for group in run.groups():
                 figures.add(group)
                 if group.rollouts:
                     sample.offer(number, group, functools.partial(_encode_group, number, program=program))
                 advance()
         if figures.rollouts:
-            read.append((source, figures))
+            read.append((run, figures))
     tasks = sorted({task for _, figures in read for task in figures.tasks})
     categories = {task: category(task) for task in tasks}
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
-        "notes": [line for source in sources for line in source.faults],
+        "notes": [line for run in runs for line in run.faults],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,
         "runs": [
             {
-                "name": source.name,
-                "path": str(source.path),
-                "evaluation": source.evaluation,
-                "facts": _facts(source.results),
-                "published": _beside_published(source.results),
+                "name": run.name,
+                "path": str(run.path),
+                "evaluation": run.evaluation,
+                "facts": _facts(run.results),
+                "published": _beside_published(run.results),
                 **figures.result(tasks, categories),
             }
-            for source, figures in read
+            for run, figures in read
         ],
         "comparisons": _comparisons([figures for _, figures in read], tasks),
         "groups": sample.groups(),
@@ -138,20 +132,21 @@ def _comparisons(runs: Sequence[Figures], tasks: Sequence[str]) -> list[dict[str
 
 
 def _facts(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return names and values of what tells one evaluation from another; nothing of no results."""
+    """Return names and values of what tells evaluations apart; nothing for a run without results."""
     if not results:
         return []
-    known = [(name, results[name]) for name in FACTS]
-    known += [(name, results["settings"].get(name)) for name in SETTINGS]
-    known += results["versions"].items()
-    known += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
-    known += [("not as published", remark) for remark in results["remarks"]]
-    unfinished = [] if results["finished"] else [["state", "not finished"]]
-    return unfinished + [[name, str(value)] for name, value in known if value is not None]
+    settings = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
+    facts = [("state", None if results["finished"] else "not finished")]
+    facts += [(name, results[name]) for name in ("model", "preset", "step", "started", "fingerprint")]
+    facts += [(name, results["settings"].get(name)) for name in settings]
+    facts += results["versions"].items()
+    facts += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
+    facts += [("not as published", remark) for remark in results["remarks"]]
+    return [[name, str(value)] for name, value in facts if value is not None]
 
 
 def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return mean scores of published models and, on the same tasks, of this one; None without any."""
+    """Return mean scores of published models and of this model on the same tasks; None without any."""
     models = [
         {"name": name, "score": row["overall"], "tasks": row["tasks"]}
         for name, row in results.get("published", {}).items()
@@ -188,7 +183,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows the problem again; None where the line does not say how it was made."""
+    """Return the command that shows the problem again; None where the line does not say its seed."""
     if group.seed is None:
         return None
     if group.dataset_size:
@@ -210,14 +205,16 @@ def make_page(data: bytes) -> str:
     this style by their hashes, and no connection to anywhere.
     """
     assets = files(__package__) / "assets"
-    style, script = (
-        "\n".join((assets / name).read_text(encoding="utf-8") for name in names) for names in (STYLES, SCRIPTS)
-    )
+
+    def read(*names: str) -> str:
+        return "\n".join((assets / name).read_text(encoding="utf-8") for name in names)
+
+    style, script = read("uPlot.min.css", "style.css"), read("uPlot.iife.min.js", "app.js")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = (assets / "index.html").read_text(encoding="utf-8")
+    page = read("index.html")
     for name, value in {
         "POLICY": policy,
         "STYLE": style,
@@ -229,7 +226,7 @@ def make_page(data: bytes) -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write the file beside its place, then rename it; raises ConfigError where that is not possible."""
+    """Write the file beside its path, then rename it; raises ConfigError where that is not possible."""
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:

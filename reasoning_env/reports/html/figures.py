@@ -20,19 +20,8 @@ from ..comparison import ProblemKey
 
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
-"""The last one is for reasons of a later version."""
-LEVEL_BINS = 10
-SCORE_STEPS = 20
-TIME_BINS = 100
-FEW_BINS, GROUPS_OF_A_BIN = 10, 8
-"""Stretches of time are made wider, down to so few, until they hold so many groups: one group alone is only noise."""
+"""The words for completions, and OTHER for the reasons of a later version."""
 LENGTH_BINS_PER_DOUBLING = 2
-MOST_KS = 32
-"""Of more numbers k, pass@k is shown for the powers of two."""
-MAX_PROBLEMS = 20_000
-"""Problems of an evaluation that are kept for a comparison with another one."""
-PROBLEM_DIGITS = 8
-"""Digits of a problem's hash, which tell it from another one of the same task and seed."""
 
 
 def known_outcome(rollout: DumpedRollout) -> str:
@@ -134,7 +123,7 @@ class Timeline:
         """By task and stretch."""
 
     def add(self, position: int, group: DumpedGroup) -> None:
-        while position // self.width >= TIME_BINS:
+        while position // self.width >= 100:  # more stretches could not be told apart on the page
             self._widen()
         stretch = position // self.width
         self.stretches[stretch].add(group)
@@ -152,7 +141,8 @@ class Timeline:
 
     def figures(self, tasks: Sequence[str]) -> dict[str, Any]:
         groups = sum(stretch.score.count for stretch in self.stretches.values())
-        while len(self.stretches) > max(FEW_BINS, groups / GROUPS_OF_A_BIN):
+        # A single group is only noise: stretches become wider until they hold eight groups, or there are only ten.
+        while len(self.stretches) > max(10, groups / 8):
             self._widen()
         numbers = sorted(self.stretches)
         with_levels = {task for task, _ in self.levels}
@@ -172,8 +162,8 @@ class Timeline:
                 for number in numbers
             ],
             "levels": [
-                {"task": place, "values": [level(task, number) for number in numbers]}
-                for place, task in enumerate(tasks)
+                {"task": task_number, "values": [level(task, number) for number in numbers]}
+                for task_number, task in enumerate(tasks)
                 if task in with_levels
             ],
         }
@@ -193,7 +183,8 @@ class Figures:
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
         self._groups = 0
-        self._scores = [0] * (SCORE_STEPS + 1)
+        self._scores = [0] * 21
+        """Rollouts by score, in steps of a twentieth."""
         self._tokens: Counter[tuple[int, str]] = Counter()
         self._characters: Counter[tuple[int, str]] = Counter()
 
@@ -210,16 +201,16 @@ class Figures:
         self._timeline.add(max(0, self._groups if group.index is None else group.index), group)
         self._groups += 1
         for rollout in group.rollouts:
-            self._scores[round(SCORE_STEPS * min(1.0, max(0.0, rollout.score)))] += 1
-            kind = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
+            self._scores[round(20 * min(1.0, max(0.0, rollout.score)))] += 1
+            correctness = RIGHT if rollout.correct else PARTIAL if rollout.judged_score > 0 else WRONG
             if rollout.tokens is not None:
-                self._tokens[_length_bin(rollout.tokens), kind] += 1
-            self._characters[_length_bin(length_of(rollout)), kind] += 1
+                self._tokens[_length_bin(rollout.tokens), correctness] += 1
+            self._characters[_length_bin(length_of(rollout)), correctness] += 1
         if self._keep_problems and group.seed is not None:
             self._keep_problem(group)
 
     def _keep_problem(self, group: DumpedGroup) -> None:
-        if len(self.problem_scores) == MAX_PROBLEMS:
+        if len(self.problem_scores) == 20_000:  # each is a line of the page, and stays in memory
             self.problems_left_out += 1
             return
         key = ProblemKey.of(group)
@@ -227,8 +218,8 @@ class Figures:
         self._levels[key] = group.level
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> dict[str, Any]:
-        """Return plain data for the page, where tasks are numbers: places in `tasks`."""
-        number = {task: place for place, task in enumerate(tasks)}
+        """Return plain data for the page, where tasks are numbers: their positions in `tasks`."""
+        number = {task: position for position, task in enumerate(tasks)}
         scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
         summary = summarise(scored, categories, {})
         total = GroupTally()
@@ -268,7 +259,7 @@ class Figures:
                     key.seed,
                     self._levels[key],
                     score,
-                    (key.problem or "")[:PROBLEM_DIGITS],
+                    (key.problem or "")[:8],  # enough to tell problems of the same task and seed apart
                 ]
                 for key, score in self.problem_scores.items()
             ],
@@ -279,18 +270,19 @@ class Figures:
         counts = self._tokens if by_tokens else self._characters
         bins = {position for position, _ in counts}
         return [
-            [2 ** (position / LENGTH_BINS_PER_DOUBLING), *(counts[position, kind] for kind in (RIGHT, PARTIAL, WRONG))]
+            [2 ** (position / LENGTH_BINS_PER_DOUBLING), *(counts[position, word] for word in (RIGHT, PARTIAL, WRONG))]
             for position in range(min(bins, default=0), max(bins, default=-1) + 1)
         ]
 
 
 def _shown_ks(most: int) -> Sequence[int]:
-    return range(1, most + 1) if most <= MOST_KS else [2**power for power in range(most.bit_length())]
+    """Return the numbers k of pass@k to show: all up to 32, and of more the powers of two."""
+    return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
 
 
 def _level_bin(level: float | None) -> int:
     """Return the tenth of the scale that a level lies in; -1 for the library's defaults."""
-    return -1 if level is None else min(LEVEL_BINS - 1, max(0, int(level * LEVEL_BINS)))
+    return -1 if level is None else min(9, max(0, int(10 * level)))
 
 
 def _length_bin(length: int) -> int:

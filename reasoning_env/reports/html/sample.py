@@ -1,4 +1,4 @@
-"""A sample of groups for the page, of each task and kind of outcome, within a character budget."""
+"""A sample of groups for the page, of each task and outcome, within a character budget."""
 
 from __future__ import annotations
 
@@ -13,24 +13,20 @@ from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
-GROUPS_OF_A_KIND = 24
-LONGEST_TEXT = 40_000
-"""Characters of a completion that the page shows; of a longer one, it shows beginning and end."""
-MIXED = "mixed"
-
 Key = tuple[int, str]
 
 
 class RolloutSample:
     """Keeps groups at random, by run and task, until all of them together are over `budget` characters.
 
-    Each task has the same share of the budget. Kinds of outcome that are rare in a task (a time-out among right
-    answers) are kept beside the frequent ones, so the sample shows what there is, and not how often. The same files
-    give the same sample.
+    Each task has the same share of the budget. Of each outcome, a task keeps at most `groups_per_outcome` groups.
+    Outcomes that are rare in a task (a time-out among right answers) are kept beside the frequent ones, so the sample
+    shows which there are, and not how often. The same files give the same sample.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, *, groups_per_outcome: int = 24) -> None:
         self._budget = budget
+        self._groups_per_outcome = groups_per_outcome
         self._random = random.Random(0)
         self._seen: defaultdict[Key, Counter[str]] = defaultdict(Counter)
         self._kept: defaultdict[Key, dict[str, list[tuple[float, str]]]] = defaultdict(dict)
@@ -41,42 +37,42 @@ class RolloutSample:
         key = run, group.item_id
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
-        kind = self._kind(key, outcomes)
         drawn = self._random.random()
-        heap = self._kept[key].setdefault(kind, [])
-        if len(heap) == GROUPS_OF_A_KIND and drawn < heap[0][0]:
+        heap = self._kept[key].setdefault(self._outcome_of_group(key, outcomes), [])
+        if len(heap) == self._groups_per_outcome and drawn < heap[0][0]:
             return
         text = json.dumps(encode(group))
         heapq.heappush(heap, (drawn, text))
         self._characters[key] += len(text)
-        if len(heap) > GROUPS_OF_A_KIND:
+        if len(heap) > self._groups_per_outcome:
             self._characters[key] -= len(heapq.heappop(heap)[1])
         self._shrink(key)
 
     def groups(self) -> list[str]:
-        """Return the kept groups as JSON, those of a task together, its kinds in turn."""
+        """Return the kept groups as JSON, those of a task together, its outcomes in turn."""
         for key in self._kept:
             self._shrink(key)
         return [text for key in sorted(self._kept) for text in self._in_turn(key)]
 
-    def _kind(self, key: Key, outcomes: Counter[str]) -> str:
+    def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
+        """Return the rarest special outcome of a group; without any, what all rollouts are, or `mixed`."""
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
             return min(special, key=lambda outcome: (self._seen[key][outcome], outcome))
-        return next(iter(outcomes)) if len(outcomes) == 1 else MIXED
+        return next(iter(outcomes)) if len(outcomes) == 1 else "mixed"
 
     def _shrink(self, key: Key) -> None:
-        kinds = self._kept[key]
-        while self._characters[key] > self._budget / len(self._kept) and sum(map(len, kinds.values())) > 1:
-            largest = max(kinds.values(), key=lambda heap: (len(heap), -max(drawn for drawn, _ in heap)))
-            self._characters[key] -= len(heapq.heappop(largest)[1])
-            for kind in [kind for kind, heap in kinds.items() if not heap]:
-                del kinds[kind]
+        heaps = self._kept[key]
+        while self._characters[key] > self._budget / len(self._kept) and sum(map(len, heaps.values())) > 1:
+            largest = max(heaps, key=lambda outcome: (len(heaps[outcome]), -max(drawn for drawn, _ in heaps[outcome])))
+            self._characters[key] -= len(heapq.heappop(heaps[largest])[1])
+            if not heaps[largest]:
+                del heaps[largest]
 
     def _in_turn(self, key: Key) -> list[str]:
         heaps = [sorted(heap, reverse=True) for _, heap in sorted(self._kept[key].items())]
-        ordered = sorted((place, number) for number, heap in enumerate(heaps) for place in range(len(heap)))
-        return [heaps[number][place][1] for place, number in ordered]
+        ordered = sorted((rank, number) for number, heap in enumerate(heaps) for rank in range(len(heap)))
+        return [heaps[number][rank][1] for rank, number in ordered]
 
 
 def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str, Any]:
@@ -109,9 +105,9 @@ def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """Return the text and None, or its two ends and [the gap's place, the characters missing there]."""
-    missing = len(text) - LONGEST_TEXT
+    """Return the text and None; of over 40,000 characters, the two ends and [the gap's position, its length]."""
+    half = 20_000
+    missing = len(text) - 2 * half
     if missing <= 0:
         return text, None
-    half = LONGEST_TEXT // 2
     return text[:half] + text[-half:], [half, missing]

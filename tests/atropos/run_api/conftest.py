@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from reasoning_env import retries
-from reasoning_env.atropos import run_api
 from reasoning_env.atropos.run_api import RunApiSession
 from tests.waiting import until
 
@@ -30,7 +29,7 @@ async def api() -> AsyncIterator[ServedRunApi]:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_api, "POLL_S", 0.01)
+    monkeypatch.setattr(RunApiSession, "longest_pause_s", 0.01)
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(retries, "LONGEST_PAUSE_S", 0.05)
 

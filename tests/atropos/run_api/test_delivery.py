@@ -34,7 +34,7 @@ def numbers(api: ServedRunApi) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def short_intervals(short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "SEND_INTERVAL_S", 0.001)
+    monkeypatch.setattr(DeliveryQueue, "send_interval_s", 0.001)
 
 
 Make = Callable[..., DeliveryQueue]
@@ -149,7 +149,7 @@ async def test_a_group_that_is_no_json_is_dropped_alone(api: ServedRunApi, make:
     assert queue.stats.dropped == 1
 
 
-@pytest.mark.parametrize("limit", ["BATCH_GROUPS", "BATCH_BYTES"])
+@pytest.mark.parametrize("limit", ["batch_groups", "batch_bytes"])
 async def test_requests_are_limited_in_groups_and_bytes(
     api: ServedRunApi, make: Make, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -158,7 +158,7 @@ async def test_requests_are_limited_in_groups_and_bytes(
         queue.put(group(number))
     await until_encoded(queue)
     largest = max(len(entry.body.result()) for entry in queue._entries)
-    monkeypatch.setattr(delivery, limit, {"BATCH_GROUPS": 2, "BATCH_BYTES": 2 * largest}[limit])
+    monkeypatch.setattr(DeliveryQueue, limit, {"batch_groups": 2, "batch_bytes": 2 * largest}[limit])
     queue.start()
     await queue.drain(PATIENCE_S)
     assert [api.count(path) for path in SEND_PATHS] == [1, 2]

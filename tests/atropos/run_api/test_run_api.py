@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import run_api
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, request
 from reasoning_env.errors import ServerError
 from testing import slow
@@ -21,9 +20,9 @@ from .served import ServedRunApi
 # ---------------------------------------------------------------------------- one request
 
 
-async def fault_of(url: str) -> RunApiFault:
+async def fault_of(url: str, **options: float) -> RunApiFault:
     with pytest.raises(RunApiFault) as caught:
-        await request(url, "GET", "/info", ("batch_size",))
+        await request(url, "GET", "/info", ("batch_size",), **options)
     return caught.value
 
 
@@ -57,8 +56,7 @@ async def test_refused_connection_carried_nothing(api: ServedRunApi) -> None:
     assert (caught.status, caught.maybe_taken) == (None, False)
 
 
-async def test_connection_that_never_comes_about_carried_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_api, "CONNECT_TIMEOUT_S", 0.05)
+async def test_connection_that_never_comes_about_carried_nothing() -> None:
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -66,7 +64,7 @@ async def test_connection_that_never_comes_about_carried_nothing(monkeypatch: py
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         await asyncio.sleep(0.05)
-        caught = await fault_of(f"http://127.0.0.1:{full.getsockname()[1]}")
+        caught = await fault_of(f"http://127.0.0.1:{full.getsockname()[1]}", connect_timeout_s=0.05)
     assert (caught.status, caught.maybe_taken) == (None, False)
 
 
@@ -109,7 +107,7 @@ async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
 async def test_a_run_api_that_does_not_reply_is_named(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_api, "SLOW_S", 0.01)
+    monkeypatch.setattr(RunApiSession, "slow_reply_s", 0.01)
     api.fail(slow(math.inf))
     asking = asyncio.create_task(RunApiSession(api.url, ENTRY).info())
     await until(lambda: said(caplog, "WARNING"))
@@ -119,7 +117,7 @@ async def test_a_run_api_that_does_not_reply_is_named(
 
 
 async def test_a_reply_ends_the_waiting_for_it(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_api, "SLOW_S", 1000.0)
+    monkeypatch.setattr(RunApiSession, "slow_reply_s", 1000.0)
     await session.info()
     loop: Any = asyncio.get_running_loop()
     assert not [timer for timer in loop._scheduled if timer.when() > loop.time() + 500.0 and not timer.cancelled()]
@@ -259,7 +257,7 @@ async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
 async def test_a_trainer_that_takes_nothing_is_named_once(
     session: RunApiSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_api, "TRAINER_PATIENCE_S", 0.0)
+    monkeypatch.setattr(RunApiSession, "trainer_patience_s", 0.0)
     with caplog.at_level(logging.INFO):
         for batch_waits in (True, True, False, False):
             session.watch_trainer(batch_waits=batch_waits)
@@ -284,7 +282,7 @@ async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRu
 async def test_leaving_a_run_api_that_is_gone_is_no_error(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_api, "LEAVE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
     api.stop()
     await session.leave()
     assert api.connected == [0]

@@ -16,7 +16,7 @@ from ..evaluations.folder import RESULTS, SAMPLES, read_results
 
 
 @dataclass
-class Source:
+class StoredRun:
     """One run: its name, its files of groups and, of an evaluation, its `results`.
 
     `faults` says what could not be read, a line for each file.
@@ -47,41 +47,41 @@ class Source:
                 self.faults.append(f"{file}: {what}; line {damage[0].line}: {damage[0].problem}")
 
 
-def find_sources(paths: Sequence[Path]) -> list[Source]:
+def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
     """Return one run for each folder and file; dumps of one folder that are named in a row make one.
 
     A file of `process` is a run of its own, in a folder too, and the chat data beside it is passed over. A folder
     without files of groups stands for the folders in it. A file counts once, however often it is named. Raises
     ConfigError for a path that cannot be read, and for one where there is nothing to report on.
     """
-    sources: list[Source] = []
-    known: set[Path] = set()
+    runs: list[StoredRun] = []
+    files_seen: set[Path] = set()
     for path in paths:
         try:
-            found = _sources_of(path)
+            of_path = _runs_of(path)
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        if not found:
+        if not of_path:
             raise ConfigError(f"{path} holds no dumps and no evaluation: no file is named .jsonl or .jsonl.gz")
-        for source in found:
-            source.files = [file for file in source.files if file.resolve() not in known]
-            known.update(file.resolve() for file in source.files)
-        found = [source for source in found if source.files]
-        if not found:
+        for run in of_path:
+            run.files = [file for file in run.files if file.resolve() not in files_seen]
+            files_seen.update(file.resolve() for file in run.files)
+        of_path = [run for run in of_path if run.files]
+        if not of_path:
             continue
-        last = sources[-1] if sources else None
+        last = runs[-1] if runs else None
         if last and is_dump(path) and is_dump(last.files[-1]) and path.parent == last.files[-1].parent:
             last.name, last.path = path.parent.resolve().name, path.parent
-            last.files += found[0].files
+            last.files += of_path[0].files
         else:
-            sources += found
-    return _with_distinct_names(sources)
+            runs += of_path
+    return _with_distinct_names(runs)
 
 
-def _sources_of(path: Path) -> list[Source]:
+def _runs_of(path: Path) -> list[StoredRun]:
     if path.is_dir() and not list_files(path):
         folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
-        return [_source(folder) for folder in folders if list_files(folder)]
+        return [_read_run(folder) for folder in folders if list_files(folder)]
     if path.name in (RESULTS, SAMPLES) and (path.parent / SAMPLES).exists():
         path = path.parent
     if path.is_dir() and not (path / SAMPLES).exists():
@@ -89,26 +89,26 @@ def _sources_of(path: Path) -> list[Source]:
         processed = [file for file in files if header_path(file).exists()]
         chat = {chat_path(file, keep) for file in processed for keep in KEEP}
         others = [file for file in files if file not in processed and file not in chat]
-        return [*map(_source, processed), *([_source(path, others)] if others else [])]
-    return [_source(path)]
+        return [*map(_read_run, processed), *([_read_run(path, others)] if others else [])]
+    return [_read_run(path)]
 
 
-def _source(path: Path, files: list[Path] | None = None) -> Source:
+def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
     results = path / RESULTS
     evaluation = (path / SAMPLES).exists()
     files = [path / SAMPLES] if evaluation else files or list_files(path)
-    source = Source(path.resolve().name, path, files, {}, evaluation)
+    run = StoredRun(path.resolve().name, path, files, {}, evaluation)
     if evaluation and results.exists():
         try:
-            source.results = read_results(path)
+            run.results = read_results(path)
         except (OSError, ValueError, RecursionError) as error:
-            source.faults.append(f"{results}: cannot be read ({error})")
-    return source
+            run.faults.append(f"{results}: cannot be read ({error})")
+    return run
 
 
-def _with_distinct_names(sources: list[Source]) -> list[Source]:
-    times = Counter(source.name for source in sources)
-    for source in sources:
-        if times[source.name] > 1:
-            source.name = str(source.path)
-    return sources
+def _with_distinct_names(runs: list[StoredRun]) -> list[StoredRun]:
+    times = Counter(run.name for run in runs)
+    for run in runs:
+        if times[run.name] > 1:
+            run.name = str(run.path)
+    return runs

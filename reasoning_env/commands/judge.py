@@ -1,0 +1,99 @@
+"""The `judge` command: verdicts over HTTP, from processes of this machine or of a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from aiohttp import web
+
+from ..errors import ConfigError
+from ..folders import find_checkout
+from ..server import Judge, JudgeServer
+from ..session import Session
+from ..settings import ReasoningSettings
+from ..signals import Interrupted, run_until_signal
+
+TOKEN = "REASONING_JUDGE_TOKEN"
+
+
+def judge_command(argv: Sequence[str], folder: Path) -> int:
+    """Serve verdicts until Ctrl-C or SIGTERM; returns 0.
+
+    `folder` is where a checkout of the library may lie. Raises ConfigError for an address beyond this machine without a
+    token, and for --ray without Ray.
+    """
+    options = _parse(argv)
+    token = os.environ.get(TOKEN)
+    if not token and not _is_loopback(options.host):
+        raise ConfigError(
+            f"{options.host} can be reached from other machines, which need a token: set the variable {TOKEN}"
+        )
+    settings = ReasoningSettings(num_generators=options.generators, num_verifiers=options.verifiers)
+    try:
+        asyncio.run(_serve(options, settings, token, folder))
+    except Interrupted:
+        return 0
+    return 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    defaults = ReasoningSettings()
+    parser = argparse.ArgumentParser(
+        prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help=f"elsewhere than on this machine {TOKEN} must be set")
+    parser.add_argument("--port", type=int, default=8400, help="0 takes a free one (default: %(default)s)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="judge on this Ray cluster; `auto` is the one started here")
+    parser.add_argument("--generators", type=int, default=defaults.num_generators, help="processes that make problems")
+    parser.add_argument("--verifiers", type=int, default=defaults.num_verifiers, help="processes that judge, on a node")
+    return parser.parse_args(argv)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _serve(options: argparse.Namespace, settings: ReasoningSettings, token: str | None, folder: Path) -> None:
+    session = Session(settings, checkout=find_checkout(folder))
+    runner: web.AppRunner | None = None
+
+    async def work() -> None:
+        nonlocal runner
+        judge: Judge = session
+        if options.ray is None:
+            await session.start()
+        else:
+            judge = _join_cluster(options.ray, settings)
+        runner = web.AppRunner(JudgeServer(judge, token=token or None).app(), access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, options.host, options.port)
+        await site.start()
+        [(_, port, *_), *_] = runner.addresses
+        print(f"judging on http://{options.host}:{port}", flush=True)
+        await asyncio.Event().wait()
+
+    async def close() -> None:
+        if runner is not None:
+            await runner.cleanup()
+        await session.close()
+
+    await run_until_signal(work, close)
+
+
+def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
+    try:
+        import ray
+
+        from ..integrations.ray import RayJudges
+    except ModuleNotFoundError as error:
+        raise ConfigError("--ray needs the extra: pip install 'reasoning-gym-environment[ray]'") from error
+    ray.init(address=address, log_to_driver=False)
+    return RayJudges(settings)

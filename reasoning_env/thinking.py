@@ -1,0 +1,128 @@
+"""Formats in which models think, and what of a completion is left when the thinking is taken out.
+
+Completions are hostile text, so reading one takes time linear in its length. A format counts only where it was chosen:
+by hand, or because the model's tokenizer or chat template knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+AUTO = "auto"
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class ThinkingFormat:
+    """How a family of models marks its thinking.
+
+    `opening` and `closing` are compared letter by letter, or in any case for plain tags (`any_case`). With `channels`
+    every `opening` that is not a `closing` begins a channel of thinking, and `closing` begins the final channel.
+    `tokens` are what a vocabulary that knows the format holds; they survive decoding.
+    """
+
+    name: str
+    opening: str
+    closing: str
+    tokens: tuple[str, ...]
+    any_case: bool = False
+    channels: bool = False
+
+
+def _tags(name: str, tag: str) -> ThinkingFormat:
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    return ThinkingFormat(name, opening, closing, (opening, closing), any_case=True)
+
+
+FORMATS = (
+    _tags("think", "think"),
+    ThinkingFormat(
+        "gpt-oss",
+        "<|channel|>",
+        "<|channel|>final",
+        ("<|channel|>", "<|message|>", "<|start|>", "<|end|>"),
+        channels=True,
+    ),
+    ThinkingFormat("gemma", "<|channel>", "<channel|>", ("<|channel>", "<channel|>")),
+    ThinkingFormat("magistral", "[THINK]", "[/THINK]", ("[THINK]", "[/THINK]")),
+    ThinkingFormat("seed-oss", "<seed:think>", "</seed:think>", ("<seed:think>", "</seed:think>")),
+    ThinkingFormat("command-a", "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_THINKING|>", "<|END_THINKING|>")),
+    ThinkingFormat("kimi", "◁think▷", "◁/think▷", ("◁think▷", "◁/think▷")),
+    ThinkingFormat(
+        "muse", "to=self<|message|>", "to=user<|message|>", ("<|message|>", "<|start|>", "<|eom|>"), channels=True
+    ),
+    _tags("thinking", "thinking"),
+    _tags("reasoning", "reasoning"),
+)
+"""The known formats. What a model of each family writes is quoted in docs/models.md."""
+NAMES = (AUTO, NONE, *(one.name for one in FORMATS))
+
+
+class Thinking:
+    """The formats that count in completions of one model; `formats` are all different."""
+
+    def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
+        self.formats = tuple(formats)
+        marks = [(mark, one) for one in self.formats for mark in (one.opening, one.closing)]
+        self._openings = {one.opening: one for one in self.formats}
+        self._closings = {one.closing: one for one in self.formats}
+        # The longest first: the mark of a final channel begins like that of any channel.
+        longest = sorted(marks, key=lambda mark: -len(mark[0]))
+        # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
+        patterns = [f"(?ai:{re.escape(mark)})" if one.any_case else re.escape(mark) for mark, one in longest]
+        self._marks = re.compile("|".join(patterns)) if patterns else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.formats)
+
+    @property
+    def asks_for_tags(self) -> bool:
+        """Whether the model is asked for `<think>` tags: it has no other format of its own."""
+        return self.names == ("think",)
+
+    def remove(self, text: str) -> str:
+        """Drop thinking: closed blocks, all up to a stray closing mark, and all after an unclosed opening mark.
+
+        Templates that open the block in the prompt produce completions with only the closing mark. Inside a block only
+        the same format's closing mark counts. Of channels only final ones stay. A blank stays in place of what was
+        between two kept parts, so that no tag comes together around it.
+        """
+        if self._marks is None:
+            return text
+        kept: list[str] = []
+        kept_to = 0
+        inside: ThinkingFormat | None = None
+        final = False
+        for found in self._marks.finditer(text):
+            mark = found[0] if found[0] in self._openings or found[0] in self._closings else found[0].lower()
+            if closed := self._closings.get(mark):
+                if inside is not None and inside is not closed:
+                    continue
+                if closed.channels and final:
+                    if inside is None:
+                        kept.append(text[kept_to : found.start()])
+                elif inside is None or closed.channels:
+                    kept.clear()
+                final = final or closed.channels
+                inside = None
+                kept_to = found.end()
+            elif inside is None:
+                kept.append(text[kept_to : found.start()])
+                inside = self._openings[mark]
+        if inside is None:
+            kept.append(text[kept_to:])
+        return " ".join(filter(None, kept))
+
+
+TAGS = Thinking(FORMATS[:1])
+"""What counts for a model of which no more is known: `<think>` tags."""
+
+
+def choose_thinking(setting: str, knows: Callable[[ThinkingFormat], bool] = lambda _format: False) -> Thinking:
+    """Return the formats of the setting `thinking`; for `auto` `<think>` and those that the model `knows`."""
+    if setting == AUTO:
+        return Thinking([one for one in FORMATS if one.name == "think" or knows(one)])
+    return Thinking([one for one in FORMATS if one.name == setting])

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reasoning_env
+from reasoning_env.bridge import Bridge
+from reasoning_env.commands import judge
+from reasoning_env.errors import ConfigError
+from testing.process_table import descendants, survivors
+from tests.waiting import PATIENCE_S
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+
+
+class Server:
+    """A running `judge`; `token` is what it was given."""
+
+    def __init__(self, process: subprocess.Popen[str], token: str) -> None:
+        self.process, self.token = process, token
+        assert process.stdout is not None
+        self.line = process.stdout.readline()
+        self.url = self.line.split()[-1]
+
+    def ask(self, body: dict[str, Any], token: str) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}/score",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
+        )
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+            return json.load(reply)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    options = ["--port", "0", "--generators", "1", "--verifiers", "1"]
+    with subprocess.Popen(
+        [sys.executable, "reasoning_gym_environment.py", "judge", *options],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": "", "HOME": str(tmp_path), "REASONING_JUDGE_TOKEN": "secret"},
+    ) as process:
+        yield Server(process, "secret")
+        process.kill()
+
+
+@pytest.fixture
+def reference() -> str:
+    with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, prefetch_problems=1) as bridge:
+        return bridge.next().reference
+
+
+def test_it_judges_what_holds_the_token_sends(server: Server, reference: str) -> None:
+    verdicts = server.ask({"ref": reference, "texts": ["<answer>no</answer>"]}, "secret")["verdicts"]
+    assert [verdict["score"] for verdict in verdicts] == [0.0]
+
+
+def test_wrong_token_is_refused(server: Server, reference: str) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        server.ask({"ref": reference, "texts": []}, "wrong")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_it_cleanly(server: Server, number: signal.Signals) -> None:
+    workers = descendants(server.process.pid)
+    assert workers
+    server.process.send_signal(number)
+    _, errors = server.process.communicate(timeout=PATIENCE_S)
+    assert (server.process.returncode, "Traceback" in errors) == (0, False)
+    assert survivors(workers, PATIENCE_S) == set()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "judge.example", "::"])
+def test_address_beyond_this_machine_needs_a_token(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REASONING_JUDGE_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="set the variable REASONING_JUDGE_TOKEN"):
+        judge.judge_command(["--host", host], ROOT)
+
+
+def test_ray_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install 'reasoning-gym-environment\[ray\]'"):
+        judge.judge_command(["--ray", "auto"], ROOT)
+
+
+def test_port_in_use_is_one_line_and_leaves_no_worker(server: Server) -> None:
+    port = server.url.rsplit(":", 1)[1]
+    ended = subprocess.run(
+        [sys.executable, "reasoning_gym_environment.py", "judge", "--port", port, "--generators", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ended.returncode == 1
+    assert "address already in use" in ended.stderr.splitlines()[-1]

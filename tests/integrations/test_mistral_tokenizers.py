@@ -1,0 +1,35 @@
+"""Mistral's own tokenizers, which format chats without a template; the package brings real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.prompting import ChatFormat, build_messages
+
+mistral_common = pytest.importorskip("mistral_common")
+transformers = pytest.importorskip("transformers", minversion="5")
+
+FILES = sorted((Path(mistral_common.__file__).parent / "data").glob("*"))
+MESSAGES = build_messages("Answer in the tags, friend.", "How many legs have 3 spiders?")
+
+
+@pytest.fixture(params=[path for path in FILES if path.is_file()], ids=lambda path: path.name)
+def own(request: pytest.FixtureRequest) -> Any:
+    return transformers.MistralCommonBackend(str(request.param))
+
+
+def test_prompt_is_complete(own: Any) -> None:
+    text = ChatFormat(own, "mistral").prompt(MESSAGES).text
+    assert text.count("Answer in the tags, friend.") == text.count("How many legs have 3 spiders?") == 1
+
+
+def test_prompt_has_the_tokens_that_the_tokenizer_writes(own: Any) -> None:
+    written = own.apply_chat_template([dict(message) for message in MESSAGES], tokenize=True, return_dict=False)
+    assert ChatFormat(own, "mistral").prompt(MESSAGES).tokens == tuple(written)
+
+
+def test_reply_ends_with_the_end_of_text(own: Any) -> None:
+    assert ChatFormat(own, "mistral").completion_tokens("24", finished=True)[-1] == own.eos_token_id
