@@ -35,6 +35,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from reasoning_env.verifiers import preload
+from reasoning_env.verifiers.readings import expected_form, plain_reading
 from reasoning_env.verifiers.scoring import GUARDS, verify
 from reasoning_env.workers.sandbox import code_paths
 
@@ -227,8 +228,8 @@ class Fuzzer:
     def attack(self, bench: Bench, examples: int) -> None:
         def check(case: tuple[bytes, str]) -> None:
             entry, text = case
-            for strict in (False, True):
-                scored = partial(verify, bench.task, bench.dataset, text, pickle.loads(entry), strict=strict)
+            plainly = partial(verify, bench.task, bench.dataset, text, pickle.loads(entry), strict=False)
+            for scored in (plainly, partial(self._score_reading, bench, text, entry)):
                 score, took = self._score(scored, hostile=True)
                 self.slowest_s = max(self.slowest_s, took)
                 assert not self._tripwire.events, f"{self._tripwire.events[0]} for {text!r}"
@@ -236,6 +237,12 @@ class Fuzzer:
                 assert isinstance(score, str) or 0.0 <= score <= 1.0, f"a score of {score} for {text!r}"
 
         self._run(bench.task, attacks(bench), check, examples)
+
+    def _score_reading(self, bench: Bench, text: str, entry: bytes) -> float:
+        """Return the strict score of a text in the expected form, or as it is where it has no such form."""
+        plain = plain_reading(text, full_stop=True)
+        read = expected_form(plain, bench.task, pickle.loads(entry)) or text
+        return verify(bench.task, bench.dataset, read, pickle.loads(entry), strict=True)
 
     def _score(self, score: Callable[[], float], *, hostile: bool = False) -> tuple[float | str, float]:
         """Return the score, or the name of what was raised, and the CPU seconds."""
