@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from .records import Group, Problem, Reason, Verdict
-from .thinking import TAGS, Thinking
+from .thinking import TAGS, Thinking, ThinkingFormat
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
@@ -41,7 +41,7 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     What stands in one of the formats of `thinking` is removed first; what remains must hold exactly one pair of answer
     tags, no further answer tag, and something other than whitespace between them, of at most `max_bytes` of UTF-8.
     """
-    rest = thinking.remove(text)
+    rest = remove_thinking(text, thinking)
     if not OPENING_TAG.search(rest):
         return Extraction(None, Reason.NO_ANSWER)
     tags = list(islice(ANSWER_TAG.finditer(rest), 3))  # a text may hold a hundred thousand
@@ -56,6 +56,40 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
     if len(answer) > max_bytes or len(answer.encode("utf-8", "surrogatepass")) > max_bytes:
         return Extraction(None, Reason.TOO_LONG)
     return Extraction(answer)
+
+
+def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
+    """Drop thinking: closed blocks, all up to a stray closing mark, and all after an unclosed opening mark.
+
+    Templates that open the block in the prompt produce completions with only the closing mark. Inside a block only
+    the same format's closing mark counts. Of channels only final ones stay. A blank stays in place of what was
+    between two kept parts, so that no tag comes together around it.
+    """
+    if thinking.marks is None:
+        return text
+    kept: list[str] = []
+    kept_to = 0
+    inside: ThinkingFormat | None = None
+    final = False
+    for found in thinking.marks.finditer(text):
+        mark = found[0] if found[0] in thinking.openings or found[0] in thinking.closings else found[0].lower()
+        if closed := thinking.closings.get(mark):
+            if inside is not None and inside is not closed:
+                continue
+            if closed.channels and final:
+                if inside is None:
+                    kept.append(text[kept_to : found.start()])
+            elif inside is None or closed.channels:
+                kept.clear()
+            final = final or closed.channels
+            inside = None
+            kept_to = found.end()
+        elif inside is None:
+            kept.append(text[kept_to : found.start()])
+            inside = thinking.openings[mark]
+    if inside is None:
+        kept.append(text[kept_to:])
+    return " ".join(filter(None, kept))
 
 
 class AnswerScorer(Protocol):

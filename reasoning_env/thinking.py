@@ -66,13 +66,13 @@ class Thinking:
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
         marks = [(mark, one) for one in self.formats for mark in (one.opening, one.closing)]
-        self._openings = {one.opening: one for one in self.formats}
-        self._closings = {one.closing: one for one in self.formats}
+        self.openings = {one.opening: one for one in self.formats}
+        self.closings = {one.closing: one for one in self.formats}
         # The longest first: the mark of a final channel begins like that of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
         patterns = [f"(?ai:{re.escape(mark)})" if one.any_case else re.escape(mark) for mark, one in longest]
-        self._marks = re.compile("|".join(patterns)) if patterns else None
+        self.marks = re.compile("|".join(patterns)) if patterns else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,39 +82,6 @@ class Thinking:
     def asks_for_tags(self) -> bool:
         """Whether the model is asked for `<think>` tags: it has no other format of its own."""
         return self.names == ("think",)
-
-    def remove(self, text: str) -> str:
-        """Drop thinking: closed blocks, all up to a stray closing mark, and all after an unclosed opening mark.
-
-        Templates that open the block in the prompt produce completions with only the closing mark. Inside a block only
-        the same format's closing mark counts. Of channels only final ones stay. A blank stays in place of what was
-        between two kept parts, so that no tag comes together around it.
-        """
-        if self._marks is None:
-            return text
-        kept: list[str] = []
-        kept_to = 0
-        inside: ThinkingFormat | None = None
-        final = False
-        for found in self._marks.finditer(text):
-            mark = found[0] if found[0] in self._openings or found[0] in self._closings else found[0].lower()
-            if closed := self._closings.get(mark):
-                if inside is not None and inside is not closed:
-                    continue
-                if closed.channels and final:
-                    if inside is None:
-                        kept.append(text[kept_to : found.start()])
-                elif inside is None or closed.channels:
-                    kept.clear()
-                final = final or closed.channels
-                inside = None
-                kept_to = found.end()
-            elif inside is None:
-                kept.append(text[kept_to : found.start()])
-                inside = self._openings[mark]
-        if inside is None:
-            kept.append(text[kept_to:])
-        return " ".join(filter(None, kept))
 
 
 TAGS = Thinking(FORMATS[:1])

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoning_env.chat_templates import PLAIN
 from reasoning_env.errors import ConfigError
-from reasoning_env.prompting import PLAIN, ChatFormat, build_messages, system_prompt
+from reasoning_env.prompting import ChatFormat, build_messages, system_prompt
 from reasoning_env.settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 from reasoning_env.thinking import TAGS, choose_thinking
 from tests.chat_templates import tokenizer_with

@@ -14,6 +14,7 @@ from reasoning_env.rewards import (
     Extraction,
     apply_length_penalty,
     extract_answer,
+    remove_thinking,
     reward,
     score_texts,
 )
@@ -71,7 +72,7 @@ def test_anything_else_is_refused_with_its_reason(text: str, reason: Reason) -> 
 def test_letters_outside_ascii_spell_no_tag() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
-    assert TAGS.remove("a</thin\u212a>b") == "a</thin\u212a>b"
+    assert remove_thinking("a</thin\u212a>b", TAGS) == "a</thin\u212a>b"
 
 
 # ---------------------------------------------------------------------------- beside a slow, plain reading of the rule
@@ -124,7 +125,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
 def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_bytes: int) -> None:
-    assert TAGS.remove(text) == _reference_thinking(text)
+    assert remove_thinking(text, TAGS) == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
 

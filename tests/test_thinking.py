@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.records import Reason
-from reasoning_env.rewards import Extraction, extract_answer
+from reasoning_env.rewards import Extraction, extract_answer, remove_thinking
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.thinking import FORMATS, NAMES, TAGS, Thinking, ThinkingFormat, choose_thinking
 
@@ -51,23 +51,23 @@ def test_unknown_format_gains_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_leftover_closing_mark_ends_thinking(one: ThinkingFormat) -> None:
-    assert Thinking([one]).remove(f"<answer>3</answer>{one.closing}5") == "5"
+    assert remove_thinking(f"<answer>3</answer>{one.closing}5", Thinking([one])) == "5"
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_unclosed_opening_mark_hides_the_rest(one: ThinkingFormat) -> None:
-    assert Thinking([one]).remove(f"{one.opening} <answer>3</answer>") == ""
+    assert remove_thinking(f"{one.opening} <answer>3</answer>", Thinking([one])) == ""
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
 def test_text_without_marks_stays(one: ThinkingFormat) -> None:
-    assert Thinking([one]).remove(REPLY) == REPLY
+    assert remove_thinking(REPLY, Thinking([one])) == REPLY
 
 
 def test_other_formats_marks_do_not_end_thinking() -> None:
     both = choose_thinking("auto", lambda one: one.name == "magistral")
-    assert both.remove("[THINK] a <think> b </think> c [/THINK]5") == "5"
-    assert both.remove("<think> [/THINK] <answer>3</answer></think>5") == "5"
+    assert remove_thinking("[THINK] a <think> b </think> c [/THINK]5", both) == "5"
+    assert remove_thinking("<think> [/THINK] <answer>3</answer></think>5", both) == "5"
 
 
 def test_answers_in_two_final_channels_are_several() -> None:
@@ -79,12 +79,12 @@ def test_answers_in_two_final_channels_are_several() -> None:
 
 def test_only_the_final_channel_counts() -> None:
     text = f"<answer>1</answer>{ANALYSIS}a<|end|><|channel|>commentary<|message|><answer>2</answer>{FINAL}5"
-    assert CHANNELS.remove(text).endswith("5")
-    assert "answer" not in CHANNELS.remove(text)
+    assert remove_thinking(text, CHANNELS).endswith("5")
+    assert "answer" not in remove_thinking(text, CHANNELS)
 
 
 def test_none_removes_nothing() -> None:
-    assert choose_thinking("none").remove(WRITTEN["think"]) == WRITTEN["think"]
+    assert remove_thinking(WRITTEN["think"], choose_thinking("none")) == WRITTEN["think"]
 
 
 def test_auto_takes_think_and_what_the_model_knows() -> None:
@@ -110,4 +110,4 @@ def test_hostile_megabyte_is_read_in_every_format(piece: str) -> None:
 def test_no_new_tag_comes_together(text: str) -> None:
     """Removal keeps tags as they were; it makes none."""
     count = len(re.findall("</?answer>", text))
-    assert len(re.findall("</?answer>", Thinking(FORMATS).remove(text))) <= count
+    assert len(re.findall("</?answer>", remove_thinking(text, Thinking(FORMATS)))) <= count

@@ -13,8 +13,9 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from ..chat_templates import PLAIN
 from ..errors import ConfigError
-from ..prompting import PLAIN, ChatFormat
+from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import CHAT, ChatServerConfig, read_key
