@@ -65,6 +65,9 @@ class Thinking:
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
+        self.names = tuple(one.name for one in self.formats)
+        self.asks_for_tags = self.names == ("think",)
+        """Whether the model is asked for `<think>` tags: it has no other format of its own."""
         marks = [(mark, one) for one in self.formats for mark in (one.opening, one.closing)]
         self.openings = {one.opening: one for one in self.formats}
         self.closings = {one.closing: one for one in self.formats}
@@ -73,15 +76,6 @@ class Thinking:
         # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
         patterns = [f"(?ai:{re.escape(mark)})" if one.any_case else re.escape(mark) for mark, one in longest]
         self.marks = re.compile("|".join(patterns)) if patterns else None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.formats)
-
-    @property
-    def asks_for_tags(self) -> bool:
-        """Whether the model is asked for `<think>` tags: it has no other format of its own."""
-        return self.names == ("think",)
 
 
 TAGS = Thinking(FORMATS[:1])
