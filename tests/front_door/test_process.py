@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -161,12 +162,13 @@ async def test_as_many_groups_come_out_as_were_asked_for_though_some_fail(
 async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
     process: Process, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = GroupFile.append
+    append, one_by_one = GroupFile.append, threading.Lock()
 
     def fill(file: GroupFile, position: int, line: bytes) -> None:
-        if file.lines >= 5:
-            raise OutputError("full")
-        append(file, position, line)
+        with one_by_one:  # threads append at the same time
+            if file.lines >= 5:
+                raise OutputError("full")
+            append(file, position, line)
 
     with monkeypatch.context() as patch:
         patch.setattr(GroupFile, "append", fill)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from reasoning_env.library_facts import TaskFacts
 from tests.small_library import write_small_library
 from tools.check_release import main
 
@@ -31,7 +32,7 @@ def test_level_that_makes_no_problem_is_found(tmp_path: Path, capsys: pytest.Cap
 def test_evaluation_question_that_would_be_served_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasoning_env.evaluations.problem_set.facts", lambda task: type("", (), {"few_questions": 0}))
+    monkeypatch.setattr("reasoning_env.evaluations.problem_set.FACTS", {"generous": TaskFacts(few_questions=False)})
     (found,) = findings(tmp_path, capsys, "--tasks", "generous")
     assert found.startswith("questions: generous serves ")
 
