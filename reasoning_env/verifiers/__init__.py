@@ -9,10 +9,10 @@ from collections.abc import Collection
 
 from ..library_facts import facts
 from .flaws import find_flaw
-from .looks import look, option
 from .scoring import Scorer
+from .surface import option, surface_key
 
-__all__ = ["Scorer", "find_flaw", "look", "option", "preload"]
+__all__ = ["Scorer", "find_flaw", "option", "preload", "surface_key"]
 
 
 def preload(tasks: Collection[str]) -> None:

@@ -10,7 +10,6 @@ from operator import itemgetter
 from ..library_facts import facts
 from .entries import Entry
 from .grammars.logic import are_contradictory, concludes, share_of_guesses
-from .looks import is_looked_up
 from .shortcuts import (
     NUMBER,
     copies,
@@ -21,6 +20,7 @@ from .shortcuts import (
     straight_ways,
     turned_fills,
 )
+from .surface import is_looked_up
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2

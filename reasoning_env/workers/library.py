@@ -19,7 +19,7 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import Scorer, find_flaw, look, option, preload
+from ..verifiers import Scorer, find_flaw, option, preload, surface_key
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
@@ -226,8 +226,8 @@ class Library:
         compared_with = 0 if request.as_is else facts(task).compared_with
         if not compared_with:
             return _Candidate(problem, surface_key=None, option=None, compared_with=0)
-        surface_key = (task, repr(params), look(task, question))
-        return _Candidate(problem, surface_key, option(task, entry), compared_with)
+        surface = (task, repr(params), surface_key(task, question))
+        return _Candidate(problem, surface, option(task, entry), compared_with)
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from reasoning_env.verifiers import look
+from reasoning_env.verifiers import surface_key
 from reasoning_env.verifiers.shortcuts import choice
 from reasoning_env.workers.library import Generated, Library
 
@@ -86,7 +86,9 @@ def test_no_count_tells_two_options_apart(
 
 def test_who_is_called_a_knave_is_not_mostly_one(library: Library) -> None:
     served = _served(library, "knights_knaves")
-    right = sum([*look("knights_knaves", one.question)] == json.loads(one.metadata_json)["solution"] for one in served)
+    right = sum(
+        [*surface_key("knights_knaves", one.question)] == json.loads(one.metadata_json)["solution"] for one in served
+    )
     assert 0 < right < 0.4 * len(served)
 
 

@@ -1,6 +1,6 @@
 """What of a question's surface would decide between options; the problem beside it must share it.
 
-Options come out even among problems of the same look, where they come out even over all problems otherwise.
+Options come out even among problems with the same surface, where they come out even over all problems otherwise.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LONG = 20
 """Letters beyond which the length of a string says nothing."""
 
 
-def look(task: str, question: str) -> Hashable:
-    """Return what a twin of this question must share; None for tasks in which nothing decides."""
-    return LOOKS[task](question) if task in LOOKS else None
+def surface_key(task: str, question: str) -> Hashable:
+    """Return what a question must share to be like this one on its surface; None where nothing decides."""
+    return SURFACE_KEYS[task](question) if task in SURFACE_KEYS else None
 
 
 def option(task: str, entry: Entry) -> Hashable:
@@ -32,7 +32,7 @@ def option(task: str, entry: Entry) -> Hashable:
 
 
 def is_looked_up(question: str) -> bool:
-    """Tell whether a test is one of the experiments, so that it must be neither served nor a twin."""
+    """Tell whether a test is one of the experiments, so that it must be neither served nor compared with others."""
     test = re.search(r"New test case:\n(.+)", question)
     return test is not None and f"\n{test[1]} \N{RIGHTWARDS ARROW} " in question
 
@@ -103,7 +103,7 @@ OPTIONS: Mapping[str, Callable[[Entry], Hashable]] = {
     "lcm": _common_divisor,
     "maze": _detour,
 }
-LOOKS: Mapping[str, Callable[[str], Hashable]] = {
+SURFACE_KEYS: Mapping[str, Callable[[str], Hashable]] = {
     "binary_alternation": _length,
     "circuit_logic": _final_gate,
     "course_schedule": _prerequisites_per_course,
