@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,12 +38,13 @@ class Renderer(Protocol):
     formats_itself: bool
     folds: bool
     lists: bool
+    options: dict[str, Any]
 
     def render(self, messages: Any, *, add_generation_prompt: bool = True) -> str: ...
 
-    def render_tokens(self, messages: Any) -> list[int]: ...
+    def shaped(self, messages: Any) -> list[dict[str, Any]]: ...
 
-    def text_of(self, tokens: Any) -> str: ...
+    def decode(self, tokens: Sequence[int]) -> str: ...
 
     def encode(self, text: str) -> list[int]: ...
 
@@ -120,6 +122,24 @@ def find_ending(chat: Renderer) -> list[int]:
     return run[:1] or fallback
 
 
+def render_tokens(chat: Renderer, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    return list(
+        chat.tokenizer.apply_chat_template(chat.shaped(messages), tokenize=True, return_dict=False, **chat.options)
+    )
+
+
+def text_of(chat: Renderer, tokens: Sequence[int]) -> str:
+    """Return the text of tokens, special ones included; SentencePiece's pieces are left in it as such."""
+    return chat.decode(tokens).replace("▁", " ").replace("<0x0A>", "\n")
+
+
+def text_start(tokenizer: Any) -> str:
+    """Return the beginning-of-text token where the tokenizer puts one before a text, else nothing."""
+    start = getattr(tokenizer, "bos_token_id", None)
+    written = list(tokenizer.encode("a"))[:1]
+    return str(tokenizer.bos_token) if start is not None and written == [start] else ""
+
+
 def formats_chats(tokenizer: Any) -> bool:
     """Tell whether a tokenizer without a template formats chats all the same, as Mistral's own do."""
     try:
@@ -133,7 +153,7 @@ def _fault(chat: Renderer) -> str | None:
     """Return what is wrong with the prompt of the probe, None for nothing."""
     probe = QUESTION
     try:
-        text = chat.text_of(chat.render_tokens(probe)) if chat.formats_itself else chat.render(probe)
+        text = text_of(chat, render_tokens(chat, probe)) if chat.formats_itself else chat.render(probe)
     except Exception as error:  # templates raise what they like, and Jinja what it finds
         return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     for part, what in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):

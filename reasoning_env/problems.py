@@ -22,6 +22,7 @@ from .errors import GenerationError
 from .records import Problem, ProblemSpec
 from .references import Reference, hash_question
 from .stats import StreamStats
+from .tasks.sampling import TaskSampler
 
 logger = logging.getLogger(__name__)
 
@@ -33,19 +34,6 @@ class Generator(Protocol):
     """The worker pool as a generator; raises GenerationError, and WorkerError without workers."""
 
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
-
-
-class Sampler(Protocol):
-    """Chooses what to generate; raises GenerationError when no task is left.
-
-    `redraw` gives another problem of the same task, `quarantine` takes a task out.
-    """
-
-    def draw(self, index: int, attempt: int) -> ProblemSpec: ...
-
-    def redraw(self, spec: ProblemSpec) -> ProblemSpec: ...
-
-    def quarantine(self, task: str) -> None: ...
 
 
 @dataclass(eq=False)
@@ -81,7 +69,7 @@ class ProblemStream:
     def __init__(
         self,
         generator: Generator,
-        sampler: Sampler,
+        sampler: TaskSampler,
         *,
         depth: int,
         deadline_s: float,

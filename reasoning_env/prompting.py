@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .chat_templates import PLAIN_TEMPLATE, choose_shape, find_ending, formats_chats, knows, read_template
+from .chat_templates import (
+    PLAIN_TEMPLATE,
+    choose_shape,
+    find_ending,
+    formats_chats,
+    knows,
+    read_template,
+    render_tokens,
+    text_of,
+    text_start,
+)
 from .errors import ConfigError
 from .records import Prompt
 from .settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
@@ -47,7 +57,7 @@ class ChatFormat:
     ) -> None:
         self.tokenizer = tokenizer
         self.name = name
-        self._options = dict(template_options or {})
+        self.options = dict(template_options or {})
         self.template = read_template(template)
         self.lists = False
         self.folds = False
@@ -69,8 +79,8 @@ class ChatFormat:
 
     def prompt(self, messages: Messages) -> Prompt:
         """Render the conversation up to the point where the model's turn begins."""
-        tokens = self.render_tokens(messages) if self.formats_itself else None
-        text = self.render(messages) if tokens is None else self.text_of(tokens)
+        tokens = render_tokens(self, messages) if self.formats_itself else None
+        text = self.render(messages) if tokens is None else text_of(self, tokens)
         # The chat template writes the beginning-of-text token itself where the model has one.
         return Prompt(tuple(messages), text, tuple(self.encode(text) if tokens is None else tokens))
 
@@ -127,7 +137,7 @@ class ChatFormat:
 
     # ---- what the template does with a conversation
 
-    def _shaped(self, messages: Messages) -> list[dict[str, Any]]:
+    def shaped(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the conversation as the template takes it."""
         shaped: list[dict[str, Any]] = [dict(message) for message in messages]
         if self.folds and len(shaped) > 1 and shaped[0]["role"] == "system":
@@ -139,27 +149,10 @@ class ChatFormat:
         return shaped
 
     def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
-        options: dict[str, Any] = {"add_generation_prompt": add_generation_prompt, **self._options}
+        options: dict[str, Any] = {"add_generation_prompt": add_generation_prompt, **self.options}
         if self.template is not None:
             options["chat_template"] = self.template
         if self.template is PLAIN_TEMPLATE:
-            options["bos"] = self._text_start()
+            options["bos"] = text_start(self.tokenizer)
             options["eos_token"] = self.tokenizer.eos_token or ""
-        return str(self.tokenizer.apply_chat_template(self._shaped(messages), tokenize=False, **options))
-
-    def render_tokens(self, messages: Messages) -> list[int]:
-        return list(
-            self.tokenizer.apply_chat_template(
-                self._shaped(messages), tokenize=True, return_dict=False, **self._options
-            )
-        )
-
-    def text_of(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, special ones included; SentencePiece's pieces are left in it as such."""
-        return self.decode(tokens).replace("▁", " ").replace("<0x0A>", "\n")
-
-    def _text_start(self) -> str:
-        """Return the beginning-of-text token where the tokenizer puts one before a text, else nothing."""
-        start = getattr(self.tokenizer, "bos_token_id", None)
-        written = list(self.tokenizer.encode("a"))[:1]
-        return str(self.tokenizer.bos_token) if start is not None and written == [start] else ""
+        return str(self.tokenizer.apply_chat_template(self.shaped(messages), tokenize=False, **options))

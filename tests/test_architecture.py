@@ -16,7 +16,7 @@ import reasoning_env
 ROOT = Path(reasoning_env.__file__).parent.parent
 PACKAGES = ("reasoning_env", "testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
-MAX_FLOORS = 12
+MAX_FLOORS = 13
 MAX_FACADE = 24
 PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}

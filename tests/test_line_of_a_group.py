@@ -19,7 +19,7 @@ from tests.waiting import until
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 MAX_FILES = 20
-MAX_LINES = 3700
+MAX_LINES = 3650
 
 
 class Trace:

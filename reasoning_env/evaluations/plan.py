@@ -26,7 +26,7 @@ from ..settings import ReasoningSettings
 from ..stats import LibraryInfo
 from ..tasks.plan import composite_params
 from ..tasks.selection import ALL_TASKS, match_tasks
-from .problem_set import EvaluationSet, choose_eval_tasks
+from .problem_set import EvaluationSet
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +134,13 @@ class EvalPlan:
             deadline_s=settings.eval_generation_deadline_s,
             level=settings.eval_level,
         )
+
+
+def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
+    """Return `limit` tasks, spread evenly over their order; all for -1, or where there are no more."""
+    if limit < 0 or limit >= len(tasks):
+        return tuple(tasks)
+    return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
 
 
 def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected: Sequence[str]) -> EvalPlan:

@@ -20,31 +20,10 @@ from ..tasks.sampling import evaluation_spec
 logger = logging.getLogger(__name__)
 
 
-def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Return `limit` tasks, spread evenly over their order; all for -1, or where there are no more."""
-    if limit < 0 or limit >= len(tasks):
-        return tuple(tasks)
-    return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
-
-
 def question_key(question: str) -> str:
     """Return a hash of the question, equal for questions that differ in whitespace alone."""
     text = " ".join(question.split())
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def problem_key(problem: Problem) -> str:
-    """Return a hash of question and answer, equal for equal problems."""
-    return _digest([problem.question, problem.answer])
-
-
-def fingerprint(keys: Mapping[tuple[str, int], str]) -> str:
-    """Return a hash, equal for sets of the same problems; `keys` are their keys, by task and number."""
-    return _digest([[task, number, keys[task, number]] for task, number in sorted(keys)])
-
-
-def _digest(value: Any) -> str:
-    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()
 
 
 class EvaluationSet:

@@ -7,6 +7,8 @@ its folder keeps what is done, whatever ends it.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
@@ -24,7 +26,7 @@ from ..terminal import progress_bar
 from ..thinking import Thinking
 from .folder import EvalFolder
 from .plan import Preset, compare_published
-from .problem_set import EvaluationSet, fingerprint, problem_key
+from .problem_set import EvaluationSet
 from .summary import combine, summarise, tally_by_task
 
 Results = dict[str, Any]
@@ -279,3 +281,17 @@ def metrics(results: Results) -> dict[str, float]:
             f"eval_tasks/{task}/share_correct": row.get("accuracy"),
         }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def problem_key(problem: Problem) -> str:
+    """Return a hash of question and answer, equal for equal problems."""
+    return _digest([problem.question, problem.answer])
+
+
+def fingerprint(keys: Mapping[tuple[str, int], str]) -> str:
+    """Return a hash, equal for sets of the same problems; `keys` are their keys, by task and number."""
+    return _digest([[task, number, keys[task, number]] for task, number in sorted(keys)])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()

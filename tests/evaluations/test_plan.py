@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import SIZE, EvalPlan, PresetSet, load_preset, plan_evaluation
-from reasoning_env.evaluations.problem_set import fingerprint, problem_key
+from reasoning_env.evaluations.run import fingerprint, problem_key
 from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.stats import LibraryInfo

@@ -12,13 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import WorkerError
-from reasoning_env.evaluations.problem_set import (
-    EvaluationSet,
-    choose_eval_tasks,
-    fingerprint,
-    problem_key,
-    question_key,
-)
+from reasoning_env.evaluations.plan import choose_eval_tasks
+from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
+from reasoning_env.evaluations.run import fingerprint, problem_key
 from reasoning_env.records import Problem, ProblemSpec, Split
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of

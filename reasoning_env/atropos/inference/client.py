@@ -28,7 +28,7 @@ from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, ChatServerConfig, PlainChat
-from .failures import Meaning, explain_failure
+from .failures import Meaning, address, explain_failure
 from .rollouts import rollout_from_text, rollout_from_tokens
 
 logger = logging.getLogger(__name__)
@@ -269,11 +269,3 @@ def _mode_of(servers: Sequence[Any]) -> Mode | None:
     if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
         return Mode.TEXT
     return Mode.TOKENS
-
-
-def address(server: Any) -> str:
-    """Return what a server is called in messages."""
-    return str(getattr(getattr(server, "config", None), "base_url", None) or type(server).__name__)
-
-
-# ------------------------------------------------------------------ replies

@@ -85,3 +85,8 @@ def _cause(error: BaseException) -> BaseException:
     """Return the failure of the last attempt of tenacity's RetryError, and any other error as it is."""
     last_attempt = getattr(error, "last_attempt", None)
     return (last_attempt.exception() if last_attempt is not None else None) or error
+
+
+def address(server: Any) -> str:
+    """Return what a server is called in messages."""
+    return str(getattr(getattr(server, "config", None), "base_url", None) or type(server).__name__)

@@ -18,8 +18,8 @@ from ...errors import ServerError
 from ...outage_log import OutageLog
 from ...retries import pauses
 from .chat import CHAT, ChatRequests
-from .client import Mode, address
-from .failures import Failure, Meaning, describe_failure, explain_failure
+from .client import Mode
+from .failures import Failure, Meaning, address, describe_failure, explain_failure
 
 logger = logging.getLogger(__name__)
 
