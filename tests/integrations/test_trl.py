@@ -19,6 +19,7 @@ import reasoning_env
 from examples.trl_cpu import make_trainer
 from reasoning_env.bridge import Bridge
 from reasoning_env.integrations.trl import TrlEnvironment
+from reasoning_env.problems import NOT_GENERATED
 from tests.waiting import PATIENCE_S
 
 # The packages' own warnings are not this project's.
@@ -100,7 +101,9 @@ def test_killed_and_resumed_the_stream_goes_on(tmp_path: Path) -> None:
         time.sleep(1)  # the trainer's own files of the checkpoint
         killed.kill()
     state = json.loads(saved.read_text())
-    in_flight = [reference for _, _, reference in state["stream"]["positions"]]
+    positions = [reference for _, _, reference in state["stream"]["positions"]]
+    # What was drawn and not handed out has no question yet.
+    in_flight = [reference for reference in positions if NOT_GENERATED not in reference]
     with Bridge(**SETTINGS) as bridge:
         gym = Watched(bridge)
         make_trainer(gym, tmp_path, 6).train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
