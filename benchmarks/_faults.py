@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testing import Delivery, Line, Process, cut_reply, generations, refuse, respond, slow
-from testing.process_table import descendants, is_alive
-from testing.run_api import sends
+from reasoning_gym_testing import Delivery, Line, Process, cut_reply, generations, refuse, respond, slow
+from reasoning_gym_testing.process_table import descendants, is_alive
+from reasoning_gym_testing.run_api import sends
 
 LASTING = "lasting"
 RESTARTED = "restarted"

@@ -8,7 +8,7 @@ from functools import cache
 from tokenizers import Tokenizer
 
 from demo.policy import nearly
-from testing import TOKENIZER, Completion, GenerationRequest, Policy
+from reasoning_gym_testing import TOKENIZER, Completion, GenerationRequest, Policy
 
 VARIANTS = 64
 """Different replies for a group; which one a request gets is drawn."""

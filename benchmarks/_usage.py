@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from testing.process_table import descendants, is_alive
+from reasoning_gym_testing.process_table import descendants, is_alive
 
 SAMPLE_INTERVAL_S = 0.5
 HEARTBEAT_S = 0.005

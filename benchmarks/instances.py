@@ -38,11 +38,20 @@ from typing import Any
 import aiohttp
 
 from reasoning_env.library_facts import FACTS
-from testing import TOKENIZER, Delivery, Processes, RunApi, Trainer, server_settings, start_environment, wait_until
-from testing.line import CHEAP_TASKS, RECORDED_SCRIPT, SCRIPT
-from testing.process_table import descendants, is_alive
-from testing.recorded_environment import read_journal
-from testing.trainer import REGISTRATION
+from reasoning_gym_testing import (
+    TOKENIZER,
+    Delivery,
+    Processes,
+    RunApi,
+    Trainer,
+    server_settings,
+    start_environment,
+    wait_until,
+)
+from reasoning_gym_testing.line import CHEAP_TASKS, RECORDED_SCRIPT, SCRIPT
+from reasoning_gym_testing.process_table import descendants, is_alive
+from reasoning_gym_testing.recorded_environment import read_journal
+from reasoning_gym_testing.trainer import REGISTRATION
 
 from ._usage import cpu_s, proportional_mb, resident_mb
 
@@ -96,7 +105,7 @@ class Site:
         self.run_api = RunApi(processes)
         self.run_api.start()
         self.trainer = Trainer(self.run_api.url, batch_size=BATCH_SIZE, max_token_len=MAX_TOKENS)
-        words = ["-m", "testing", "--latency-s", str(setting.latency_s)]
+        words = ["-m", "reasoning_gym_testing", "--latency-s", str(setting.latency_s)]
         words += ["--policy", "benchmarks._policies:canned", "--options", json.dumps({"tokens": setting.tokens})]
         self.policy = processes.start("policy", [sys.executable, *words], cwd=ROOT)
         servers = [server_settings(self.policy.announcement()["url"])]

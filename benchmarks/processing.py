@@ -31,7 +31,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from reasoning_env.atropos.cli import calm_garbage_collector
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
-from testing import TOKENIZER, Processes, server_settings
+from reasoning_gym_testing import TOKENIZER, Processes, server_settings
 
 from ._usage import Heartbeat
 
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def _start_server(processes: Processes, latency_s: float) -> str:
-    words = ["-m", "testing", *POLICY, "--latency-s", str(latency_s)]
+    words = ["-m", "reasoning_gym_testing", *POLICY, "--latency-s", str(latency_s)]
     server = processes.start(f"server-{latency_s:g}", words, python=True, cwd=Path(__file__).parents[1])
     return str(server.announcement()["url"])
 

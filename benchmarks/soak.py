@@ -42,9 +42,9 @@ from typing import Any
 from demo.policy import ScriptedPolicy
 from reasoning_env.checkpoints import CheckpointError, read_checkpoint
 from reasoning_env.dumps import DumpFormatError, read_groups
-from testing import Line, Process, wait_until
-from testing.recorded_environment import read_journal
-from testing.trainer import key_of_messages
+from reasoning_gym_testing import Line, Process, wait_until
+from reasoning_gym_testing.recorded_environment import read_journal
+from reasoning_gym_testing.trainer import key_of_messages
 
 from ._faults import KINDS, SERVERS_AWAY, Scene, inject, recovery_s, schedule
 from ._usage import Sampler, Usage, growth

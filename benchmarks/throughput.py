@@ -47,7 +47,7 @@ from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.sampling import TaskSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from testing import TOKENIZER
+from reasoning_gym_testing import TOKENIZER
 
 from ._policies import HalfRight
 from ._usage import Heartbeat, cpu_s, resident_mb

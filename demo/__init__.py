@@ -3,11 +3,6 @@
 Nothing in here imports the environment: it runs as a process of its own, as it would in a real training run.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING or __name__ == "demo":
-    import testing as rig
-else:  # installed, under names that are less common
-    import reasoning_gym_testing as rig
+import reasoning_gym_testing as rig
 
 __all__ = ["rig"]

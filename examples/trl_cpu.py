@@ -15,7 +15,7 @@ from trl import GRPOConfig, GRPOTrainer
 from reasoning_env.bridge import Bridge
 from reasoning_env.integrations.trl import TrlEnvironment
 
-TOKENIZER = Path(__file__).parent.parent / "testing" / "tokenizer"
+TOKENIZER = Path(__file__).parent.parent / "reasoning_gym_testing" / "tokenizer"
 
 
 def make_trainer(gym: TrlEnvironment, output: Path, steps: int) -> GRPOTrainer:

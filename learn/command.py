@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import testing as rig
+import reasoning_gym_testing as rig
 
 from .errors import LearnError
 from .line import Line

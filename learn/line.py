@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import testing as rig
+import reasoning_gym_testing as rig
 
 from .tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from aiohttp import web
 
-import testing as rig
-from testing.inference_server import serve
+import reasoning_gym_testing as rig
+from reasoning_gym_testing.inference_server import serve
 
 from .model import load, load_weights
 from .sampling import Sample, sample, text_of

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reasoning_env.prompting import ChatFormat
-from testing import TOKENIZER
-from testing.processes import PRELOADED
+from reasoning_gym_testing import TOKENIZER
+from reasoning_gym_testing.processes import PRELOADED
 
 # What takes seconds to import is imported once for all processes of the tests that run one after the other.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api"]

@@ -14,7 +14,7 @@ import pytest
 import reasoning_env
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-PACKAGES = ("reasoning_env", "testing", "demo", "learn", "benchmarks", "tests")
+PACKAGES = ("reasoning_env", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
 MAX_FLOORS = 13
 MAX_FACADE = 24
@@ -138,7 +138,7 @@ def test_only_the_adapter_knows_atropos() -> None:
 
 
 def test_adapter_is_reached_from_the_front_door_only(rooms: dict[str, set[str]]) -> None:
-    above = {"tests", "benchmarks", "testing", "demo", "learn"}
+    above = {"tests", "benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
 

@@ -18,7 +18,7 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ScoringError
 from reasoning_env.server import JudgeServer
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(reasoning_env.__file__).parent.parent

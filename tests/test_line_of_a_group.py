@@ -13,7 +13,7 @@ import pytest
 
 import reasoning_env
 from reasoning_gym_environment import ReasoningGymEnv
-from testing import InferenceServer
+from reasoning_gym_testing import InferenceServer
 from tests.front_door.conftest import WRONG, make_config
 from tests.waiting import until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from testing import wait_until as wait_for
+from reasoning_gym_testing import wait_until as wait_for
 
 PATIENCE_S = 300.0
 """For machines that do much else at the time; nothing waits that long when all is well."""

@@ -26,7 +26,7 @@ from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Timeouts
 from reasoning_env.rewards import extract_answer
-from testing.inference_server import InferenceServer as RealServer
+from reasoning_gym_testing.inference_server import InferenceServer as RealServer
 from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING
 from tests.waiting import until

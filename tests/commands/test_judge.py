@@ -16,7 +16,7 @@ import reasoning_env
 from reasoning_env.bridge import Bridge
 from reasoning_env.commands import judge
 from reasoning_env.errors import ConfigError
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(reasoning_env.__file__).parent.parent

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from testing import Process, Processes
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing import Process, Processes
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from demo.policy import SETTLED_SHARE, ScriptedPolicy, nearly
 from demo.rules import RULES
-from testing import GenerationRequest
+from reasoning_gym_testing import GenerationRequest
 
 QUESTION = "Find the Greatest Common Divisor (GCD) of these numbers: 760, 368. Give only the GCD as your final answer."
 KNOWN_QUESTIONS = [f"How many 1 bits are there in the binary representation of the number {n}?" for n in range(2000)]

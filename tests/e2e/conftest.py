@@ -11,7 +11,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 
 from reasoning_gym_environment import ReasoningGymEnv
-from testing import Processes
+from reasoning_gym_testing import Processes
 
 COMMANDS = ("serve", "process", "evaluate")
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from demo.policy import ScriptedPolicy
 from demo.rules import solve
-from testing import GenerationRequest, Line, Policy, Process
-from testing.recorded_environment import read_journal
+from reasoning_gym_testing import GenerationRequest, Line, Policy, Process
+from reasoning_gym_testing.recorded_environment import read_journal
 from tests.waiting import wait_until
 
 T = TypeVar("T")

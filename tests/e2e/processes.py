@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testing import TOKENIZER, Process, Processes, server_settings
+from reasoning_gym_testing import TOKENIZER, Process, Processes, server_settings
 from tests.waiting import PATIENCE_S
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

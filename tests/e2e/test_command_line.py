@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demo.policy import ScriptedPolicy
-from testing import InferenceServer
+from reasoning_gym_testing import InferenceServer
 
 from .conftest import Cli
 from .processes import server_flags

@@ -16,8 +16,8 @@ import pytest
 from demo.policy import ScriptedPolicy
 from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
-from testing import GenerationRequest, Line, Process
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing import GenerationRequest, Line, Process
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups

@@ -15,9 +15,9 @@ import pytest
 from aiohttp import web
 
 from demo.policy import ScriptedPolicy
-from testing import FaultyServer, Line, Process, cut, generations, refuse, respond
-from testing.http_server import Fault, Picks, every_request
-from testing.process_table import descendants
+from reasoning_gym_testing import FaultyServer, Line, Process, cut, generations, refuse, respond
+from reasoning_gym_testing.http_server import Fault, Picks, every_request
+from reasoning_gym_testing.process_table import descendants
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups

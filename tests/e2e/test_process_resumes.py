@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from testing import InferenceServer, Process, Processes, respond
-from testing.line import CHEAP_TASKS
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing import InferenceServer, Process, Processes, respond
+from reasoning_gym_testing.line import CHEAP_TASKS
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
 from .lines import steady_policy

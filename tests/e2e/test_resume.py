@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import read_groups
-from testing import Delivery, Line, Trainer
-from testing.trainer import key_of_messages
+from reasoning_gym_testing import Delivery, Line, Trainer
+from reasoning_gym_testing.trainer import key_of_messages
 from tests.waiting import wait_until
 
 from .lines import all_at_once, handed_out, make_line, scored, steady_policy

@@ -20,13 +20,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from testing import InferenceServer, Process, Processes
+from reasoning_gym_testing import InferenceServer, Process, Processes
 
 from .processes import REPOSITORY
 
 pytestmark = pytest.mark.slow
 SHIPPED = (
-    *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "testing"),
+    *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "reasoning_gym_testing"),
     *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
 )
 SETUPTOOLS_NEEDED = 77
@@ -135,7 +135,7 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: st
     checkout = copied / "reasoning-gym"
     checkout.mkdir()
     (checkout / "reasoning_gym").symlink_to(installed_library())
-    tokenizer = copied / "testing" / "tokenizer"
+    tokenizer = copied / "reasoning_gym_testing" / "tokenizer"
     dropped_in = start_probe(processes, "dropped_in", "environments.reasoning_gym_environment", tree, tokenizer, url)
 
     target = tmp_path_factory.mktemp("installed")

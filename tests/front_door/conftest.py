@@ -16,7 +16,7 @@ from tenacity import wait_none
 from reasoning_env import session as session_module
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
-from testing import TOKENIZER, Completion, InferenceServer
+from reasoning_gym_testing import TOKENIZER, Completion, InferenceServer
 from tests.waiting import PATIENCE_S
 
 GROUP_SIZE = 4

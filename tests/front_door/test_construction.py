@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from reasoning_env.errors import ConfigError
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
-from testing import TOKENIZER, InferenceServer
-from testing.process_table import descendants, survivors
+from reasoning_gym_testing import TOKENIZER, InferenceServer
+from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
 
 from .conftest import MakeEnv, make_config, make_env_object

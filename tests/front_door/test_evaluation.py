@@ -11,7 +11,7 @@ import pytest
 
 from reasoning_env.atropos import RunMode
 from reasoning_env.errors import ServerError
-from testing import GenerationRequest, InferenceServer, cut, generations
+from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv
 

@@ -12,8 +12,8 @@ from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompting import ChatFormat
-from testing import Completion, InferenceServer
-from testing.completions import logprob_of
+from reasoning_gym_testing import Completion, InferenceServer
+from reasoning_gym_testing.completions import logprob_of
 
 from .conftest import WRONG, Collect, MakeEnv, right
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import testing
 from reasoning_env.atropos import commands
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
-from testing import TOKENIZER, InferenceServer
+from reasoning_gym_testing import TOKENIZER, InferenceServer
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -49,9 +47,8 @@ def test_snippet_prints_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[-1] for line in lines[-8:]] == [f"<answer>{number}</answer>" for number in range(8)]
 
 
-async def test_example_of_a_test_of_ones_own_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_example_of_a_test_of_ones_own_passes() -> None:
     [example] = re.findall(r"```python\n(from reasoning_gym_environment .*?reasoning_gym_testing .*?)```", README, re.S)
-    monkeypatch.setitem(sys.modules, "reasoning_gym_testing", testing)
     names: dict[str, Any] = {}
     exec(example, names)
     await names["test_right_and_wrong"]()

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from reasoning_env.errors import ServerError
-from testing import InferenceServer, respond
-from testing.http_server import Fault, Handler
+from reasoning_gym_testing import InferenceServer, respond
+from reasoning_gym_testing.http_server import Fault, Handler
 from tests.waiting import PATIENCE_S
 
 from .conftest import MakeEnv

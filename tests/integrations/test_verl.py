@@ -46,7 +46,7 @@ def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
     from verl import DataProto
     from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
-    from testing import TOKENIZER
+    from reasoning_gym_testing import TOKENIZER
 
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     manager = NaiveRewardManager(config=OmegaConf.create({}), tokenizer=tokenizer, compute_score=adapter.compute_score)

@@ -10,7 +10,7 @@ from typing import Any
 from reasoning_env.records import Problem, ProblemSpec, Split
 from reasoning_env.stats import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
-from testing.process_table import is_alive
+from reasoning_gym_testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until
 
 SCORED_BY_CONFIG = ("decimal_arithmetic", "puzzle24", "time_intervals", "word_ladder")

@@ -12,9 +12,9 @@ from aiohttp import web
 from atroposlib.api.server import app as atropos_app
 from starlette.datastructures import State
 
-from testing import FaultyServer, cut, cut_reply, refuse
-from testing.http_server import Handler
-from testing.trainer import REGISTRATION
+from reasoning_gym_testing import FaultyServer, cut, cut_reply, refuse
+from reasoning_gym_testing.http_server import Handler
+from reasoning_gym_testing.trainer import REGISTRATION
 
 TRAINER = {**REGISTRATION, "wandb_group": "group", "wandb_project": "project", "batch_size": 32, "max_token_len": 4096}
 

@@ -11,7 +11,7 @@ import pytest
 
 from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, request
 from reasoning_env.errors import ServerError
-from testing import slow
+from reasoning_gym_testing import slow
 from tests.waiting import until
 
 from .conftest import ENTRY, register_others, said, until_asked

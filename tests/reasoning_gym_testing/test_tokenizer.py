@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testing.completions import lay_out
+from reasoning_gym_testing.completions import lay_out
 
 TAGGED = "<think>2 , 3 . don 't</think>\n<answer>x</answer>"
 CONVERSATION = [

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from testing import ProcessError, Processes, wait_until
-from testing.process_table import descendants, survivors
-from testing.processes import Process
+from reasoning_gym_testing import ProcessError, Processes, wait_until
+from reasoning_gym_testing.process_table import descendants, survivors
+from reasoning_gym_testing.processes import Process
 from tests.waiting import PATIENCE_S
 
 SLEEPER = "import os, time; print('ready', flush=True); time.sleep(600)"
@@ -22,7 +22,7 @@ LEAVES_ONE_BEHIND = f"import subprocess, sys; subprocess.Popen([sys.executable, 
 FOREIGN_STARTER = f"""
 import sys, time
 from pathlib import Path
-from testing import Processes
+from reasoning_gym_testing import Processes
 processes = Processes(Path(sys.argv[1]))
 processes.start("sleeper", [sys.executable, "-c", {SLEEPER!r}])
 print("started", flush=True)

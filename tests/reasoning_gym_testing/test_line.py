@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from testing import BatchError, Processes, RunApi, Trainer
-from testing.trainer import key_of_messages
+from reasoning_gym_testing import BatchError, Processes, RunApi, Trainer
+from reasoning_gym_testing.trainer import key_of_messages
 from tests.waiting import PATIENCE_S, wait_until
 
 MESSAGES = [[{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": text}] for text in "23"]

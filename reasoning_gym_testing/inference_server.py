@@ -1,6 +1,6 @@
 """An inference server without a model: a policy that speaks vLLM, SGLang, OpenAI and TRL on one port.
 
-As a process of its own it is `python -m testing --policy MODULE:FACTORY`, and prints one line of JSON
+As a process of its own it is `python -m reasoning_gym_testing --policy MODULE:FACTORY`, and prints one line of JSON
 once it listens, `{"url": ...}`.
 """
 

@@ -8,7 +8,7 @@
 - `Processes` starts processes, none of which outlives this one.
 - `Line` is all of it together, with environments.
 
-It is installed as `reasoning_gym_testing`. `TOKENIZER` is a small tokenizer that needs no download.
+`TOKENIZER` is a small tokenizer that needs no download.
 """
 
 from .batch_checks import BatchError, check_batch

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from testing import Completion, InferenceServer, Processes, refuse, respond, slow
+from reasoning_gym_testing import Completion, InferenceServer, Processes, refuse, respond, slow
 
 REPOSITORY = Path(__file__).parents[2]
 RAW = {"prompt": "Which one?", "n": 2, "max_tokens": 20}
@@ -114,7 +114,7 @@ def test_beside_its_owner_it_does_as_it_is_told_at_once() -> None:
 
 def test_as_a_process_it_says_where_it_listens(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text("def parrot(word): return lambda request: [word] * request.n")
-    words = ["-m", "testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
+    words = ["-m", "reasoning_gym_testing", "--policy", "parrot:parrot", "--options", '{"word": "hi"}']
     with Processes(tmp_path, {"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}) as processes:
         process = processes.start("server", [sys.executable, *words])
         assert httpx.post(f"{process.announcement()['url']}/generate", json=RAW).json()["text"] == ["hi"] * 2

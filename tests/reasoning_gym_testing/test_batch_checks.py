@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testing import BatchError, check_batch
+from reasoning_gym_testing import BatchError, check_batch
 
 PROMPT = [1, 2, 3]
 
