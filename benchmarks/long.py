@@ -11,7 +11,8 @@ inference server is another, with completions made beforehand. The ways:
 - `serve`: `env_manager`, which dumps every group, packs it and sends it to Atropos' run-api, a process of its own.
 
 Processor time is the main process', in microseconds a completion token; the loop's lateness is by how many milliseconds
-wake-ups came late, the 99th percentile and the most; memory is how much the main process grew over what it had before,
+wake-ups came late, the 99th percentile and the most, and `held` what of that the loop's thread worked, which other
+processes on the machine cannot raise by much; memory is how much the main process grew over what it had before,
 at most, in bytes for each token of the groups in flight and waiting. Prints lines on stderr as they come, then one line
 of JSON. Needs Linux, and some minutes.
 """
@@ -217,6 +218,7 @@ async def measure(load: Load) -> dict[str, float]:
     try:
         await _until(running, lambda: side.done >= 2 * load.in_flight, WARM_UP_S)
         heartbeat.late_ms.clear()
+        heartbeat.held_ms.clear()
         began, began_s, began_done = time.perf_counter(), time.process_time(), side.done
         while time.perf_counter() - began < load.seconds or side.done - began_done < LEAST_GROUPS:
             await asyncio.sleep(SAMPLE_S)
@@ -230,7 +232,7 @@ async def measure(load: Load) -> dict[str, float]:
         with contextlib.suppress(asyncio.CancelledError):
             await running
         await side.close()
-    late_ms = sorted(heartbeat.late_ms)
+    late_ms, held_ms = sorted(heartbeat.late_ms), sorted(heartbeat.held_ms)
     tokens = GROUP_SIZE * load.tokens
     return {
         "groups_per_s": round(groups / took_s, 2),
@@ -238,6 +240,8 @@ async def measure(load: Load) -> dict[str, float]:
         "cpu_us_per_token": round(1e6 * cpu_s / groups / tokens, 3),
         "loop_p99_ms": round(late_ms[int(0.99 * len(late_ms))], 1),
         "loop_longest_ms": round(late_ms[-1], 1),
+        "held_p99_ms": round(held_ms[int(0.99 * len(held_ms))], 1),
+        "held_longest_ms": round(held_ms[-1], 1),
         "grew_mb": round(peak_mb - before_mb, 1),
         "bytes_per_token": round((peak_mb - before_mb) * 2**20 / (load.in_flight * tokens), 1),
     }

@@ -26,6 +26,7 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, PlainChat
 from .failures import Meaning, address, explain_failure
+from .replies import in_turn
 from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import Mode, mode_of, reads_here
 
@@ -232,8 +233,7 @@ class InferenceClient:
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
             convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
-        # Many replies can come together, and the event loop must go on between them.
-        return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
+        return [await in_turn(partial(convert, completion)) for completion in completions]
 
     def _whom_to_ask(self) -> Any:
         """Return the manager, or a stand-in for a server, since Atropos' manager cannot choose among those."""
