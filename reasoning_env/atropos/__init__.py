@@ -17,6 +17,7 @@ from .config import (
     set_log_levels,
 )
 from .inference.chat import tokenizer_if_needed
+from .inference.servers import choose_server_class
 from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate, evaluate_alone
 from .modes.group_file import BackgroundWriter
@@ -40,6 +41,7 @@ __all__ = [
     "StateKeeper",
     "check_base_settings",
     "check_batch_size",
+    "choose_server_class",
     "close",
     "commands",
     "complete_servers",
