@@ -98,6 +98,7 @@ class ReasoningGymEnv(BaseEnv):
             server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
             testing=testing,
         )
+        self.session = self._run.session
         self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
@@ -305,8 +306,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the interval's metrics, with `wandb_metrics` beside them."""
-        metrics = {**(wandb_metrics or {}), **self._run.report()}
-        await atropos.log_metrics(self, metrics, self._run.inference.clients)
+        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
 
     async def get_status(self) -> None:
         """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
