@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -341,9 +342,17 @@ class ReasoningGymEnv(BaseEnv):
         """
         await atropos.close(self, self._run)
 
-    def print_summary(self, keep: str | None = None) -> None:
-        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of."""
-        atropos.print_summary(self._run, keep)
+    @property
+    def results(self) -> Mapping[str, Any] | None:
+        """Results of the last evaluation, as its results.json holds them; None before."""
+        return self._run.results
+
+    def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
+        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of.
+
+        `as_json` prints the results of an evaluation as JSON.
+        """
+        atropos.print_summary(self._run, keep, as_json=as_json)
 
     @classmethod
     def cli(cls) -> None:

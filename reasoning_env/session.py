@@ -311,8 +311,9 @@ class Session:
             logger.warning("%s", warning)
         origin = "the checkout beside this module" if self._checkout else "the installed package"
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
-        logger.info("reasoning-gym %s from %s (%s); %s", library.version, library.path, origin, selected)
-        logger.info("%s", library.sandbox)
+        found = (library.version, library.path, origin, selected)
+        logger.info("reasoning-gym %s from %s (%s); %s", *found, extra={"detail": True})
+        logger.info("%s", library.sandbox, extra={"detail": True})
 
 
 def _started(value: T | None) -> T:
