@@ -21,7 +21,9 @@ SETTINGS = {
     "tasks": sorted(TASKS),
     "task_params": PARAMS,
     "system_prompt": SYSTEM_PROMPT,
+    # The evaluation set is the test set, so that no question of it is trained on.
     "eval_seed": TEST_SEED,
+    "eval_params": "training",
     "group_size": 8,
     "max_num_workers": 24,
     "max_batches_offpolicy": 1,
