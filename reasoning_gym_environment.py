@@ -78,6 +78,7 @@ class ReasoningGymEnv(BaseEnv):
         try:
             # BaseEnv would make the file of groups at once, and leave it empty behind a start that fails.
             base = config.model_copy(update={"data_path_to_save_groups": None})
+            self.server_cls = atropos.choose_server_class(self.server_cls, server_configs)
             with atropos.tokenizer_if_needed(server_configs):
                 super().__init__(base, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
@@ -98,10 +99,10 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return defaults that work with any OpenAI-compatible server on this machine."""
+        """Return defaults that work with any server on this machine: what it can do is found out at the start."""
         url = "http://localhost:9001/v1"
         model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=model)
+        server = APIServerConfig(server_type="auto", base_url=url, api_key="x", model_name=model)
         return ReasoningGymEnvConfig(tokenizer_name=model), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:

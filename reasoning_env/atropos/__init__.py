@@ -16,6 +16,7 @@ from .config import (
     set_log_levels,
 )
 from .inference.chat import tokenizer_if_needed
+from .inference.servers import choose_server_class
 from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate
 from .modes.group_file import BackgroundWriter
@@ -38,6 +39,7 @@ __all__ = [
     "Sending",
     "StateKeeper",
     "check_base_settings",
+    "choose_server_class",
     "close",
     "commands",
     "complete_servers",

@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
-from .inference.chat import CHAT, ChatServerConfig, read_key
+from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
 
 
 class RunMode(StrEnum):
@@ -212,14 +212,14 @@ def complete_servers(
     whose environment variable is not set.
     """
     several = configs if isinstance(configs, list) else [configs]
-    types = {config.server_type for config in several}
+    types = {_type_of(config) for config in several}
     if len(types) != 1:
         raise ConfigError(
             f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
         )
     completed = []
     for config in several:
-        missing = {}
+        missing = {"server_type": _type_of(config)}
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
         if isinstance(config, APIServerConfig):
@@ -227,6 +227,11 @@ def complete_servers(
         completed.append(_as_chat(config.model_copy(update=missing)))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def _type_of(config: ServerBaseline) -> str:
+    """Return a server's type; Atropos' default, `openai`, is meant only by those who say it."""
+    return config.server_type if "server_type" in config.model_fields_set else AUTO
 
 
 def _as_chat(config: ServerBaseline) -> ServerBaseline:

@@ -118,7 +118,7 @@ class Run:
             await self.start_dumps()
             if probe:
                 await check_servers(
-                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.request_options
+                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.options
                 )
         except BaseException:
             await self.session.close()

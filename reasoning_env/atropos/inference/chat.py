@@ -27,7 +27,7 @@ from ...thinking import choose_thinking
 
 logger = logging.getLogger(__name__)
 
-CHAT = "chat"
+AUTO, CHAT = "auto", "chat"
 NO_KEY = "x"
 """The key for servers that need none; the client refuses to be made without a key."""
 THINKING = ("reasoning_content", "reasoning")
@@ -35,9 +35,11 @@ THINKING = ("reasoning_content", "reasoning")
 OPTIONAL = ("temperature", "top_p", "extra_body")
 """Parameters that some hosted models refuse; they are then left out, which the log says."""
 
+SERVER_TYPES = Literal["auto", "openai", "trl", "sglang", "vllm", "completions", "chat"]
+
 # Atropos' own config is how a server is named in files, on the command line and from Python.
 for _config in (ServerBaseline, APIServerConfig):
-    _config.model_fields["server_type"].annotation = Literal["openai", "trl", "sglang", "vllm", "chat"]
+    _config.model_fields["server_type"].annotation = SERVER_TYPES
     _config.model_rebuild(force=True)
 
 
@@ -88,6 +90,7 @@ class PlainChat:
     """
 
     hides_thinking = False
+    vocabulary_size = 0
 
     def __init__(self, thinking: str = "auto") -> None:
         self.thinking = choose_thinking(thinking)
@@ -100,7 +103,7 @@ class PlainChat:
     def decode(self, tokens: Sequence[int]) -> str:
         return ""
 
-    def completion_text(self, tokens: Sequence[int]) -> str:
+    def completion_text(self, tokens: Any) -> str:
         return ""
 
 

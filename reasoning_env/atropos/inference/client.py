@@ -12,14 +12,11 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
-from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
@@ -27,9 +24,10 @@ from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
-from .chat import ChatRequests, ChatServerConfig, PlainChat
+from .chat import ChatRequests, PlainChat
 from .failures import Meaning, address, explain_failure
 from .rollouts import rollout_from_text, rollout_from_tokens
+from .servers import Mode, mode_of, reads_arrays
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +38,6 @@ KEEP_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """How vLLM and SGLang are asked to leave the stop text in their replies."""
 HEALTH_POLL_S = 2.0
 """How often the servers' health is read. Atropos asks them for their health every second."""
-
-
-class Mode(StrEnum):
-    """What a server's reply holds."""
-
-    TOKENS = "tokens"
-    TEXT = "text"
-    CHAT = "chat"
 
 
 METHODS: Mapping[Mode, str] = {
@@ -83,7 +73,7 @@ class InferenceClient:
         self._stop_after_answer = stop_after_answer
         self._chat_template_kwargs = dict(chat_template_kwargs or {})
         self._chat_requests = ChatRequests()
-        self._usual_mode = _mode_of(self.servers) or Mode.TOKENS
+        self._usual_mode = mode_of(self.servers) or Mode.TOKENS
         self._successes = 0
         self._outage = OutageLog(logger)
         self._unusable = OutageLog(logger)
@@ -98,7 +88,7 @@ class InferenceClient:
     @property
     def mode(self) -> Mode:
         """What the servers' replies hold."""
-        mode = _mode_of(self.servers)
+        mode = mode_of(self.servers)
         if mode is not None:
             return mode
         # A stand-in is asked as the servers before it were, if it can be.
@@ -106,13 +96,11 @@ class InferenceClient:
         offered = [mode for mode in (self._usual_mode, *Mode) if hasattr(asked, METHODS[mode])]
         return offered[0] if offered else self._usual_mode
 
-    @property
-    def request_options(self) -> Mapping[str, Any]:
-        """What every request says besides prompt and sampling, as keywords of the servers' method.
+    def options(self, mode: Mode) -> Mapping[str, Any]:
+        """Return what every request says besides prompt and sampling, as keywords of the servers' method.
 
         Token servers return the tokens of the stop text anyway; the others are asked to keep it.
         """
-        mode = self.mode
         extra: dict[str, Any] = {}
         stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if mode is Mode.TOKENS:
@@ -218,17 +206,18 @@ class InferenceClient:
         """Send one request; return rollouts, and in the place of each unusable completion why it is unusable."""
         mode = self.mode
         if mode is Mode.CHAT:
-            servers = self.servers if _mode_of(self.servers) else [self._whom_to_ask()]
-            return await self._chat_requests.complete(servers, prompt, n, sampling, self.request_options)
-        ask = getattr(self._whom_to_ask(), METHODS[mode])
-        arguments = {
+            servers = self.servers if mode_of(self.servers) else [self._whom_to_ask()]
+            return await self._chat_requests.complete(servers, prompt, n, sampling, self.options(mode))
+        asked = self._whom_to_ask()
+        ask = getattr(asked, METHODS[mode])
+        arguments: dict[str, Any] = {
             "prompt": prompt.text,
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "split": sampling.split,
-            **self.request_options,
+            **self.options(mode),
         }
         convert: Callable[[Any], Rollout | str]
         if mode is Mode.TEXT:
@@ -237,9 +226,12 @@ class InferenceClient:
             convert = partial(rollout_from_text, self._chat, prompt, sampling, stop=stop)
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
-            prompt_tokens, *lists = await ask(**arguments, input_ids=list(prompt.tokens))
+            arguments["input_ids"] = list(prompt.tokens)
+            if isinstance(asked, ServerManager) and reads_arrays(asked.servers):
+                arguments["arrays"] = True
+            prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
-            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, tuple(prompt_tokens))
+            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
         # Many replies can come together, and the event loop must go on between them.
         return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
 
@@ -258,14 +250,3 @@ class InferenceClient:
         else:
             self._unusable.over("all completions can be used again")
         return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
-
-
-def _mode_of(servers: Sequence[Any]) -> Mode | None:
-    """Return what replies of Atropos' own servers hold; None where there is a stand-in among them, or no server."""
-    if not servers or not all(isinstance(server, APIServer) for server in servers):
-        return None
-    if any(isinstance(getattr(server, "config", None), ChatServerConfig) for server in servers):
-        return Mode.CHAT
-    if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
-        return Mode.TEXT
-    return Mode.TOKENS

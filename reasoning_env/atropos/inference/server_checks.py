@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,9 +17,9 @@ from ...concurrency import cancel_all
 from ...errors import ServerError
 from ...outage_log import OutageLog
 from ...retries import pauses
-from .chat import CHAT, ChatRequests
-from .client import Mode
+from .chat import CHAT
 from .failures import Failure, Meaning, address, describe_failure, explain_failure
+from .servers import AutoServer, Mode, ask_for_one_token, endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -34,16 +34,13 @@ NO_SPECIAL_TOKENS = (
     "leaves out the special tokens with which this model marks its thinking; use openai.server_type vllm or sglang "
     "(tokens), or chat; `thinking: think` if the model does not think in that format"
 )
-WANTED = {
-    Mode.TOKENS: "POST /generate with tokens and log-probabilities",
-    Mode.TEXT: "POST /v1/completions",
-    Mode.CHAT: "POST /v1/chat/completions",
-}
-"""What servers must answer, by what their replies hold."""
+
+Options = Callable[[Mode], Mapping[str, Any]]
+"""What requests for such replies carry besides prompt and sampling."""
 
 
 async def check_servers(
-    servers: Sequence[Any], mode: Mode, timeout_s: float, options: Mapping[str, Any] | None = None
+    servers: Sequence[Any], mode: Mode, timeout_s: float, options: Options = lambda mode: {}
 ) -> None:
     """Return when one of the servers has given a token; requests carry `options`, as training's do.
 
@@ -55,7 +52,7 @@ async def check_servers(
     problems: list[str | None] = [None] * len(servers)
     while True:
         timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
-        replies = await _probe_all(servers, mode, timeout_left_s, options or {})
+        replies = await _probe_all(servers, mode, timeout_left_s, options)
         # A probe that was cut short says less than the one before it.
         problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
         named = [f"{address(server)}: {problem}" for server, problem in zip(servers, problems, strict=True) if problem]
@@ -74,9 +71,7 @@ async def check_servers(
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
-async def _probe_all(
-    servers: Sequence[Any], mode: Mode, timeout_left_s: float, options: Mapping[str, Any]
-) -> list[str | None]:
+async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float, options: Options) -> list[str | None]:
     """Return what is wrong with each server, or None; once one is well, the others get OTHERS_S."""
     probes = [asyncio.ensure_future(_probe(server, mode, options)) for server in servers]
     left, deadline = set(probes), time.monotonic() + timeout_left_s
@@ -90,34 +85,23 @@ async def _probe_all(
         await cancel_all(probes)
 
 
-async def _probe(server: Any, mode: Mode, options: Mapping[str, Any]) -> str | None:
+async def _probe(server: Any, mode: Mode, options: Options) -> str | None:
     """Return None if the server works, or why it is absent; raises ServerError if it will never work.
 
     A stand-in for a server, as tests use them, is not asked.
     """
     if not isinstance(server, APIServer):
         return None
-    hidden = "skip_special_tokens" in options.get("extra_body", {})
+    hidden = "skip_special_tokens" in options(mode).get("extra_body", {})
     if hidden and isinstance(server, TrlVllmServer):
         raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}")
-    arguments = {
-        "model": server.config.model_name,
-        "prompt": "1 + 1 =",
-        "n": 1,
-        "max_tokens": 1,
-        "temperature": 1.0,
-        **options,
-    }
     try:
-        if mode is Mode.CHAT:
-            await ChatRequests().ask(server, [{"role": "user", "content": "1 + 1 ="}], 1, options)
-            usable = True
-        elif mode is Mode.TEXT:
-            reply = await server._completion_wrapper(**arguments)
-            usable = bool(reply.choices)
-        else:
-            _, outputs, _, _ = await server._tokens_and_logprobs_completion_wrapper(**arguments)
-            usable = bool(outputs) and bool(outputs[0])
+        if isinstance(server, AutoServer):
+            await server.find_out(options)
+            return None
+        usable = await ask_for_one_token(server, mode, options(mode))
+    except ServerError:
+        raise
     except Exception as error:
         if hidden and "skip_special_tokens" in str(error):
             raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}") from error
@@ -135,8 +119,9 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few
     fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
+    wanted = endpoint(mode, getattr(server, "protocol", None))
     raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it {fault} {WANTED[mode]} "
+        f"the inference server at {address(server)} cannot be used: it {fault} {wanted} "
         f"({failure.description}); {_remedy(server, mode, failure)}"
     ) from error
 

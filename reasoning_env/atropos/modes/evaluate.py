@@ -18,8 +18,8 @@ from ...evaluations.table import print_results
 from ...records import Sampling, Split
 from ...settings import fingerprint
 from ..config import RunMode
-from ..inference.client import Mode
 from ..inference.server_checks import context_length
+from ..inference.servers import Mode
 from ..run import Run
 
 logger = logging.getLogger(__name__)

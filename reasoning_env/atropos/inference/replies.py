@@ -1,0 +1,238 @@
+"""What token servers answer, from bytes to arrays: tokens and log-probabilities as they were sampled.
+
+Three protocols: `/generate` of Atropos' own vLLM server, `/generate` of SGLang, and `/v1/completions` with token ids,
+as an ordinary `vllm serve` has it. A reply has tens of bytes a token and may be many megabytes long. It is cut into the
+bytes of each completion first, then the numbers of one completion are read at a time, so that no call takes long.
+Log-probabilities are the floats that the server wrote, bit for bit.
+
+Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+TokenIds = npt.NDArray[np.int32]
+Logprobs = npt.NDArray[np.float64]
+
+_NUMBERS = b"0123456789+-.eE"
+_BLANKS = b" \t\r\n"
+_FLOATS = msgspec.json.Decoder(list[float])
+_INTEGERS = msgspec.json.Decoder(list[int])
+
+
+class ReplyError(Exception):
+    """A reply that does not hold what its protocol promises."""
+
+
+@dataclass(frozen=True)
+class RawCompletion:
+    """A completion whose numbers are not read yet: `ids` is empty where `logprobs` holds the token ids too."""
+
+    ids: bytes | memoryview
+    logprobs: bytes | memoryview
+    finish_reason: str | None
+
+
+@dataclass(frozen=True)
+class TokenProtocol:
+    """How tokens are asked for, and what the reply looks like.
+
+    `endpoint` is what messages call it. `path` is joined to the server's address, of which `/v1` is a part only where
+    `below_v1`. `request` makes the body of the prompt's tokens, the model's name and the sampling options in OpenAI's
+    words. `cut` takes a reply apart; `read` reads the numbers of one of its completions.
+    """
+
+    endpoint: str
+    path: str
+    below_v1: bool
+    request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
+    cut: Callable[[bytes], list[RawCompletion]]
+    read: Callable[[RawCompletion], tuple[TokenIds, Logprobs]]
+
+    def url(self, base_url: str) -> str:
+        """Return where to ask a server; `base_url` is its address with `/v1`."""
+        base = base_url.rstrip("/")
+        return f"{base if self.below_v1 else base.removesuffix('/v1')}{self.path}"
+
+
+# ---------------------------------------------------------------------------- /generate of Atropos' vLLM server
+
+
+class _VllmReply(msgspec.Struct):
+    logprobs: list[msgspec.Raw]
+    finish_reasons: list[str | None]
+
+
+def _vllm_request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"prompt": {"prompt_token_ids": list(prompt)}, "logprobs": 0, **options}
+
+
+def _cut_vllm(body: bytes) -> list[RawCompletion]:
+    reply = _decode(body, _VLLM_REPLY)
+    if len(reply.logprobs) != len(reply.finish_reasons):
+        raise ReplyError(f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons")
+    pairs = zip(reply.logprobs, reply.finish_reasons, strict=True)
+    return [RawCompletion(b"", bytes(raw), reason) for raw, reason in pairs]
+
+
+def _read_vllm(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    """Read `[[{"5": -0.25}], [{"6": -1.5}]]`."""
+    raw = bytes(completion.logprobs)
+    _check_layout(raw, b'[{"":}]', raw.count(b":"), '[{"token id": log-probability}] for each token')
+    flat = raw.translate(None, b'[]{}"').replace(b":", b",")
+    numbers = _read_floats(b"[%b]" % flat)
+    return _as_ids(numbers[0::2]), numbers[1::2].copy()
+
+
+# ---------------------------------------------------------------------------- /generate of SGLang
+
+
+class _SglangFinish(msgspec.Struct):
+    type: str = "stop"
+
+
+class _SglangMeta(msgspec.Struct):
+    output_token_logprobs: msgspec.Raw
+    finish_reason: _SglangFinish | str | None = None
+
+
+class _SglangReply(msgspec.Struct):
+    meta_info: _SglangMeta
+
+
+def _sglang_request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    sampling = {"max_new_tokens" if name == "max_tokens" else name: value for name, value in options.items()}
+    return {
+        "input_ids": list(prompt),
+        "sampling_params": sampling,
+        "return_logprob": True,
+        "return_text_in_logprobs": False,
+    }
+
+
+def _cut_sglang(body: bytes) -> list[RawCompletion]:
+    reply = _decode(body, _SGLANG_REPLY)
+    completions = []
+    for one in reply if isinstance(reply, list) else [reply]:
+        finish = one.meta_info.finish_reason
+        reason = finish.type if isinstance(finish, _SglangFinish) else finish
+        completions.append(RawCompletion(b"", bytes(one.meta_info.output_token_logprobs), reason))
+    return completions
+
+
+def _read_sglang(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    """Read `[[-0.25, 5, null], [-1.5, 6, null]]`."""
+    raw = bytes(completion.logprobs)
+    _check_layout(raw, b"[,,null]", raw.count(b"n"), "[log-probability, token id, null] for each token")
+    flat = raw.translate(None, b"[]" + _BLANKS).replace(b",null", b"")
+    numbers = _read_floats(b"[%b]" % flat)
+    return _as_ids(numbers[1::2]), numbers[0::2].copy()
+
+
+# ---------------------------------------------------------------------------- /v1/completions with token ids
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+class _TokenLogprobs(msgspec.Struct):
+    token_logprobs: msgspec.Raw
+
+
+class _Choice(msgspec.Struct):
+    token_ids: msgspec.Raw = _NULL
+    logprobs: _TokenLogprobs | None = None
+    finish_reason: str | None = None
+
+
+class _CompletionsReply(msgspec.Struct):
+    choices: list[_Choice]
+
+
+def _completions_request(prompt: Sequence[int], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": model, "prompt": list(prompt), "logprobs": 0, "return_token_ids": True, **options}
+
+
+def _cut_completions(body: bytes) -> list[RawCompletion]:
+    return list(map(_raw_of_choice, _decode(body, _COMPLETIONS_REPLY).choices))
+
+
+def _raw_of_choice(choice: _Choice) -> RawCompletion:
+    if choice.token_ids == _NULL or choice.logprobs is None:
+        missing = "token_ids" if choice.token_ids == _NULL else "logprobs"
+        raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")
+    return RawCompletion(bytes(choice.token_ids), bytes(choice.logprobs.token_logprobs), choice.finish_reason)
+
+
+def _read_completions(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    try:
+        ids = _INTEGERS.decode(completion.ids)
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"token ids that are no list of integers ({error})") from error
+    return _as_ids(ids), _read_floats(completion.logprobs)
+
+
+# ---------------------------------------------------------------------------- what they share
+
+
+_VLLM_REPLY = msgspec.json.Decoder(_VllmReply)
+_SGLANG_REPLY = msgspec.json.Decoder(_SglangReply | list[_SglangReply])
+_COMPLETIONS_REPLY = msgspec.json.Decoder(_CompletionsReply)
+
+
+def _decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise ReplyError(f"JSON of another shape ({error})") from error
+    except msgspec.DecodeError as error:
+        if any(word in body for word in (b"NaN", b"Infinity")):
+            raise ReplyError("log-probabilities that are not finite") from error
+        raise ReplyError(f"no JSON, or not all of it ({error}; {len(body)} bytes)") from error
+
+
+def _check_layout(raw: bytes, one: bytes, count: int, wanted: str) -> None:
+    """Raise ReplyError unless `raw`, its numbers left out, is a list of `count` times `one`."""
+    layout = raw.translate(None, _NUMBERS + _BLANKS)
+    if layout != b"[%b]" % b",".join([one] * count):
+        came = raw[:80].decode(errors="replace")
+        raise ReplyError(f"log-probabilities of another shape: expected {wanted}, got {came!r}")
+
+
+def _read_floats(raw: bytes | memoryview) -> Logprobs:
+    try:
+        return np.array(_FLOATS.decode(raw), dtype=np.float64)
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"log-probabilities that are no list of numbers ({error})") from error
+
+
+def _as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
+    """Return token ids as an array; raises ReplyError for what is no whole number from 0 to 2**31 - 1."""
+    given = np.asarray(numbers)
+    if not given.size:
+        return np.empty(0, np.int32)
+    if given.min() < 0 or given.max() > np.iinfo(np.int32).max:
+        raise ReplyError(f"a token id out of range: {given.min()} to {given.max()}")
+    ids = given.astype(np.int32)
+    if given.dtype != np.int64 and not np.array_equal(ids, given):
+        raise ReplyError("a token id that is no whole number")
+    return ids
+
+
+VLLM = TokenProtocol("POST /generate of Atropos' vLLM server", "/generate", False, _vllm_request, _cut_vllm, _read_vllm)
+SGLANG = TokenProtocol("POST /generate of SGLang", "/generate", False, _sglang_request, _cut_sglang, _read_sglang)
+COMPLETIONS = TokenProtocol(
+    "POST /v1/completions with token ids",
+    "/completions",
+    True,
+    _completions_request,
+    _cut_completions,
+    _read_completions,
+)
