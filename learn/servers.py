@@ -23,7 +23,7 @@ from .errors import LearnError
 REQUEST_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 300.0
 """Long, because a busy machine takes minutes to import PyTorch."""
-VLLM = "vllm.entrypoints.openai.api_server"
+VLLM = "vllm.entrypoints.cli.main"
 VLLM_VARIABLES = {
     "VLLM_SERVER_DEV_MODE": "1",
     "VLLM_NO_USAGE_STATS": "1",
@@ -110,7 +110,7 @@ class Vllm:
     def start(self, processes: rig.Processes) -> None:
         shutil.copytree(self._model_folder, self._served, dirs_exist_ok=True)
         where = ["--host", rig.HOST, "--port", str(self._port)]
-        what = ["--model", str(self._served), "--served-model-name", self.settings["model_name"]]
+        what = ["serve", str(self._served), "--served-model-name", self.settings["model_name"]]
         command: list[str | Path] = [sys.executable, "-m", VLLM, *what, *where, *VLLM_OPTIONS]
         self._process = processes.start("server", command, variables=VLLM_VARIABLES)
 
@@ -121,9 +121,7 @@ class Vllm:
         self._process.check()
 
     def publish(self, model: Any, version: int) -> None:
-        from .model import save_weights
-
-        save_weights(model, self._served / "model.safetensors")
+        model.save_pretrained(self._served)  # a tied weight has the name that vLLM wants here
         ask(self._url, "/pause?mode=wait", {})
         ask(self._url, "/collective_rpc", {"method": "reload_weights"})
         ask(self._url, "/resume", {})
