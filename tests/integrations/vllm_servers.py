@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE_S
 
 CONTEXT = 256
 OPTIONS = ("--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "64")
-ATROPOS_SERVER = Path(__file__).with_name("environments") / "atropos_server.py"
+ATROPOS_SERVER = Path(__file__).with_name("atropos_server.py")
 
 
 class RealServer:
