@@ -75,7 +75,8 @@ def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, An
             if sampling.keys() - SGLANG_SAMPLING or body["return_logprob"] is not True:
                 raise ValueError(f"expected return_logprob, and sampling_params out of {sorted(SGLANG_SAMPLING)}")
             limit = sampling.get("max_new_tokens", DEFAULT_MAX_TOKENS)
-            return "sglang", {**sampling, "prompt": body["input_ids"], "max_tokens": limit}
+            prompt = body["text"] if "text" in body else body["input_ids"]
+            return "sglang", {**sampling, "prompt": prompt, "max_tokens": limit}
         case "/generate":
             prompt = body["prompt"]
             return "vllm", {**body, "prompt": prompt["prompt_token_ids"] if isinstance(prompt, dict) else prompt}
@@ -92,7 +93,10 @@ def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, An
 def write_reply(asked: GenerationRequest, completions: tuple[Completion, ...], tokens: Tokens) -> bytes:
     """Return the body of a protocol's reply, as JSON."""
     if asked.protocol != "completions":
-        return _write_plain_reply(asked.protocol, completions, len(asked.prompt_ids))
+        body = _write_plain_reply(asked.protocol, completions, len(asked.prompt_ids))
+        # Apart, so that the same completions of different prompts are written once.
+        of_prompt = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
+        return body[:-1] + of_prompt if asked.protocol == "vllm" else body
     head = {"id": "0", "object": "text_completion", "created": 0, "model": MODEL_NAME}
     usage = _usage(completions, len(asked.prompt_ids))
     end = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
@@ -174,6 +178,7 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
                     "text": one.text,
                     "meta_info": {
                         "finish_reason": {"type": one.finish_reason},
+                        "prompt_tokens": prompt_tokens,
                         "output_token_logprobs": [[logprob, token_id, None] for token_id, logprob in one.places],
                     },
                 }

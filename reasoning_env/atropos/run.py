@@ -21,7 +21,8 @@ from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_e
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
-from .inference.server_checks import check_servers
+from .inference.server_checks import check_servers, check_tokenizer
+from .inference.servers import Mode, what_comes
 from .line import Line
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
@@ -120,6 +121,8 @@ class Run:
                 await check_servers(
                     self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.options
                 )
+                await check_tokenizer(self.servers, self.chat)
+                self._say_what_comes()
         except BaseException:
             await self.session.close()
             raise
@@ -127,6 +130,18 @@ class Run:
         self.keeper = StateKeeper(made_with, accept_changes=self.config.resume_with_changes)
         self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+
+    def _say_what_comes(self) -> None:
+        """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""
+        said = what_comes(self.servers)
+        if self.mode is RunMode.SERVE and self.inference.mode is Mode.TEXT:
+            logger.warning(
+                "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
+                "openai.server_type to auto",
+                said,
+            )
+        elif said:
+            logger.info("%s", said)
 
     async def start_dumps(self) -> None:
         """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""

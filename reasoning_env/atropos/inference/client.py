@@ -27,7 +27,7 @@ from ...retries import pauses
 from .chat import ChatRequests, PlainChat
 from .failures import Meaning, address, explain_failure
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import Mode, mode_of, reads_arrays
+from .servers import Mode, mode_of, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -227,7 +227,7 @@ class InferenceClient:
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
             arguments["input_ids"] = list(prompt.tokens)
-            if isinstance(asked, ServerManager) and reads_arrays(asked.servers):
+            if isinstance(asked, ServerManager) and all(map(reads_here, asked.servers)):
                 arguments["arrays"] = True
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))

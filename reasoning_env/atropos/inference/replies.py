@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
 Logprobs = npt.NDArray[np.float64]
 
@@ -46,7 +47,9 @@ class TokenProtocol:
 
     `endpoint` is what messages call it. `path` is joined to the server's address, of which `/v1` is a part only where
     `below_v1`. `request` makes the body of the prompt's tokens, the model's name and the sampling options in OpenAI's
-    words. `cut` takes a reply apart; `read` reads the numbers of one of its completions.
+    words. `cut` takes a reply apart; `read` reads the numbers of one of its completions. `request_for_text` asks to go
+    on from a text by one token, and `prompt_of` returns how the server has read it: the tokens, only their number, or
+    None where the reply does not say.
     """
 
     endpoint: str
@@ -55,6 +58,8 @@ class TokenProtocol:
     request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
     cut: Callable[[bytes], list[RawCompletion]]
     read: Callable[[RawCompletion], tuple[TokenIds, Logprobs]]
+    request_for_text: Callable[[str, str], dict[str, Any]]
+    prompt_of: Callable[[bytes], list[int] | int | None]
 
     def url(self, base_url: str) -> str:
         """Return where to ask a server; `base_url` is its address with `/v1`."""
@@ -70,8 +75,16 @@ class _VllmReply(msgspec.Struct):
     finish_reasons: list[str | None]
 
 
+class _VllmPrompt(msgspec.Struct):
+    prompt_token_ids: list[int] | None = None
+
+
 def _vllm_request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"prompt": {"prompt_token_ids": list(prompt)}, "logprobs": 0, **options}
+
+
+def _vllm_request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"prompt": text, "logprobs": 0, "max_tokens": 1}
 
 
 def _cut_vllm(body: bytes) -> list[RawCompletion]:
@@ -100,6 +113,7 @@ class _SglangFinish(msgspec.Struct):
 
 class _SglangMeta(msgspec.Struct):
     output_token_logprobs: msgspec.Raw
+    prompt_tokens: int | None = None
     finish_reason: _SglangFinish | str | None = None
 
 
@@ -115,6 +129,16 @@ def _sglang_request(prompt: Sequence[int], _model: str, options: Mapping[str, An
         "return_logprob": True,
         "return_text_in_logprobs": False,
     }
+
+
+def _sglang_request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"text": text, "sampling_params": {"max_new_tokens": 1}, "return_logprob": True}
+
+
+def _prompt_of_sglang(body: bytes) -> int | None:
+    reply = _decode(body, _SGLANG_REPLY)
+    first = reply[0] if isinstance(reply, list) else reply
+    return first.meta_info.prompt_tokens
 
 
 def _cut_sglang(body: bytes) -> list[RawCompletion]:
@@ -156,8 +180,20 @@ class _CompletionsReply(msgspec.Struct):
     choices: list[_Choice]
 
 
+class _CompletionsPrompt(msgspec.Struct):
+    choices: list[_VllmPrompt]
+
+
 def _completions_request(prompt: Sequence[int], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"model": model, "prompt": list(prompt), "logprobs": 0, "return_token_ids": True, **options}
+
+
+def _completions_request_for_text(text: str, model: str) -> dict[str, Any]:
+    return {"model": model, "prompt": text, "max_tokens": 1, "logprobs": 0, "return_token_ids": True}
+
+
+def _prompt_of_completions(body: bytes) -> list[int] | None:
+    return _decode(body, _COMPLETIONS_PROMPT).choices[0].prompt_token_ids
 
 
 def _cut_completions(body: bytes) -> list[RawCompletion]:
@@ -183,11 +219,15 @@ def _read_completions(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
 
 
 _VLLM_REPLY = msgspec.json.Decoder(_VllmReply)
-_SGLANG_REPLY = msgspec.json.Decoder(_SglangReply | list[_SglangReply])
+_SGLANG_REPLY: msgspec.json.Decoder[_SglangReply | list[_SglangReply]] = msgspec.json.Decoder(
+    _SglangReply | list[_SglangReply]
+)
 _COMPLETIONS_REPLY = msgspec.json.Decoder(_CompletionsReply)
+_VLLM_PROMPT = msgspec.json.Decoder(_VllmPrompt)
+_COMPLETIONS_PROMPT = msgspec.json.Decoder(_CompletionsPrompt)
 
 
-def _decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+def _decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -226,13 +266,33 @@ def _as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
     return ids
 
 
-VLLM = TokenProtocol("POST /generate of Atropos' vLLM server", "/generate", False, _vllm_request, _cut_vllm, _read_vllm)
-SGLANG = TokenProtocol("POST /generate of SGLang", "/generate", False, _sglang_request, _cut_sglang, _read_sglang)
+VLLM = TokenProtocol(
+    endpoint="POST /generate of Atropos' vLLM server",
+    path="/generate",
+    below_v1=False,
+    request=_vllm_request,
+    cut=_cut_vllm,
+    read=_read_vllm,
+    request_for_text=_vllm_request_for_text,
+    prompt_of=lambda body: _decode(body, _VLLM_PROMPT).prompt_token_ids,
+)
+SGLANG = TokenProtocol(
+    endpoint="POST /generate of SGLang",
+    path="/generate",
+    below_v1=False,
+    request=_sglang_request,
+    cut=_cut_sglang,
+    read=_read_sglang,
+    request_for_text=_sglang_request_for_text,
+    prompt_of=_prompt_of_sglang,
+)
 COMPLETIONS = TokenProtocol(
-    "POST /v1/completions with token ids",
-    "/completions",
-    True,
-    _completions_request,
-    _cut_completions,
-    _read_completions,
+    endpoint="POST /v1/completions with token ids",
+    path="/completions",
+    below_v1=True,
+    request=_completions_request,
+    cut=_cut_completions,
+    read=_read_completions,
+    request_for_text=_completions_request_for_text,
+    prompt_of=_prompt_of_completions,
 )

@@ -14,12 +14,13 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai import AsyncOpenAI
 
 from ...concurrency import cancel_all
-from ...errors import ServerError
+from ...errors import ConfigError, ServerError
 from ...outage_log import OutageLog
+from ...prompting import ChatFormat
 from ...retries import pauses
-from .chat import CHAT
+from .chat import CHAT, PlainChat
 from .failures import Failure, Meaning, address, describe_failure, explain_failure
-from .servers import AutoServer, Mode, ask_for_one_token, endpoint
+from .servers import AutoServer, Mode, ask_for_one_token, endpoint, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,12 @@ LEAST_PROBE_S = 1.0
 """How long it may take however little time is left; a server on the same machine answers within milliseconds."""
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
+TELLING_TEXT = (
+    "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
+)
+"""A text that tokenizers of different models read differently."""
+MAX_ADDED_TOKENS = 2
+"""Special tokens that a server may put around a text."""
 NO_REPLY = "it accepts requests and does not reply"
 NO_SPECIAL_TOKENS = (
     "leaves out the special tokens with which this model marks its thinking; use openai.server_type vllm or sglang "
@@ -141,6 +148,45 @@ def _remedy(server: Any, mode: Mode, failure: Failure) -> str:
 
 def _type_of(server: Any, mode: Mode) -> str:
     return CHAT if mode is Mode.CHAT else getattr(server.config, "server_type", "unknown")
+
+
+async def check_tokenizer(servers: Sequence[Any], chat: ChatFormat | PlainChat) -> None:
+    """Compare how the servers and the environment's tokenizer read a text; raises ConfigError where they differ.
+
+    Only what gives tokens and is there is asked; a server may add special tokens at the ends.
+    """
+    for server in servers:
+        if not reads_here(server) or server.protocol is None or not isinstance(chat, ChatFormat):
+            continue
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                theirs = await server.read_text(TELLING_TEXT)
+        except Exception as error:  # it is not there, or takes no text; its completions are checked by themselves
+            logger.debug("%s does not tell how it reads a text: %s", address(server), describe_failure(error))
+            continue
+        ours = chat.encode(TELLING_TEXT)
+        if not _reads_alike(ours, theirs):
+            raise ConfigError(
+                f"env.tokenizer_name: {chat.name!r} is not the tokenizer of the inference server at {address(server)}, "
+                f"which reads {_in_short(theirs)} where it reads {_in_short(ours)}; name the tokenizer of "
+                f"{server.config.model_name!r}"
+            )
+
+
+def _reads_alike(ours: Sequence[int], theirs: Sequence[int] | int | None) -> bool:
+    if theirs is None:
+        return True
+    added = (theirs if isinstance(theirs, int) else len(theirs)) - len(ours)
+    if not 0 <= added <= MAX_ADDED_TOKENS:
+        return False
+    ends = range(added + 1)
+    return isinstance(theirs, int) or any(list(theirs[at : at + len(ours)]) == list(ours) for at in ends)
+
+
+def _in_short(reading: Sequence[int] | int | None) -> str:
+    if not isinstance(reading, Sequence):
+        return f"{reading} tokens"
+    return f"{len(reading)} tokens ({', '.join(map(str, reading[:8]))}...)"
 
 
 async def context_length(server: Any) -> int | None:

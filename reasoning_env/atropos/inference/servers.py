@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -26,12 +27,20 @@ from .chat import ChatRequests, ChatServerConfig
 from .failures import Meaning, address, describe_failure, explain_failure
 from .replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol
 
+logger = logging.getLogger(__name__)
+
 ONE_TOKEN = "1 + 1 ="
 """What servers are asked to continue by a single token, to find out what they give."""
 
 
 TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
 """What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
+
+
+TEXT_ONLY = (
+    "text only: tokens are made again from the text, without log-probabilities; fine for evaluation and data, not for "
+    "training"
+)
 
 
 class Mode(StrEnum):
@@ -76,6 +85,12 @@ class _TokenRequests:
             logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
             await asyncio.sleep(0)
         return list(tokens), ids, logprobs, [one.finish_reason for one in cut]
+
+    async def read_text(self, text: str) -> list[int] | int | None:
+        """Return the tokens as which the server reads a text, or only their number; None where it does not tell."""
+        assert self.protocol is not None
+        request = self.protocol.request_for_text(text, self.config.model_name)
+        return self.protocol.prompt_of(await self._post(self.protocol.url(self.config.base_url), request))
 
     async def _post(self, url: str, request: Mapping[str, Any]) -> bytes:
         """Return the body of the reply; raises what aiohttp raises, with what the server says of its refusal."""
@@ -148,7 +163,10 @@ class AutoServer(_TokenRequests, VLLMServer):  # type: ignore[misc]
 
     async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
         if self.mode is None:
-            await self.find_out(lambda mode: {})
+            mode = await self.find_out(lambda mode: {})
+            logger.log(
+                logging.INFO if mode is Mode.TOKENS else logging.WARNING, "%s: %s", address(self), what_comes([self])
+            )
         if self.mode is not Mode.TOKENS:
             raise ReplyError("the server gives text only")
         return await super()._tokens_and_logprobs_completion_wrapper(**options)
@@ -193,9 +211,9 @@ def choose_server_class(server_cls: type[APIServer], configs: ServerBaseline | l
     return _CLASSES.get(first.server_type, server_cls)
 
 
-def reads_arrays(servers: Sequence[Any]) -> bool:
-    """Tell whether each server's replies are read here, so that arrays can be asked for."""
-    return all(isinstance(server, _TokenRequests) for server in servers)
+def reads_here(server: object) -> bool:
+    """Tell whether a server's replies are read here, so that arrays can be asked for."""
+    return isinstance(server, _TokenRequests)
 
 
 def mode_of(servers: Sequence[Any]) -> Mode | None:
@@ -211,6 +229,21 @@ def mode_of(servers: Sequence[Any]) -> Mode | None:
         return Mode.TEXT
     found = {server.mode for server in servers if isinstance(server, AutoServer)}
     return next((mode for mode in (Mode.CHAT, Mode.TEXT) if mode in found), Mode.TOKENS)
+
+
+def what_comes(servers: Sequence[Any]) -> str:
+    """Return in words what the servers give; empty for stand-ins."""
+    match mode_of(servers):
+        case Mode.TOKENS:
+            endpoints = {server.protocol.endpoint for server in servers if getattr(server, "protocol", None)}
+            named = f" ({', '.join(sorted(endpoints))})" if endpoints else ""
+            return f"tokens and log-probabilities as sampled{named}"
+        case Mode.TEXT:
+            return TEXT_ONLY
+        case Mode.CHAT:
+            return "chat only: text without tokens; for evaluation and data, not for training"
+        case None:
+            return ""
 
 
 def endpoint(mode: Mode, protocol: TokenProtocol | None = None) -> str:
