@@ -149,11 +149,12 @@ class Timeouts:
     """Limits of a request for completions, in seconds.
 
     `reply_s` is for one try, None for no limit; `outage_s` is how long requests may fail, or no server be healthy,
-    until that is an error, infinite for ever.
+    until that is an error, infinite for ever. With `tries`, a request is tried so often, without pauses.
     """
 
     reply_s: float | None
     outage_s: float
+    tries: int | None = None
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class ReasoningSettings(BaseModel):
     eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
         default=None,
         description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: its problems, "
-        "prompt and budget, 50 problems a task unless `num_eval_samples_per_task` is changed.",
+        "prompt and budget, and 50 problems a task unless `num_eval_samples_per_task` says how many.",
         json_schema_extra={"decides": ["problems"]},
     )
     eval_tasks: NameList = Field(
@@ -223,11 +223,11 @@ class ReasoningSettings(BaseModel):
         description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected.",
         json_schema_extra={"decides": ["problems"]},
     )
-    num_eval_samples_per_task: int = Field(
-        default=5,
+    num_eval_samples_per_task: int | None = Field(
+        default=None,
         ge=1,
         le=100_000,
-        description="Evaluation problems per task.",
+        description="Evaluation problems per task; none for 5, or as many as the preset's protocol takes.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     num_eval_tasks: int = Field(
@@ -374,7 +374,7 @@ class ReasoningSettings(BaseModel):
 
     @field_validator(
         *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
-        "data_dumps_dir",
+        *("data_dumps_dir", "num_eval_samples_per_task"),
         mode="before",
     )
     @classmethod

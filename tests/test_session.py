@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 import pytest_asyncio
@@ -12,7 +11,8 @@ from reasoning_env import ConfigError, InvalidReferenceError, Problem, Reasoning
 from reasoning_env import session as session_module
 from reasoning_env.evaluations.problem_set import question_key
 from reasoning_env.records import DropReason, Reason
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings
+from tests.lent_pool import lent_pool
 
 WRONG = "<answer>wrong</answer>"
 
@@ -23,12 +23,8 @@ MakeSession = Callable[..., Awaitable[Session]]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workers() -> AsyncIterator[Any]:
-    """A pool of workers that are started already, and that outlive the session they are lent to."""
-    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    library, close = await pool.start(), pool.close
-    pool.start, pool.staff, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
-    yield pool
-    await close()
+    async with lent_pool() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -163,19 +163,18 @@ def plan_evaluation(
         chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
         asked = params if settings.eval_params == "training" else {}
         own = {task: asked[task] for task in chosen if task in asked}
-        return EvalPlan(chosen, settings.num_eval_samples_per_task, settings.eval_repeats or 1, own)
+        return EvalPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
     preset = load_preset(settings.eval_preset)
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)
     if not tasks:
         raise ConfigError(f"eval_preset: {preset.name} has none of the selected tasks; select others, or take it out")
-    default = ReasoningSettings.model_fields["num_eval_samples_per_task"].default
-    samples = settings.num_eval_samples_per_task
+    samples = settings.num_eval_samples_per_task or SIZE
     if samples > SIZE:
         raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {samples}")
     plan = EvalPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
-        samples_per_task=SIZE if samples == default else samples,
+        samples_per_task=samples,
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,
         system_prompt=library.system_prompt,

@@ -72,7 +72,11 @@ def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
     assert (found.samples_per_task, found.repeats) == (SIZE, 3)
     assert found.system_prompt == "The library's own."
     assert plan(eval_preset="rg-hard").repeats == 1
-    assert plan(eval_preset="rg-easy", num_eval_samples_per_task=9, eval_repeats=2).samples_per_task == 9
+
+
+@pytest.mark.parametrize("asked", [5, 9])
+def test_preset_has_as_many_problems_as_are_asked_for(asked: int) -> None:
+    assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 
 @pytest.mark.parametrize(

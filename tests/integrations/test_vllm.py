@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,12 @@ from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
 from tests.integrations.vllm_servers import CONTEXT, RealServer
+from tests.reply_shapes import RECORDED, requests_for, shape_of_reply
 from tests.waiting import PATIENCE_S, until, wait_until
 
 # Beside vLLM's own warnings there is nothing that could be mended here.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
-RECORDED = Path(__file__).parents[1] / "data" / "vllm_replies.json"
-"""What the replies of vLLM look like. Deleted, it is written anew."""
 TOLERANCE = 1e-4
 MASKED = -100
 PATIENT = Timeouts(reply_s=None, outage_s=PATIENCE_S)
@@ -61,17 +61,22 @@ def folder(model: Any, processes: Processes) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def servers(processes: Processes, folder: Path) -> Mapping[str, RealServer]:
-    """One of each protocol, and a second of an ordinary vLLM, which may be lost."""
-    started = {
-        "completions": RealServer(processes, "first", folder),
-        "second": RealServer(processes, "second", folder),
-        "vllm": RealServer(processes, "atropos", folder, atropos=True),
-    }
-    for server in started.values():
+class Servers(dict[str, RealServer]):
+    """The servers by name, each started when it is asked for first; `vllm` has Atropos' /generate."""
+
+    def __init__(self, processes: Processes, folder: Path) -> None:
+        self._processes = processes
+        self._folder = folder
+
+    def __missing__(self, name: str) -> RealServer:
+        server = self[name] = RealServer(self._processes, name, self._folder, atropos=name == "vllm")
         server.wait()
-    return started
+        return server
+
+
+@pytest.fixture(scope="module")
+def servers(processes: Processes, folder: Path) -> Servers:
+    return Servers(processes, folder)
 
 
 class Client:
@@ -90,7 +95,7 @@ class Client:
 
 
 @pytest.fixture
-async def make_client(folder: Path, model: Any, servers: Mapping[str, RealServer]) -> AsyncIterator[Any]:
+async def make_client(folder: Path, model: Any, servers: Servers) -> AsyncIterator[Any]:
     made: list[Client] = []
 
     def make(server_type: str, **options: Any) -> Client:
@@ -177,7 +182,7 @@ async def test_context_overflow_is_refused_in_one_line(make_client: Any) -> None
     assert "\n" not in str(raised.value)
 
 
-async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, servers: Mapping[str, RealServer]) -> None:
+async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
@@ -192,50 +197,17 @@ async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, ser
 # ---------------------------------------------------------------------------- what replies look like
 
 
-def shape_of(value: Any) -> Any:
-    """Return the keys in their order, and the types; of a list its first item's."""
-    if isinstance(value, dict):
-        if value and all(key.isdigit() for key in value):
-            return {"token id": shape_of(next(iter(value.values())))}
-        return {key: shape_of(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [shape_of(value[0])] if value else []
-    return None if value is None else type(value).__name__
-
-
-def shapes_of(servers: Mapping[str, RealServer], tokenizer: Any) -> dict[str, Any]:
-    prompt = tokenizer.encode("sun", add_special_tokens=False)
-    options = {"n": 2, "max_tokens": 3, "temperature": 1.0, "logprobs": 0}
-    by_id = {"model": "policy", "prompt": prompt, "return_token_ids": True, **options}
-    first, atropos = servers["completions"], servers["vllm"]
-    replies = {
-        "/v1/completions": first.post("/v1/completions", by_id),
-        "/v1/completions with a stop text": first.post(
-            "/v1/completions", by_id | {"max_tokens": 200, "stop": ["e"], "include_stop_str_in_output": True}
-        ),
-        "/v1/completions that is refused": first.post("/v1/completions", by_id | {"max_tokens": 4 * CONTEXT}),
-        "/v1/completions of text": first.post("/v1/completions", {"model": "policy", "prompt": "sun", "n": 2}),
-        "/v1/chat/completions": first.post(
-            "/v1/chat/completions", {"model": "policy", "messages": [{"role": "user", "content": "s"}], "n": 2}
-        ),
-        "/generate": atropos.post("/generate", {"prompt": {"prompt_token_ids": prompt}, **options}),
-    }
-    shapes = {name: {"status": status, "body": shape_of(body)} for name, (status, body) in replies.items()}
-    # JSON keeps the order of keys, and a text of it tells orders apart.
-    return {"vllm": _version(), **shapes}
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("vllm")
-
-
-def test_replies_look_as_recorded(servers: Mapping[str, RealServer], model: Any) -> None:
-    shapes = json.dumps(shapes_of(servers, model[1]), indent=1) + "\n"
+def test_replies_look_as_recorded(servers: Servers, model: Any) -> None:
+    prompt = model[1].encode("sun", add_special_tokens=False)
+    shapes: dict[str, Any] = {"vllm": version("vllm")}
+    for name, (path, body) in requests_for(prompt, CONTEXT).items():
+        server = servers["vllm" if path == "/generate" else "completions"]
+        shapes[name] = shape_of_reply(*server.post(path, body))
+    # As text, which tells orders of keys apart.
+    came = json.dumps(shapes, indent=1) + "\n"
     if not RECORDED.exists():
-        RECORDED.write_text(shapes)
-    assert shapes == RECORDED.read_text()
+        RECORDED.write_text(came)
+    assert came == RECORDED.read_text()
 
 
 # ---------------------------------------------------------------------------- `serve` over deaths
@@ -282,9 +254,7 @@ class Serving:
 
 
 @pytest.fixture
-def serve(
-    processes: Processes, folder: Path, servers: Mapping[str, RealServer], request: pytest.FixtureRequest
-) -> Iterator[Any]:
+def serve(processes: Processes, folder: Path, servers: Servers, request: pytest.FixtureRequest) -> Iterator[Any]:
     started: list[Serving] = []
 
     def start(*names: str) -> Serving:
@@ -307,7 +277,7 @@ def test_trainer_gets_what_was_sampled(serve: Any, model: Any, name: str) -> Non
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_death_amid_generation_loses_no_group(serve: Any, model: Any, servers: Mapping[str, RealServer]) -> None:
+def test_death_amid_generation_loses_no_group(serve: Any, model: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     wait_until(lambda: server.in_flight > 0)
@@ -321,7 +291,7 @@ def test_death_amid_generation_loses_no_group(serve: Any, model: Any, servers: M
         assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
 
 
-def test_second_server_serves_on_where_the_first_is_lost(serve: Any, servers: Mapping[str, RealServer]) -> None:
+def test_second_server_serves_on_where_the_first_is_lost(serve: Any, servers: Servers) -> None:
     serving = serve("completions", "second")
     serving.take(1)
     servers["second"].kill()
@@ -332,7 +302,7 @@ def test_second_server_serves_on_where_the_first_is_lost(serve: Any, servers: Ma
     servers["second"].wait()
 
 
-def test_requests_end_with_serve(serve: Any, servers: Mapping[str, RealServer]) -> None:
+def test_requests_end_with_serve(serve: Any, servers: Servers) -> None:
     serving, server = serve("completions"), servers["completions"]
     serving.take(1)
     wait_until(lambda: server.in_flight > 0)

@@ -191,9 +191,9 @@ def _in_short(reading: Sequence[int] | int | None) -> str:
 
 async def context_length(server: Any) -> int | None:
     """Return how many tokens a server takes for prompt plus completion; None where it does not say."""
-    config = getattr(server, "config", None)
-    if config is None:  # a stand-in, as tests use them
+    if not isinstance(server, APIServer):  # a stand-in, as tests use them
         return None
+    config = server.config
     client = getattr(server, "openai", None) or AsyncOpenAI(api_key=config.api_key, base_url=config.base_url)
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):

@@ -18,6 +18,7 @@ from ...evaluations.table import print_results
 from ...records import Sampling, Split
 from ...settings import fingerprint
 from ..config import RunMode
+from ..inference.failures import address
 from ..inference.server_checks import context_length
 from ..inference.servers import Mode
 from ..run import Run
@@ -26,6 +27,14 @@ logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**24
 """More tokens than any server takes: where a preset's budget is the only limit."""
+
+
+async def evaluate_alone(env: Any, run: Run) -> None:
+    """Do what the command `evaluate` does: nothing else."""
+    run.mode = RunMode.EVALUATE
+    await env.setup()
+    await env.setup_wandb()
+    await env.evaluate()
 
 
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
@@ -99,7 +108,7 @@ async def _sampling_of_preset(run: Run, sampling: Sampling, remarks: list[str]) 
 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return what identifies the evaluation. results.json has it from the start, and an equal evaluation resumes it."""
-    config, server = run.config, run.servers[0].config
+    config, server = run.config, run.server_config
     # Values that the settings leave open, as they were decided.
     settings = {
         "tasks": plan.tasks,
@@ -117,7 +126,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {
         "model": str(server.model_name),
-        "server": {"type": server_type, "base_url": _without_password(str(server.base_url))},
+        "server": {"type": server_type, "base_url": _without_password(address(run.servers[0]))},
         "step": step if run.mode is RunMode.SERVE else None,
         "preset": plan.preset.name if plan.preset else None,
         "settings": {**fingerprint(config, "evaluation"), **settings},
