@@ -97,7 +97,7 @@ class Session:
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
-            self._eval_plan = plan_evaluation(self.settings, library, plan.tasks)
+            self._eval_plan = plan_evaluation(self.settings, library, plan.tasks, plan.params)
             self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
         except BaseException:
             await self.pool.close()

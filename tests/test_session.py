@@ -128,6 +128,14 @@ async def test_evaluation_questions_are_kept_out(make_session: MakeSession) -> N
 
 
 @on_module_loop
+async def test_evaluation_can_ask_what_is_trained(make_session: MakeSession) -> None:
+    params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
+    session = await make_session(tasks=["spell_backward"], task_params=params, eval_params="training")
+    answers = [problem.answer for problem in await session.evaluation_set.problems()]
+    assert answers and all(3 <= len(answer or "") <= 5 for answer in answers)
+
+
+@on_module_loop
 async def test_problem_that_does_not_fit_is_skipped(make_session: MakeSession) -> None:
     session = await make_session(fits=lambda problem: problem.spec.index % 2 == 1)
     assert [problem.spec.index for problem in await take(session, 3)] == [1, 3, 5]

@@ -153,6 +153,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
     # Values that the settings leave open, as they were decided.
     settings = {
         "tasks": plan.tasks,
+        "task_params": {task: dict(params) for task, params in plan.params.items()},
         "num_eval_samples_per_task": plan.samples_per_task,
         "eval_repeats": plan.repeats,
         "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
