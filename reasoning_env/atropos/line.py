@@ -158,8 +158,11 @@ class Line:
         return self._chat.prompt(self._session.messages(problem))
 
     def fits(self, problem: Problem) -> bool:
+        """Tell whether prompt, expected answer and the least completion fit; the prompt is kept for its turn."""
         prompt = self.prompt(problem)
-        if self.sampling(Split.TRAIN).completion_budget(prompt) < self._config.min_completion_tokens:
+        expected = 0 if problem.answer is None else self._chat.count_tokens(f"<answer>{problem.answer}</answer>")
+        least = max(self._config.min_completion_tokens, expected)
+        if self.sampling(Split.TRAIN).completion_budget(prompt) < least:
             return False
         self._prompts[problem.spec.index] = prompt
         return True
