@@ -19,6 +19,7 @@ from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
+from .inference.servers import Mode
 
 
 class RunMode(StrEnum):
@@ -85,7 +86,7 @@ def check_base_settings(values: object) -> None:
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
-            raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
+            raise ValueError(f"{name}: must be {allowed.words}; got {value!r}")
 
 
 class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
@@ -190,6 +191,24 @@ def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatForma
 def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     """Tell whether generation ends with the first closing answer tag."""
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
+
+
+def usual_mode(server: Any) -> Mode:
+    """Return what replies of servers with these settings hold, for stand-ins that can be asked for several forms."""
+    if isinstance(server, ChatServerConfig):
+        return Mode.CHAT
+    return Mode.TEXT if getattr(server, "server_type", None) in ("openai", "trl") else Mode.TOKENS
+
+
+def check_batch_size(config: Any) -> None:
+    """Raise ConfigError where there is no batch size, or groups exceed it."""
+    if config.batch_size == -1:
+        raise ConfigError("neither env.batch_size nor the trainer sets a batch size")
+    if config.group_size > config.batch_size:
+        raise ConfigError(
+            f"this environment does not fit the trainer: group_size ({config.group_size}) must be at most its "
+            f"batch_size ({config.batch_size})"
+        )
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 import reasoning_gym
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.workers.faster import REPLACEMENTS
-from reasoning_env.workers.faster.editing import edited
+from reasoning_env.workers.faster import REPLACEMENTS, edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.direct_calls import call_library
 

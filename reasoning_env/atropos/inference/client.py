@@ -8,6 +8,7 @@ Atropos' own clients wait for ever while no server is healthy; the limits here e
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import time
@@ -24,8 +25,8 @@ from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
-from .chat import ChatRequests, PlainChat
-from .failures import Meaning, address, explain_failure
+from .chat import ChatRequests, PlainChat, rollout_from_message
+from .failures import Meaning, address, explain_failure, explain_no_reply
 from .replies import in_turn, rollout_from_text, rollout_from_tokens
 from .servers import Mode, mode_of, reads_here
 
@@ -57,7 +58,8 @@ class InferenceClient:
 
     `manager` returns the environment's ServerManager, or what a test has put in its place. It is called for each
     request, so that a manager or a server that is replaced later is asked from then on. A stand-in needs no more than
-    the method that is called (see METHODS); a server that says nothing about its health counts as healthy.
+    the method that is called (see METHODS), and of several that of `usual_mode`; a server that says nothing about its
+    health counts as healthy.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class InferenceClient:
         manager: Callable[[], Any],
         chat: ChatFormat | PlainChat,
         *,
+        usual_mode: Mode = Mode.TOKENS,
         stop_after_answer: bool = False,
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -73,7 +76,7 @@ class InferenceClient:
         self._stop_after_answer = stop_after_answer
         self._chat_template_kwargs = dict(chat_template_kwargs or {})
         self._chat_requests = ChatRequests()
-        self._usual_mode = mode_of(self.servers) or Mode.TOKENS
+        self._usual_mode = mode_of(self.servers) or usual_mode
         self._successes = 0
         self._outage = OutageLog(logger)
         self._unusable = OutageLog(logger)
@@ -84,6 +87,11 @@ class InferenceClient:
         manager = self._manager()
         servers = getattr(manager, "servers", None)
         return servers if isinstance(servers, (list, tuple)) else [manager]
+
+    @property
+    def clients(self) -> Sequence[APIServer]:
+        """Atropos' own among the servers; stand-ins have no connections, limits and timings."""
+        return [server for server in self.servers if isinstance(server, APIServer)]
 
     @property
     def mode(self) -> Mode:
@@ -101,12 +109,10 @@ class InferenceClient:
 
         Token servers return the tokens of the stop text anyway; the others are asked to keep it.
         """
-        extra: dict[str, Any] = {}
         stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if mode is Mode.TOKENS:
             return stop
-        if stop:
-            extra.update(KEEP_STOP)
+        extra: dict[str, Any] = dict(KEEP_STOP) if stop else {}
         if mode is Mode.TEXT and self._chat.hides_thinking:
             extra["skip_special_tokens"] = False
         if mode is Mode.CHAT and self._chat_template_kwargs:
@@ -138,9 +144,9 @@ class InferenceClient:
         """Return exactly `n` rollouts; failed requests are tried again, with pauses, through an outage.
 
         Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError for
-        a request that the server refuses, after MAX_FAILURES failures while others succeed, or when requests have
-        failed, or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses
-        even the first requests is a RefusedError.
+        a request that the server refuses, or to which a stand-in has no reply, after MAX_FAILURES failures while others
+        succeed, after `timeouts.tries`, or when requests have failed, or no server was healthy, for
+        `timeouts.outage_s`. A server that refuses even the first requests is a RefusedError where that is not for ever.
         """
         failures, successes, waits = 0, self._successes, None
         while True:
@@ -165,8 +171,11 @@ class InferenceClient:
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {failure.description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
-                waits = waits or pauses()
-                pause_s = next(waits)
+                if waits is None:
+                    waits = pauses() if timeouts.tries is None else itertools.repeat(0.0, timeouts.tries - 1)
+                pause_s = next(waits, None)
+                if pause_s is None:
+                    raise ServerError(f"{timeouts.tries} requests failed: {failure.description}") from error
                 if self._outage.lasting_s + pause_s > timeouts.outage_s:
                     raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {failure.description}") from error
             await asyncio.sleep(pause_s)
@@ -205,13 +214,12 @@ class InferenceClient:
     async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> Sequence[Rollout | str]:
         """Send one request; return rollouts, and in the place of each unusable completion why it is unusable."""
         mode = self.mode
-        if mode is Mode.CHAT:
-            servers = self.servers if mode_of(self.servers) else [self._whom_to_ask()]
-            return await self._chat_requests.complete(servers, prompt, n, sampling, self.options(mode))
-        asked = self._whom_to_ask()
-        ask = getattr(asked, METHODS[mode])
+        if mode is Mode.CHAT and mode_of(self.servers):
+            return await self._chat_requests.complete(self.servers, prompt, n, sampling, self.options(mode))
+        ask = partial(self._ask, METHODS[mode], prompt)
+        asked_with = {"messages": list(map(dict, prompt.messages))} if mode is Mode.CHAT else {"prompt": prompt.text}
         arguments: dict[str, Any] = {
-            "prompt": prompt.text,
+            **asked_with,
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),
             "temperature": sampling.temperature,
@@ -220,6 +228,8 @@ class InferenceClient:
             **self.options(mode),
         }
         convert: Callable[[Any], Rollout | str]
+        if mode is Mode.CHAT:
+            return [rollout_from_message(choice) for choice in (await ask(**arguments)).choices]
         if mode is Mode.TEXT:
             completions: Sequence[Any] = (await ask(**arguments)).choices
             stop = ANSWER_END if self._stop_after_answer else None
@@ -227,12 +237,20 @@ class InferenceClient:
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
             arguments["input_ids"] = list(prompt.tokens)
-            if isinstance(asked, ServerManager) and all(map(reads_here, asked.servers)):
+            if isinstance(self._manager(), ServerManager) and all(map(reads_here, self.servers)):
                 arguments["arrays"] = True
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
             convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
         return [await in_turn(partial(convert, completion)) for completion in completions]
+
+    async def _ask(self, method: str, prompt: Prompt, /, **arguments: Any) -> Any:
+        """Return the reply; raises ServerError where a stand-in has no such method, or no reply."""
+        asked = self._whom_to_ask()
+        reply = await getattr(asked, method)(**arguments) if hasattr(asked, method) else None
+        if reply is None:
+            raise ServerError(explain_no_reply(asked, method, prompt))
+        return reply
 
     def _whom_to_ask(self) -> Any:
         """Return the manager, or a stand-in for a server, since Atropos' manager cannot choose among those."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partialmethod
 from typing import Any
 
-from .editing import edited
+from . import edited
 
 Operation = Callable[[Any, Any], Any]
 
@@ -58,12 +58,16 @@ def text_of(chain: Chain, numbers: Mapping[Chain, int], config: Any) -> str:
     return str(chain)
 
 
-def install(module: Any) -> None:
+def install_puzzle24(module: Any) -> None:
     symbols = module.symbols
     module.symbols = lru_cache(lambda names: [Chain(symbol) for symbol in symbols(names)])
-    if dataset := getattr(module, "CountdownDataset", None):
-        dataset._generate_candidate_expression = edited(
-            dataset._generate_candidate_expression,
-            {"expr_str = str(expr)": "expr_str = text_of(expr, dict(zip(syms, numbers)), self.config)"},
-            text_of=text_of,
-        )
+
+
+def install_countdown(module: Any) -> None:
+    install_puzzle24(module)
+    dataset = module.CountdownDataset
+    dataset._generate_candidate_expression = edited(
+        dataset._generate_candidate_expression,
+        {"expr_str = str(expr)": "expr_str = text_of(expr, dict(zip(syms, numbers)), self.config)"},
+        text_of=text_of,
+    )

@@ -1,12 +1,17 @@
-"""Tell whether a puzzle whose rows, columns and boxes repeat no number has a second solution.
+"""futoshiki and sudoku: puzzles whose rows, columns and boxes repeat no number.
 
-The puzzle has one solution before a clue is taken away, at first the full board. So without that clue it has two
-exactly if one has another number there. With fewer clues no second solution goes away: a clue once needed stays needed.
+`Square` tells whether such a puzzle has a second solution. The puzzle has one solution before a clue is taken away, at
+first the full board. So without that clue it has two exactly if one has another number there. With fewer clues no
+second solution goes away: a clue once needed stays needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from . import edited
 
 Cell = tuple[int, int]
 Grid = list[list[int]]
@@ -75,3 +80,94 @@ class Square:
                     # The one cell that a number can go to takes it.
                     masks[cell] = mask & ~twice or mask & ~placed
         return True
+
+
+def rows_below(columns: Sequence[Sequence[int]], numbers: Sequence[int], *row: int) -> Iterator[tuple[int, ...]]:
+    """Yield the permutations of the numbers that begin like a row and repeat none in a column."""
+    if len(row) == len(numbers):
+        yield row
+    else:
+        for number in numbers:
+            if number not in row and number not in columns[len(row)]:
+                yield from rows_below(columns, numbers, *row, number)
+
+
+def square_of(size: int, constraints: Mapping[tuple[Cell, Cell], str]) -> Square:
+    pairs = [pair if sign == "<" else pair[::-1] for pair, sign in constraints.items()]
+    return Square(size, ordered=[(small[0] * size + small[1], large[0] * size + large[1]) for small, large in pairs])
+
+
+def install_futoshiki(module: Any) -> None:
+    """Fill rows without all permutations, try a second solution first, end the solver early.
+
+    The same puzzles:
+
+    - The library takes the first permutation of the shuffled numbers that repeats none in a column. Choosing from left
+      to right in that order meets permutations in the same order, and leaves out only what repeats a number. Any rows
+      can be continued to a Latin square, so the library never takes one back.
+    - The library keeps a clue if its own solver fails without it, or if there are two solutions. Neither draws random
+      numbers, so their order is free.
+    - The solver is unsound, so it stays, but for what cannot matter. It has succeeded once the board is full, and fails
+      if nothing is left for the first empty cell: it never takes a number back, nor gives a cell another candidate.
+    """
+    module.copy = SimpleNamespace(deepcopy=lambda grid: [row.copy() for row in grid])
+    dataset = module.FutoshikiDataset
+    dataset._generate_random_solution = edited(
+        dataset._generate_random_solution,
+        {"itertools.permutations(nums)": "rows_below(list(zip(*grid)), nums)"},
+        rows_below=rows_below,
+    )
+    dataset._remove_clues = edited(
+        dataset._remove_clues,
+        {
+            "size = len(grid)": "size, square = len(grid), square_of(len(grid), constraints)",
+            "sol = self": "sol = None if square.needs((r, c), saved, grid) else self",
+            "self.count_solutions(copy.deepcopy(grid), constraints, limit=2) > 1": "False",
+        },
+        square_of=square_of,
+    )
+    in_row = "[v in cell for cell in candidates[r]].count(True)"
+    in_column = "[v in row[c] for row in candidates].count(True)"
+    dataset._solve_logical = edited(
+        dataset._solve_logical,
+        {
+            "while _try_solve_logical():": """\
+while (cell := first_empty(working_grid)) and candidates[cell[0]][cell[1]] and _try_solve_logical():""",
+            "sum(v in candidates[r][cc] for cc in range(len(working_grid)))": in_row,
+            "sum(v in candidates[rr][c] for rr in range(len(working_grid)))": in_column,
+            "sum(v in candidates[r][c] for c in range(size))": in_row,
+            "sum(v in candidates[r][c] for r in range(size))": in_column,
+            "if pair in itertools.permutations(candidates[r][ccc], 2):": "if candidates[r][ccc].issuperset(pair):",
+            "if pair in itertools.permutations(candidates[rrr][c], 2):": "if candidates[rrr][c].issuperset(pair):",
+        },
+        first_empty=first_empty,
+    )
+
+
+def possible_values(_: Any, board: Grid, row: int, column: int) -> set[int]:
+    left = column - column % 3
+    first, second, third = [line[left : left + 3] for line in board[row - row % 3 :][:3]]
+    return set(range(1, 10)) - {*board[row], *[line[column] for line in board], *first, *second, *third}
+
+
+def install_sudoku(module: Any) -> None:
+    """Look for a second solution where it must differ; find candidates without walking the board.
+
+    The same puzzles: the first board is filled by trying the numbers of a set in its order, which depends on how the
+    set was made. It is made by the same subtraction; the order of what is taken away does not matter.
+    """
+    dataset = module.SudokuDataset
+    dataset._get_possible_values = possible_values
+    dataset._find_empty = lambda _, board: first_empty(board)
+    # Cells are numbered by rows, and boxes of three by three cells alike.
+    boxes = [[27 * (box // 3) + 3 * (box % 3) + 9 * (cell // 3) + cell % 3 for cell in range(9)] for box in range(9)]
+    dataset._create_puzzle = edited(
+        dataset._create_puzzle,
+        {
+            "num_removed = 0": "num_removed, square = 0, Square(9, boxes=boxes)",
+            "copy.deepcopy(puzzle)": "None",
+            "self._count_solutions(puzzle_copy) > 1": "square.needs((i, j), saved, puzzle)",
+        },
+        Square=Square,
+        boxes=boxes,
+    )

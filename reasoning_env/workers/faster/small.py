@@ -1,0 +1,71 @@
+"""game_of_life, intermediate_integration, number_sequence and quantum_lock: a change of a few lines each."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from . import edited
+
+
+def evolve(boards: Any, timesteps: int, **_: Any) -> list[Any]:
+    from numpy import roll
+
+    board = boards[-1]
+    for _step in range(timesteps - 1):
+        rows = board + roll(board, 1, 0) + roll(board, -1, 0)
+        blocks = rows + roll(rows, 1, 1) + roll(rows, -1, 1)
+        board = ((blocks == 3) | (blocks == 4) & (board == 1)).astype(board.dtype)
+    return [board]
+
+
+def install_game_of_life(module: Any) -> None:
+    """Count the neighbours of all cells at once; cellpylib looks at them cell by cell.
+
+    The same boards: the rule is Conway's on a torus, whose rows and columns `numpy.roll` shifts around, and a cell
+    lives on if its block of nine holds three living cells, or four with it. The library reads the last board only.
+    """
+    module.cpl = SimpleNamespace(**{**vars(module.cpl), "evolve2d": evolve})
+
+
+def install_intermediate_integration(module: Any) -> None:
+    """Integrate once what is asked for again and again.
+
+    Half of the types of problems have 18 to 126 integrands at the defaults, and sympy takes up to 0.4 s for one. The
+    same problems: sympy makes the same integral of the same integrand, and expressions that are equal have the same
+    text.
+    """
+    integrate = lru_cache(maxsize=2000)(module.sympy.integrate)
+    module.sympy = SimpleNamespace(**{**vars(module.sympy), "integrate": integrate})
+
+
+def install_number_sequence(module: Any) -> None:
+    """Give up at a term beyond 1000, before numbers of millions of digits are squared.
+
+    The same problems: the library rejects every sequence with a term beyond 1000, and one whose computation raises
+    OverflowError. Rules draw no random numbers when they are applied, so either rejection leaves the generator in the
+    same state. What is passed to `apply` are terms of the sequence itself: no rule that is generated has subrules.
+    """
+    apply = module.PatternRule.apply
+
+    def apply_to_small_terms(self: Any, sequence: list[int], position: int) -> Any:
+        if abs(sequence[position]) > 1000:  # the default of `PatternGenerator.is_interesting`, which nobody changes
+            raise OverflowError
+        return apply(self, sequence, position)
+
+    module.PatternRule.apply = apply_to_small_terms
+
+
+def install_quantum_lock(module: Any) -> None:
+    """Keep numbers out of the queue that can no longer become the target.
+
+    The library multiplies numbers for up to 15 presses without a bound. The same puzzles: a press adds or takes away at
+    most 3, and 15 presses 45. A number above the target, which is positive, by more than that stays above it:
+    multiplying a positive number raises it. One below 0 by more than that stays negative, as multiplying a negative one
+    lowers it. What is reached through such a number misses the target, too, by as many presses as are left for others
+    to reach it later; so no path to the target is lost, and none comes first that did not.
+    """
+    dataset = module.QuantumLockDataset
+    bounded = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}
+    dataset.generate_quantum_puzzle = edited(dataset.generate_quantum_puzzle, bounded)
