@@ -255,6 +255,12 @@ class ReasoningSettings(BaseModel):
         description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
+    eval_params: Literal["library", "training"] = Field(
+        default="library",
+        description="Parameters of evaluation problems: the library's defaults, or those of `task_params`, so that the "
+        "evaluation asks what is trained.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
+    )
     eval_seed: int = Field(
         default=123,
         ge=0,
@@ -273,6 +279,13 @@ class ReasoningSettings(BaseModel):
         gt=0.0,
         le=1.0,
         description="Nucleus sampling threshold in evaluation.",
+        json_schema_extra={"decides": ["evaluation"]},
+    )
+    eval_max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most tokens of a completion in evaluation, whatever its prompt takes; none for what "
+        "`max_token_length` leaves, or for the preset's 32,768.",
         json_schema_extra={"decides": ["evaluation"]},
     )
 
@@ -373,7 +386,7 @@ class ReasoningSettings(BaseModel):
 
     @field_validator(
         *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
-        *("data_dumps_dir", "num_eval_samples_per_task"),
+        *("data_dumps_dir", "num_eval_samples_per_task", "eval_max_completion_tokens"),
         mode="before",
     )
     @classmethod
@@ -386,6 +399,8 @@ class ReasoningSettings(BaseModel):
             raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
         if self.eval_preset is not None and self.eval_level is not None:
             raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_level out")
+        if self.eval_preset is not None and self.eval_params == "training":
+            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_params out")
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self
