@@ -2,7 +2,7 @@
 
 **samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `key` (task and
 number), `problem` (a hash of question and answer), `failed` (how many completions the server never gave) and `dropped`
-(why, or null); of a rollout, `tokens` (of the completion, or null), `correct` (a score of 0.99 or more), `seconds`
+(why, or null); of a rollout, `correct` (a score of 0.99 or more), `seconds`
 (until the problem's completions were there) and, with a preset, `library_score`. Lines come as they are done; problems
 without a completion come last, once all have been tried.
 

@@ -56,7 +56,6 @@ class EvalResult:
         """Return the line of samples.jsonl: that of a dump, with a few facts more."""
         facts: list[dict[str, object]] = [
             {
-                "tokens": rollout.completion_tokens,
                 "correct": rollout.verdict is not None and rollout.verdict.correct,
                 "seconds": round(self.seconds, 3),
             }
