@@ -154,6 +154,11 @@ class ReasoningSettings(BaseModel):
         "seed-oss",
         "command-a",
         "kimi",
+        "kimi-k3",
+        "minimax",
+        "hunyuan",
+        "solar",
+        "apriel",
         "muse",
         "thinking",
         "reasoning",
@@ -249,6 +254,12 @@ class ReasoningSettings(BaseModel):
         ge=0.0,
         le=1.0,
         description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
+    )
+    eval_params: Literal["library", "training"] = Field(
+        default="library",
+        description="Parameters of evaluation problems: the library's defaults, or those of `task_params`, so that the "
+        "evaluation asks what is trained.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     eval_seed: int = Field(
@@ -389,6 +400,8 @@ class ReasoningSettings(BaseModel):
             raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
         if self.eval_preset is not None and self.eval_level is not None:
             raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_level out")
+        if self.eval_preset is not None and self.eval_params == "training":
+            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_params out")
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self

@@ -260,7 +260,8 @@ def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
 def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
     """Return the JSON Schema of a file for `--config`, with the settings of these names."""
     defaults, servers = env_cls.config_init()
-    sections, definitions = {}, {}
+    sections: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for section, config_cls in (("env", type(defaults)), ("openai", server_class(servers))):
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})

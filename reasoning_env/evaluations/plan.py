@@ -14,7 +14,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +112,14 @@ class PresetSet(EvaluationSet):
 class EvalPlan:
     """What to evaluate on and how.
 
-    `system_prompt` is None where training's is used. `remarks` are sentences about what is not as published.
+    `params` are training's, by task, where the evaluation asks what is trained. `system_prompt` is None where it is
+    training's too. `remarks` are sentences about what is not as published.
     """
 
     tasks: tuple[str, ...]
     samples_per_task: int
     repeats: int
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     preset: Preset | None = None
     system_prompt: str | None = None
     remarks: tuple[str, ...] = ()
@@ -125,10 +127,11 @@ class EvalPlan:
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are all tasks that a composite may have."""
         set_class = EvaluationSet if self.preset is None else PresetSet
+        own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return set_class(
             generator,
             self.tasks,
-            composite_params(self.tasks, available) if self.preset is None else self.preset.params,
+            own if self.preset is None else self.preset.params,
             samples_per_task=self.samples_per_task,
             eval_seed=settings.eval_seed,
             deadline_s=settings.eval_generation_deadline_s,
@@ -143,8 +146,13 @@ def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
 
 
-def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected: Sequence[str]) -> EvalPlan:
-    """Read everything that the settings say of the evaluation; `selected` are the tasks of the run.
+def plan_evaluation(
+    settings: ReasoningSettings,
+    library: LibraryInfo,
+    selected: Sequence[str],
+    params: Mapping[str, Mapping[str, Any]],
+) -> EvalPlan:
+    """Read everything that the settings say of the evaluation; `selected` are the tasks of the run, `params` theirs.
 
     Raises ConfigError for tasks that there are not, and for such as a preset does not have.
     """
@@ -153,7 +161,9 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
-        return EvalPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1)
+        asked = params if settings.eval_params == "training" else {}
+        own = {task: asked[task] for task in chosen if task in asked}
+        return EvalPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
     preset = load_preset(settings.eval_preset)
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)

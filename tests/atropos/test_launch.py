@@ -55,7 +55,7 @@ def test_options_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path
     built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
     [server] = built.servers
     assert (built.config.group_size, built.config.seed, built.slurm, built.testing) == (5, 8, True, False)
-    assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "openai")
+    assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "auto")
 
 
 def test_each_command_has_its_own_defaults_and_settings_win_over_them(tmp_path: Path) -> None:

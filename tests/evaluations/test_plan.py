@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,8 +22,11 @@ CATEGORIES = {name: "games" if name in ("maze", "survo") else "arithmetic" for n
 LIBRARY = make_library(CATEGORIES, version="0.1.25", system_prompt="The library's own.")
 
 
+TRAINED: dict[str, dict[str, Any]] = {"gcd": {"max_numbers": 3}, "maze": {"max_dist": 6}}
+
+
 def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvalPlan:
-    return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected)
+    return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected, TRAINED)
 
 
 def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
@@ -38,6 +42,28 @@ def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
 def test_without_a_preset_settings_and_training_decide() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvalPlan(("gcd",), 7, 4)
     assert plan(("gcd",)) == EvalPlan(("gcd",), 5, 1)
+
+
+def test_parameters_are_the_librarys_unless_trainings_are_wanted() -> None:
+    assert plan(("gcd", "survo")).params == {}
+    assert plan(("gcd", "survo"), eval_params="training").params == {"gcd": {"max_numbers": 3}}
+
+
+def test_composite_is_evaluated_on_members_as_they_are_trained() -> None:
+    settings = ReasoningSettings(eval_params="training")
+    workers = FakeWorkers()
+    evaluation_set = plan(("composite", "gcd"), eval_params="training").make_set(workers, settings, TASKS)
+    asyncio.run(evaluation_set.problems())
+    params = {spec.task: spec.params for spec in workers.specs}
+    assert params == {
+        "composite": {"datasets": [{"name": "gcd", "config": {"max_numbers": 3}}]},
+        "gcd": {"max_numbers": 3},
+    }
+
+
+def test_preset_refuses_trainings_parameters() -> None:
+    with pytest.raises(ValueError, match="eval_preset sets the parameters of its tasks itself: take it or eval_params"):
+        plan(eval_preset="rg-easy", eval_params="training")
 
 
 def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:

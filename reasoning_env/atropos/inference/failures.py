@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
+
+from ...records import Prompt
 
 NO_JSON = "its reply is no JSON"
 ANSWERS = "it answers with status"
@@ -104,6 +107,15 @@ def _explain_status(status: Any) -> tuple[Meaning, str]:
             return Meaning.UNUSABLE, "check openai.server_type, openai.model_name and openai.api_key"
 
 
+def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
+    """Return why a stand-in for a server gave nothing for a prompt."""
+    name = type(asked).__name__
+    if not hasattr(asked, method):
+        return f"env.server ({name}) cannot be asked for completions: it needs a method {method}"
+    words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
+    return f"{method} of {name} has no reply to the prompt that begins {words!r}"
+
+
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
@@ -118,4 +130,5 @@ def _cause(error: BaseException) -> BaseException:
 
 def address(server: Any) -> str:
     """Return what a server is called in messages."""
-    return str(getattr(getattr(server, "config", None), "base_url", None) or type(server).__name__)
+    url = getattr(getattr(server, "config", None), "base_url", None)
+    return url if url and isinstance(url, str) else type(server).__name__

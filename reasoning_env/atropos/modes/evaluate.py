@@ -19,14 +19,23 @@ from ...records import Sampling, Split
 from ...session import Session
 from ...settings import SYSTEM_PROMPT, fingerprint
 from ..config import RunMode
-from ..inference.client import Mode
+from ..inference.failures import address
 from ..inference.server_checks import context_length
+from ..inference.servers import Mode
 from ..run import Run
 
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**24
 """More tokens than any server takes: where a preset's budget is the only limit."""
+
+
+async def evaluate_alone(env: Any, run: Run) -> None:
+    """Do what the command `evaluate` does: nothing else."""
+    run.mode = RunMode.EVALUATE
+    await env.setup()
+    await env.setup_wandb()
+    await env.evaluate()
 
 
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
@@ -140,10 +149,11 @@ def limit_sampling(
 
 def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return what identifies the evaluation. results.json has it from the start, and an equal evaluation resumes it."""
-    config, server = run.config, run.servers[0].config
+    config, server = run.config, run.server_config
     # Values that the settings leave open, as they were decided.
     settings = {
         "tasks": plan.tasks,
+        "task_params": {task: dict(params) for task, params in plan.params.items()},
         "num_eval_samples_per_task": plan.samples_per_task,
         "eval_repeats": plan.repeats,
         "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
@@ -157,7 +167,7 @@ def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[s
     server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
     return {
         "model": str(server.model_name),
-        "server": {"type": server_type, "base_url": _without_password(str(server.base_url))},
+        "server": {"type": server_type, "base_url": _without_password(address(run.servers[0]))},
         "step": step if run.mode is RunMode.SERVE else None,
         "preset": plan.preset.name if plan.preset else None,
         "settings": {**fingerprint(config, "evaluation"), **settings},

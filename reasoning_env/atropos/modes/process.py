@@ -42,7 +42,7 @@ async def process(env: Any, run: Run) -> None:
     env.max_token_len = config.max_token_length
     await env.setup()
     await env.setup_wandb()
-    models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
+    models = sorted({str(client.config.model_name) for client in run.inference.clients})
     versions = {"models": models, "reasoning_gym": run.session.library.version}
     file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
