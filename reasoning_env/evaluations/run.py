@@ -231,8 +231,9 @@ class Evaluation:
             results["fingerprint"] = fingerprint({key: sample.problem or "" for key, sample in samples.items()})
         results["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
-            identical = {task: row for task, row in results["tasks"].items() if task in self._preset.identical}
-            results["identical"] = combine(identical.values())
+            self._preset.mark(results["tasks"])
+            comparable = [row for task, row in results["tasks"].items() if task in self._preset.comparable]
+            results["comparable"] = combine(comparable)
             results["published"] = compare_published(self._preset, results["tasks"])
         return self._folder.write_results(results, finished=self._finished)
 
