@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ class ReasoningGymEnv(BaseEnv):
             server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
             testing=testing,
         )
+        self.session = self._run.session
         self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
@@ -147,21 +149,22 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
 
-        Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
-        then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
+        Once it is counted, nothing must wait until the group is sent, or a cancelled worker's group would be counted
+        and then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
 
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
         config, run = self.config, self._run
         judged = await run.line.judge(group)
-        run.line.observe(judged)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
         filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
-        if filtered and not judged.has_signal:
-            return None
-        return atropos.pack(
-            judged, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
-        )
+        packed: ScoredDataGroup | None = None
+        if judged.has_signal or not filtered:
+            packed = await atropos.pack(
+                judged, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
+            )
+        run.line.observe(judged)
+        return packed
 
     async def handle_send_to_api(
         self,
@@ -304,8 +307,7 @@ class ReasoningGymEnv(BaseEnv):
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the interval's metrics, with `wandb_metrics` beside them."""
-        metrics = {**(wandb_metrics or {}), **self._run.report()}
-        await atropos.log_metrics(self, metrics, self._run.inference.clients)
+        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
 
     async def get_status(self) -> None:
         """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
@@ -340,9 +342,17 @@ class ReasoningGymEnv(BaseEnv):
         """
         await atropos.close(self, self._run)
 
-    def print_summary(self, keep: str | None = None) -> None:
-        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of."""
-        atropos.print_summary(self._run, keep)
+    @property
+    def results(self) -> Mapping[str, Any] | None:
+        """Results of the last evaluation, as its results.json holds them; None before."""
+        return self._run.results
+
+    def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
+        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of.
+
+        `as_json` prints the results of an evaluation as JSON.
+        """
+        atropos.print_summary(self._run, keep, as_json=as_json)
 
     @classmethod
     def cli(cls) -> None:

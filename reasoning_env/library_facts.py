@@ -52,25 +52,27 @@ class TaskFacts:
     """Its guard needs sympy."""
     options: int = 0
     """How many answers there are to choose from; 0 where answers are free."""
-    compared_with: int = 0
-    """How many other problems each problem is compared with; it is served if none of them has its answer. 0 where the
-    library favours no answer. 1 evens out two answers, 2 spread many."""
+    even_options: tuple[str, ...] = ()
+    """The options, in lower case, of which the library favours one: each is served equally often."""
+    frequent_answer: bool = False
+    """One of its open answers is frequent: a hash spreads those that are served."""
     gives_away: str | None = None
     """How a question gives its answer away, however problems are drawn."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
 
+TRUE_OR_FALSE = ("true", "false")
 BOTH = "naming both options contains the right one"
 CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
+NOT_CONVEX = "of angles from 10 to 170 degrees, the last one of six or more is mostly 180 or more"
 TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, compared_with=2, rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), rebuild=Rebuild.FOR_EACH_SEED),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
-        compared_with=1,
         few_questions=True,
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
@@ -79,7 +81,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
-    "binary_alternation": TaskFacts(compared_with=2, few_questions=True),
+    "binary_alternation": TaskFacts(few_questions=True),
     "binary_matrix": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest is in the same row"),),
@@ -116,7 +118,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
-        compared_with=1,
+        even_options=("0", "1"),
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
@@ -150,7 +152,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "course_schedule": TaskFacts(options=2, compared_with=1, few_questions=True, pays_for=BOTH),
+    "course_schedule": TaskFacts(options=2, even_options=TRUE_OR_FALSE, few_questions=True, pays_for=BOTH),
     "cryptarithm": TaskFacts(),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
@@ -188,7 +190,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "gcd": TaskFacts(
-        compared_with=2,
+        frequent_answer=True,
         few_questions=True,
         levels=(FieldLevels(("min_numbers", "max_numbers"), (2, 2, 2, 3), "more numbers have no common divisor"),),
     ),
@@ -216,7 +218,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
         options=2,
-        compared_with=1,
+        even_options=TRUE_OR_FALSE,
         few_questions=True,
         pays_for=BOTH,
         levels=(
@@ -244,7 +246,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(compared_with=2, ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -260,7 +262,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "lcm": TaskFacts(compared_with=2, few_questions=True),
+    "lcm": TaskFacts(few_questions=True),
     "leg_counting": TaskFacts(
         levels=(
             FieldLevels(
@@ -268,7 +270,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "letter_counting": TaskFacts(compared_with=2, few_questions=True),
+    "letter_counting": TaskFacts(frequent_answer=True, few_questions=True),
     "letter_jumble": TaskFacts(
         ends_in_full_stop=True,
         levels=(
@@ -284,14 +286,13 @@ FACTS: Mapping[str, TaskFacts] = {
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(),
-    "maze": TaskFacts(compared_with=2),
+    "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
     ),
     "modulo_grid": TaskFacts(
         options=2,
-        compared_with=1,
         few_questions=True,
         gives_away="three patterns of four are their own mirror images",
         levels=(
@@ -364,7 +365,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
-    "ransom_note": TaskFacts(options=2, pays_for=BOTH),
+    "ransom_note": TaskFacts(options=2, even_options=TRUE_OR_FALSE, pays_for=BOTH),
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(
         few_questions=True,
@@ -381,7 +382,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "rotten_oranges": TaskFacts(
-        compared_with=2,
+        frequent_answer=True,
         levels=(
             FieldLevels(("min_n", "max_n"), (6, 10, 15, 25), "in larger grids an orange is nearly always cut off"),
         ),
@@ -390,21 +391,31 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
     "rush_hour": TaskFacts(few_questions=True),
-    "self_reference": TaskFacts(few_questions=True, compared_with=2),
+    "self_reference": TaskFacts(few_questions=True, frequent_answer=True),
     "sentence_reordering": TaskFacts(
         few_questions=True,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
                 ("min_words_in_sentence", "max_words_in_sentence"),
-                ((5, 20), (10, 30), (15, 40), (20, 50)),
-                "of over 50 words the text has 14 sentences",
+                ((5, 12), (8, 16), (10, 20), (14, 24)),
+                "hardly a longer sentence says no word twice",
             ),
         ),
     ),
-    "shortest_path": TaskFacts(compared_with=2),
+    "shortest_path": TaskFacts(
+        frequent_answer=True,
+        levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids a way is nearly always blocked"),),
+    ),
     "simple_equations": TaskFacts(),
-    "simple_geometry": TaskFacts(few_questions=True),
+    "simple_geometry": TaskFacts(
+        few_questions=True,
+        levels=(
+            FieldLevels(("min_sides", "max_sides"), ((3, 5), (5, 7), (8, 11), (14, 18)), NOT_CONVEX),
+            FieldLevels(("min_angle",), (10, 82, 122, 149), NOT_CONVEX),
+            FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
+        ),
+    ),
     "simple_integration": TaskFacts(few_questions=True, algebraic=True),
     "sokoban": TaskFacts(
         levels=(
@@ -426,7 +437,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
     "sudoku": TaskFacts(
-        levels=(FieldLevels(("min_empty", "max_empty"), (25, 30, 40, 50, 55), "20 fill themselves, 60 take up to 1 s"),)
+        levels=(FieldLevels(("min_empty", "max_empty"), (27, 30, 40, 50, 55), "20 fill themselves, 60 take up to 1 s"),)
     ),
     "survo": TaskFacts(
         levels=(
@@ -435,7 +446,13 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "syllogism": TaskFacts(options=2, compared_with=1, few_questions=True, pays_for=BOTH),
+    "syllogism": TaskFacts(
+        options=2,
+        even_options=("yes", "no"),
+        few_questions=True,
+        pays_for=BOTH,
+        levels=(FieldLevels(("allow_no",), (True,), "with All alone, nearly everything follows"),),
+    ),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,

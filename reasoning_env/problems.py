@@ -3,15 +3,16 @@
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that the evaluation set asks is replaced by another of its task. `state()` holds all that was
-drawn and is not done.
+quarantined, and a problem that the run refuses is replaced by another of its task: the evaluation set asks it, or it
+does not fit. Levels most problems of which do not fit are shut out. `state()` holds all that was drawn and is not done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+import math
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from typing import Any, Protocol
 
 from .concurrency import cancel_all
 from .errors import GenerationError
-from .records import Problem, ProblemSpec
+from .records import Problem, ProblemSpec, Refused
 from .references import Reference, hash_question
 from .stats import StreamStats
 from .tasks.sampling import TaskSampler
@@ -59,12 +60,15 @@ class ProblemStream:
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    that `held_out` says yes to are drawn again. `state` is what `state()` returned in an earlier run: its positions are
-    served first, in their order, and then those from its `next_index` on. Positions in `done` are passed over.
+    that `refuse` gives a reason for are drawn again. `state` is what `state()` returned in an earlier run: its
+    positions are served first, in their order, and then those from its `next_index` on. Positions in `done` are passed
+    over.
     """
 
-    MAX_HELD_OUT = 300
-    """After this many held-out problems at a position its task counts as failing, and another is drawn."""
+    MAX_REFUSED = 300
+    """After this many refused problems at a position its task counts as failing, and another is drawn."""
+    UNFIT_TO_SHUT_OUT = 8
+    """So many problems of a level must not fit, and more than do fit, for it to be shut out."""
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class ProblemStream:
         depth: int,
         deadline_s: float,
         quarantine_after: int,
-        held_out: Callable[[Problem], Awaitable[bool]] | None = None,
+        refuse: Callable[[Problem], Awaitable[Refused | None]] | None = None,
         state: Mapping[str, Any] | None = None,
         done: Container[int] = frozenset(),
     ) -> None:
@@ -83,7 +87,7 @@ class ProblemStream:
         self._depth = depth
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
-        self._held_out = held_out
+        self._refuse = refuse
         self._done = done
         saved = state or {}
         self._next_index: int = saved.get("next_index", 0)
@@ -95,7 +99,12 @@ class ProblemStream:
         self._quarantined: list[str] = list(saved.get("quarantined", ()))
         for task in self._quarantined:
             sampler.quarantine(task)
-        self._failures = self._flawed = 0
+        self._ceilings: dict[str, float] = dict(saved.get("ceilings", {}))
+        for task, level in self._ceilings.items():
+            sampler.shut_out(task, level)
+        self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
+        self._failures = 0
+        self._flawed: Counter[str] = Counter()
 
     def start(self) -> None:
         """Begin to generate, as `next` does by itself."""
@@ -147,6 +156,7 @@ class ProblemStream:
             "positions": [*in_flight, *drawn],
             "failures_in_a_row": dict(self._failures_in_a_row),
             "quarantined": list(self._quarantined),
+            "ceilings": dict(self._ceilings),
         }
 
     @property
@@ -154,7 +164,7 @@ class ProblemStream:
         return StreamStats(
             ready=sum(position.problem.done() for position in self._ahead),
             failures=self._failures,
-            flawed=self._flawed,
+            flawed=dict(self._flawed),
             quarantined=tuple(self._quarantined),
         )
 
@@ -179,7 +189,7 @@ class ProblemStream:
 
     async def _fill(self, position: _Position) -> Problem:
         """Generate a position's problem, drawing again until there is one that may be served."""
-        held_out = 0
+        refused = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -187,19 +197,21 @@ class ProblemStream:
             try:
                 problem = await self._generator.generate(spec, self._deadline_s)
                 self._check_restored(position, problem)
-                self._flawed += problem.flawed
-                if self._held_out is None or not await self._held_out(problem):
+                self._flawed.update(problem.flawed)
+                cause = await self._refuse(problem) if self._refuse is not None else None
+                self._record_fit(problem, fits=cause is not Refused.TOO_LONG)
+                if cause is None:
                     self._failures_in_a_row.pop(spec.task, None)
                     return problem
-                self._flawed += 1
-                held_out += 1
-                if held_out == self.MAX_HELD_OUT:
-                    raise GenerationError(f"{self.MAX_HELD_OUT} problems in a row are asked by the evaluation set")
+                self._flawed[cause] += 1
+                refused += 1
+                if refused == self.MAX_REFUSED:
+                    raise GenerationError(f"{refused} problems in a row were refused, the last one as {cause}")
                 position.spec = self._sampler.redraw(spec)
                 position.question_hash = None
             except GenerationError as error:
                 self._record_failure(spec, error)
-                held_out = 0
+                refused = 0
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
                 position.question_hash = None
 
@@ -210,6 +222,24 @@ class ProblemStream:
             message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
             logger.warning("%s; another problem is drawn", message)
             raise GenerationError(message)
+
+    def _record_fit(self, problem: Problem, *, fits: bool) -> None:
+        """Shut out a level most problems of which do not fit; the lowest one stays, as there is none below it."""
+        task, level = problem.task, problem.level
+        if not level:
+            return
+        counts = self._fits[task, level]
+        counts[fits] += 1
+        is_shut_out = counts[False] >= self.UNFIT_TO_SHUT_OUT and counts[False] > counts[True]
+        if is_shut_out and level < self._ceilings.get(task, math.inf):
+            self._ceilings[task] = level
+            self._sampler.shut_out(task, level)
+            logger.warning(
+                "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
+                "max_token_length or max_answer_bytes",
+                level,
+                task,
+            )
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
         task, limit = spec.task, self._quarantine_after

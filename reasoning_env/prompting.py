@@ -102,6 +102,9 @@ class ChatFormat:
                 tokens += ending[there:]
         return tokens
 
+    def count_tokens(self, text: str) -> int:
+        return len(self.encode(text))
+
     @property
     def hides_thinking(self) -> bool:
         """Whether decoding without special tokens would lose what tells thinking from answer."""

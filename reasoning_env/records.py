@@ -52,6 +52,15 @@ class DropReason(StrEnum):
     """A scored group that was refused, or that JSON cannot hold."""
 
 
+class Refused(StrEnum):
+    """Why a problem that could be served was drawn again for this run."""
+
+    HELD_OUT = "held_out"
+    """The evaluation set asks it."""
+    TOO_LONG = "too_long"
+    """Its prompt and its expected answer do not fit."""
+
+
 @dataclass(frozen=True)
 class TaskInfo:
     """A task of the registry; `category` is the library's word for its family (`algebra`, `games`)."""
@@ -90,8 +99,8 @@ class Problem:
     library's metadata as JSON text, left unparsed because few need it. `entry` is the library's own record as bytes
     that only a verifier worker opens. `params` are the parameters it was generated with, and `level` their difficulty:
     None at the library's defaults, and not always the level of the spec. A composite's `level` is its member's, on top
-    of `params`. `spec` has the seed it was generated with; `flawed` counts the seeds rejected before. `reference` is
-    the problem's public name, from which any process generates it again.
+    of `params`. `spec` has the seed it was generated with; `flawed` counts the seeds rejected before, by cause.
+    `reference` is the problem's public name, from which any process generates it again.
     """
 
     spec: ProblemSpec
@@ -102,7 +111,7 @@ class Problem:
     generation_s: float = 0.0
     params: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
-    flawed: int = 0
+    flawed: Mapping[str, int] = field(default_factory=dict)
     reference: str = ""
 
     @property

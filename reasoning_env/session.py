@@ -29,7 +29,7 @@ from .evaluations.problem_set import EvaluationSet
 from .metrics import MetricsRecorder
 from .problems import ProblemStream
 from .prompting import build_messages, system_prompt
-from .records import DropReason, Group, Problem, Rollout, Split, Verdict
+from .records import DropReason, Group, Problem, Refused, Rollout, Split, Verdict
 from .references import Reference
 from .rewards import score_texts
 from .settings import ReasoningSettings
@@ -47,13 +47,14 @@ T = TypeVar("T")
 class Session:
     """The problems and verdicts of one run; used on one event loop.
 
-    `fits` says whether there is room for a completion after a problem's prompt; one that does not fit is skipped,
-    counted, and logged once a task. `checkout` is a folder with a reasoning-gym to use in place of the installed one.
-    `group_size` is how many verdicts `observe` mostly gets at a time. `preamble` stands before the system prompt.
+    `fits` says whether there is room for a completion and for the expected answer after a problem's prompt; one that
+    does not fit is drawn again and counted, which is logged once a task. `checkout` is a folder with a reasoning-gym to
+    use in place of the installed one. `group_size` is how many verdicts `observe` mostly gets at a time. `preamble`
+    stands before the system prompt.
     """
 
     UNFIT_LIMIT = 1000
-    """After this many problems in a row whose prompts do not fit, the token limit is wrong, not the problems."""
+    """After this many problems in a row that do not fit, the token limit is wrong, not the problems."""
     LONG_QUESTION = 1500
     """Characters from which `fits` runs in a thread; below, a thread costs more than counting the tokens."""
     REMADE_PROBLEMS = 1024
@@ -84,7 +85,9 @@ class Session:
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._stream: ProblemStream | None = None
+        self._fit_turn = asyncio.Lock()
         self._unfit_tasks: set[str] = set()
+        self._unfit_in_a_row = 0
         self._remade: dict[str, Problem] = {}
 
     # ---- beginning and end
@@ -136,7 +139,7 @@ class Session:
             depth=settings.prefetch_problems,
             deadline_s=settings.generation_deadline_s,
             quarantine_after=settings.quarantine_after_failures,
-            held_out=self.evaluation_set.asks,
+            refuse=self._refuse,
             state=saved.get("stream"),
             done=done,
         )
@@ -160,23 +163,9 @@ class Session:
         """
         self.begin()
         assert self._stream is not None
-        for _ in range(self.UNFIT_LIMIT):
-            problem = await self._stream.next()
-            if await self._does_fit(problem):
-                logger.debug("next: %s", problem.spec)
-                return problem
-            self.drop(problem, DropReason.PROMPT_TOO_LONG)
-            if problem.task not in self._unfit_tasks:
-                self._unfit_tasks.add(problem.task)
-                logger.warning(
-                    "problems of %s are skipped when their prompts leave too few tokens for a completion; raise the "
-                    "limit of tokens (max_token_length) to train on them",
-                    problem.task,
-                )
-        raise ConfigError(
-            f"no prompt of {self.UNFIT_LIMIT} in a row leaves room for min_completion_tokens="
-            f"{self.settings.min_completion_tokens}; lower that, or raise the limit of tokens (max_token_length)"
-        )
+        problem = await self._stream.next()
+        logger.debug("next: %s", problem.spec)
+        return problem
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         """Return the conversation that asks a problem's question: each message has `role` and `content`."""
@@ -299,11 +288,38 @@ class Session:
         """How many problems were handed out and are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
+    async def _refuse(self, problem: Problem) -> Refused | None:
+        """Say why a problem is not handed out in this run; raises ConfigError when very many in a row do not fit."""
+        if await self.evaluation_set.asks(problem):
+            return Refused.HELD_OUT
+        if await self._does_fit(problem):
+            self._unfit_in_a_row = 0
+            return None
+        self._unfit_in_a_row += 1
+        if self._unfit_in_a_row >= self.UNFIT_LIMIT:
+            raise ConfigError(
+                f"no problem of {self.UNFIT_LIMIT} in a row leaves room for its expected answer and for "
+                f"min_completion_tokens={self.settings.min_completion_tokens}; lower that, or raise the limit of "
+                "tokens (max_token_length)"
+            )
+        if problem.task not in self._unfit_tasks:
+            self._unfit_tasks.add(problem.task)
+            logger.warning(
+                "problems of %s are drawn again when prompt and expected answer do not fit; raise the limit of tokens "
+                "(max_token_length), or that of answers (max_answer_bytes), to train on them",
+                problem.task,
+            )
+        return Refused.TOO_LONG
+
     async def _does_fit(self, problem: Problem) -> bool:
+        expected = (problem.answer or "").encode("utf-8", "replace")
+        if len(expected) > self.settings.max_answer_bytes:
+            return False
         if self.fits is None:
             return True
-        if len(problem.question) > self.LONG_QUESTION:
-            return await asyncio.to_thread(self.fits, problem)
+        if len(problem.question) + len(expected) > self.LONG_QUESTION:
+            async with self._fit_turn:  # tokenizers are used by one thread at a time
+                return await asyncio.to_thread(self.fits, problem)
         return self.fits(problem)
 
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
@@ -311,8 +327,9 @@ class Session:
             logger.warning("%s", warning)
         origin = "the checkout beside this module" if self._checkout else "the installed package"
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
-        logger.info("reasoning-gym %s from %s (%s); %s", library.version, library.path, origin, selected)
-        logger.info("%s", library.sandbox)
+        found = (library.version, library.path, origin, selected)
+        logger.info("reasoning-gym %s from %s (%s); %s", *found, extra={"detail": True})
+        logger.info("%s", library.sandbox, extra={"detail": True})
 
 
 def _started(value: T | None) -> T:

@@ -153,6 +153,11 @@ class ReasoningSettings(BaseModel):
         "seed-oss",
         "command-a",
         "kimi",
+        "kimi-k3",
+        "minimax",
+        "hunyuan",
+        "solar",
+        "apriel",
         "muse",
         "thinking",
         "reasoning",
@@ -276,6 +281,13 @@ class ReasoningSettings(BaseModel):
         description="Nucleus sampling threshold in evaluation.",
         json_schema_extra={"decides": ["evaluation"]},
     )
+    eval_max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most tokens of a completion in evaluation, whatever its prompt takes; none for what "
+        "`max_token_length` leaves, or for the preset's 32,768.",
+        json_schema_extra={"decides": ["evaluation"]},
+    )
 
     num_generators: int = Field(default=2, ge=1, le=256, description="Processes that generate problems.")
     num_verifiers: int = Field(default=2, ge=1, le=256, description="Processes that score answers.")
@@ -374,7 +386,7 @@ class ReasoningSettings(BaseModel):
 
     @field_validator(
         *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
-        *("data_dumps_dir", "num_eval_samples_per_task"),
+        *("data_dumps_dir", "num_eval_samples_per_task", "eval_max_completion_tokens"),
         mode="before",
     )
     @classmethod

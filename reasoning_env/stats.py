@@ -27,11 +27,11 @@ class LibraryInfo:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again."""
+    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again, by cause."""
 
     ready: int
     failures: int
-    flawed: int
+    flawed: Mapping[str, int]
     quarantined: tuple[str, ...]
 
 
@@ -104,7 +104,8 @@ def service_metrics(
     if stream is not None:
         metrics["problems/ready"] = stream.ready
         metrics["problems/failures"] = stream.failures
-        metrics["problems/flawed"] = stream.flawed
+        metrics["problems/flawed"] = sum(stream.flawed.values())
+        metrics |= {f"problems/flawed/{cause}": count for cause, count in stream.flawed.items()}
         metrics["problems/quarantined_tasks"] = len(stream.quarantined)
     if dumps is not None:
         metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups

@@ -23,7 +23,7 @@ from tests.records import make_group, make_rollout
 RIGHT = make_rollout(1.0)
 WRONG = make_rollout(0.0)
 HALF = make_rollout(0.5)
-STREAM = StreamStats(ready=5, failures=4, flawed=3, quarantined=("maze", "sudoku"))
+STREAM = StreamStats(ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"))
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
 DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1, repeated=2)
@@ -119,7 +119,14 @@ def named(parts: dict[str, dict[str, int]]) -> dict[str, int]:
 def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
     workers = {"queued_jobs": 11, "replaced": 3, "timeouts": 2, "crashes": 1, "protocol_faults": 7, "over_budget": 5}
     others = {
-        "problems": {"ready": 5, "failures": 4, "flawed": 3, "quarantined_tasks": 2},
+        "problems": {
+            "ready": 5,
+            "failures": 4,
+            "flawed": 3,
+            "flawed/easy": 2,
+            "flawed/copied": 1,
+            "quarantined_tasks": 2,
+        },
         "dumps": {"written": 9, "waiting": 2, "dropped": 4},
         "delivery": {"delivered": 8, "waiting": 5, "repeated": 2},
     }

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.problems import ProblemStream
-from reasoning_env.records import Problem, ProblemSpec, Split
+from reasoning_env.records import Problem, ProblemSpec, Refused, Split
 from tests.fake_workers import FakeWorkers, fails_where, no_luck
 from tests.records import problem_of
 
@@ -46,7 +46,7 @@ class Sampler:
         self.quarantined.append(task)
 
 
-at_once = partial(problem_of, flawed=2)
+at_once = partial(problem_of, flawed={"easy": 2})
 b_fails = fails_where(lambda spec: spec.task == "b", at_once)
 
 
@@ -214,16 +214,16 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
 
 
 async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
-    held_out = AsyncMock(side_effect=[True, False, False])
-    stream = make_stream(held_out=held_out, depth=1)
+    refuse = AsyncMock(side_effect=[Refused.HELD_OUT, None, None])
+    stream = make_stream(refuse=refuse, depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
-    assert stream.stats.flawed == 2 + 1 + 2  # two before each of two problems, the first of which is held out
+    assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
 async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    held_out = AsyncMock(side_effect=lambda problem: problem.task == "a")
-    stream = make_stream(held_out=held_out, depth=1, quarantine_after=1)
+    refuse = AsyncMock(side_effect=lambda problem: Refused.HELD_OUT if problem.task == "a" else None)
+    stream = make_stream(refuse=refuse, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env import session as session_module
 from reasoning_env.evaluations.problem_set import question_key
-from reasoning_env.records import DropReason, Reason
+from reasoning_env.records import Reason
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
 
@@ -136,18 +136,34 @@ async def test_evaluation_can_ask_what_is_trained(make_session: MakeSession) -> 
 
 
 @on_module_loop
-async def test_problem_that_does_not_fit_is_skipped(make_session: MakeSession) -> None:
-    session = await make_session(fits=lambda problem: problem.spec.index % 2 == 1)
-    assert [problem.spec.index for problem in await take(session, 3)] == [1, 3, 5]
-    assert session.metrics.dropped == {DropReason.PROMPT_TOO_LONG: 3}
+async def test_problem_that_does_not_fit_is_drawn_again(make_session: MakeSession) -> None:
+    session = await make_session(fits=lambda problem: problem.spec.attempt % 3 == 2)
+    drawn = [(problem.spec.index, problem.spec.attempt) for problem in await take(session, 3)]
+    assert drawn == [(0, 2), (1, 2), (2, 2)]
+    assert session.report()["problems/flawed/too_long"] >= 6
     assert session.in_flight == 3
 
 
 @on_module_loop
+async def test_answer_over_the_limit_of_answers_does_not_fit(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["spell_backward"], max_answer_bytes=4)
+    assert all(len(problem.answer or "") <= 4 for problem in await take(session, 5))
+
+
+@on_module_loop
+async def test_level_that_does_not_fit_is_shut_out(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+    session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
+    levels = [problem.level for problem in await take(session, 80)]
+    assert max(level or 0.0 for level in levels) < 0.5
+    assert "levels from 0." in caplog.text and "of chain_sum are left out" in caplog.text
+    assert session.state()["stream"]["ceilings"]["chain_sum"] >= 0.5
+
+
+@on_module_loop
 async def test_task_that_does_not_fit_is_told_once(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
-    session = await make_session(fits=lambda problem: problem.spec.index > 2)
+    session = await make_session(fits=lambda problem: problem.spec.attempt > 2)
     await session.next()
-    assert caplog.text.count("problems of chain_sum are skipped") == 1
+    assert caplog.text.count("problems of chain_sum are drawn again") == 1
 
 
 @on_module_loop
@@ -156,7 +172,7 @@ async def test_limit_that_nothing_fits_into_is_an_error(
 ) -> None:
     monkeypatch.setattr(Session, "UNFIT_LIMIT", 3)
     session = await make_session(fits=lambda problem: False)
-    with pytest.raises(ConfigError, match="no prompt of 3 in a row leaves room"):
+    with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
         await session.next()
 
 
@@ -165,8 +181,8 @@ async def test_long_question_is_measured_in_a_thread(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "LONG_QUESTION", 1)
-    session = await make_session(fits=lambda problem: problem.spec.index == 1)
-    assert (await session.next()).spec.index == 1
+    session = await make_session(fits=lambda problem: problem.spec.attempt == 1)
+    assert (await session.next()).spec.attempt == 1
 
 
 # ---------------------------------------------------------------------------- references

@@ -86,7 +86,7 @@ def check_base_settings(values: object) -> None:
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
-            raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
+            raise ValueError(f"{name}: must be {allowed.words}; got {value!r}")
 
 
 class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):

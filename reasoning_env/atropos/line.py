@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
@@ -22,6 +23,7 @@ from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
+from .inference.replies import in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -156,8 +158,11 @@ class Line:
         return self._chat.prompt(self._session.messages(problem))
 
     def fits(self, problem: Problem) -> bool:
+        """Tell whether prompt, expected answer and the least completion fit; the prompt is kept for its turn."""
         prompt = self.prompt(problem)
-        if self.sampling(Split.TRAIN).completion_budget(prompt) < self._config.min_completion_tokens:
+        expected = 0 if problem.answer is None else self._chat.count_tokens(f"<answer>{problem.answer}</answer>")
+        least = max(self._config.min_completion_tokens, expected)
+        if self.sampling(Split.TRAIN).completion_budget(prompt) < least:
             return False
         self._prompts[problem.spec.index] = prompt
         return True
@@ -180,22 +185,21 @@ class Line:
         )
 
 
-def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return the parallel lists that a trainer gets, each with one entry per rollout.
+async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets, each with one entry per rollout, made in turns of the loop.
 
     With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
     """
     rollouts = group.rollouts
-    with_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
     packed: ScoredDataGroup = {
-        "tokens": [list(rollout.tokens) for rollout in rollouts],
-        "masks": [list(rollout.masks) for rollout in rollouts],
+        "tokens": [await in_turn(partial(list, rollout.tokens)) for rollout in rollouts],
+        "masks": [await in_turn(partial(list, rollout.masks)) for rollout in rollouts],
         "scores": [rollout.score for rollout in rollouts],
         "advantages": None,
         "ref_logprobs": None,
         "messages": None,
         "generation_params": None,
-        "inference_logprobs": [list(rollout.logprobs or ()) for rollout in rollouts] if with_logprobs else None,
+        "inference_logprobs": None,
         "group_overrides": {},
         "overrides": [
             {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
@@ -204,6 +208,8 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
         "distill_token_ids": None,
         "distill_logprobs": None,
     }
+    if all(rollout.logprobs is not None for rollout in rollouts):
+        packed["inference_logprobs"] = [await in_turn(partial(list, rollout.logprobs or ())) for rollout in rollouts]
     if include_messages:
         packed["messages"] = [
             [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts

@@ -92,6 +92,9 @@ class Run:
         self.session.fits = self.line.fits
         self.keeper: StateKeeper | None = None
         self.evaluation_progress: Callable[[], str] = str
+        self.evaluation_end: Callable[[], str] = str
+        self.results: Mapping[str, Any] | None = None
+        """Of the last evaluation, as results.json holds them."""
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
         self._background: list[asyncio.Task[None]] = []

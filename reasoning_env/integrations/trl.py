@@ -128,7 +128,8 @@ class _StreamCallback(TrainerCallback):
                 tokens = tokenizer.apply_chat_template(
                     bridge.messages(problem), add_generation_prompt=True, return_dict=True
                 )
-                return bool(len(tokens["input_ids"]) <= room)
+                expected = tokenizer(f"<answer>{problem.answer or ''}</answer>")["input_ids"]
+                return bool(len(tokens["input_ids"]) <= room and len(expected) <= args.max_completion_length)
 
             bridge.session.fits = fits
         if state.global_step > 0 and state.is_world_process_zero:

@@ -140,10 +140,10 @@ def result_of(audit: TaskAudit) -> Result:
 
 def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
     rows = [_row(audit, results[audit.name]) for audit in audits]
-    texts = {"TASK", "LEVEL", "BEST SHORTCUT", "ESCAPED", "RESULT"}
+    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
     print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
     print("""
-FLAWED: problems that were drawn again, because they must not be served
+DRAWS: problems that were drawn for each one that is served; MOST REJECTED: the main cause (all are in the JSON)
 BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the most they may earn
 ESCAPED: answers at which the verifier failed
 gives away: it is known to fail, and exclude_gameable leaves it out of training""")
@@ -160,7 +160,8 @@ def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
         "TASK": audit.task,
         "LEVEL": DEFAULTS if audit.level is None else f"{audit.level:g}",
         "ITEMS": str(audit.items),
-        "FLAWED": str(audit.flawed or "-"),
+        "DRAWS": f"{audit.draws:.1f}",
+        "MOST REJECTED": max(audit.flawed, key=audit.flawed.__getitem__, default="-"),
         "ORACLE": mean(Probe.ORACLE),
         "PERTURBED": mean(Probe.PERTURBED),
         "BEST SHORTCUT": worst or "-",
@@ -198,7 +199,7 @@ def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], libr
                 "level": audit.level,
                 "result": results[audit.name].value,
                 "items": audit.items,
-                "flawed": audit.flawed,
+                "flawed": dict(audit.flawed),
                 "failures": list(audit.failures),
                 "bound": audit.bound,
                 "faults": list(audit.faults.values()),

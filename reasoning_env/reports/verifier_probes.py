@@ -111,7 +111,7 @@ class TaskAudit:
     """A task's results on `items` problems at a level (None: its defaults), a tally per kind of probe.
 
     `options` is the number of answers to choose from, 0 where answers are free; `flawed` counts the problems that were
-    drawn again, and `failures` says why further problems are missing.
+    drawn again, by cause, and `failures` says why further problems are missing.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
@@ -124,8 +124,13 @@ class TaskAudit:
     items: int
     tallies: Mapping[str, ProbeTally]
     options: int = 0
-    flawed: int = 0
+    flawed: Mapping[str, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
+
+    @property
+    def draws(self) -> float:
+        """How many problems were drawn for each one that is served."""
+        return 1.0 + sum(self.flawed.values()) / self.items if self.items else 0.0
 
     @property
     def name(self) -> str:
@@ -250,7 +255,9 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):
         _try_best_split(problems, tallies)
-    options, flawed = _count_options(setting.task, problems), sum(problem.flawed for problem in problems)
+    options, flawed = _count_options(setting.task, problems), Counter[str]()
+    for problem in problems:
+        flawed.update(problem.flawed)
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
 
 

@@ -21,7 +21,8 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any
 
-LEVELS: tuple[float | None, ...] = tuple(step / 16 for step in range(17))
+LEVEL_STEP = 1 / 16
+LEVELS: tuple[float | None, ...] = tuple(step * LEVEL_STEP for step in range(17))
 """The levels that are chosen from: the steps for which workers have parameters."""
 NO_LEVELS: tuple[float | None, ...] = (None,)
 """The levels of a task whose level is not chosen here."""
@@ -70,6 +71,13 @@ class Estimate:
         """The mean level to be drawn."""
         levels = [level for level in self.levels if level is not None]
         return self._mean(levels) if levels else None
+
+    def below(self, ceiling: float) -> Estimate:
+        """Return the estimates of the arms whose levels are below a ceiling; arms without a level stay."""
+        arms = [arm for arm, level in enumerate(self.levels) if level is None or level < ceiling]
+        columns = (self.pass_rates, self.signal_chances, self.weights)
+        rates, chances, weights = ([column[arm] for arm in arms] for column in columns)
+        return Estimate([self.levels[arm] for arm in arms], rates, chances, _shares(weights))
 
     @cached_property
     def pass_rate(self) -> float:

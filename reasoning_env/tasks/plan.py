@@ -72,6 +72,7 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
             "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
             "all the same, name it in `tasks`",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
+            extra={"detail": True},
         )
     if len(excluded) == len(tasks):
         raise ConfigError(

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from ..errors import GenerationError
 from ..records import Problem, ProblemSpec, Split
 from ..stats import TaskReport
-from .estimator import SignalEstimator
+from .estimator import LEVEL_STEP, Estimate, SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
 
 T = TypeVar("T")
@@ -55,6 +55,7 @@ class TaskSampler:
         self._random_levels = random_levels
         self._estimator = estimator
         self._adaptive = adaptive
+        self._ceilings: dict[str, float] = {}
 
     def draw(self, index: int, attempt: int) -> ProblemSpec:
         """Return a new draw for a position. Raises GenerationError when no task is left."""
@@ -66,12 +67,20 @@ class TaskSampler:
         return ProblemSpec(task, seed, Split.TRAIN, index, attempt, self._params.get(task, {}), level)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """Return the next attempt at the same position with the same task, parameters and level."""
-        return replace(spec, seed=train_seed(*self._stream, spec.index, spec.attempt + 1), attempt=spec.attempt + 1)
+        """Return the next attempt at the same position with the same task and parameters, at a level not shut out."""
+        attempt, level = spec.attempt + 1, spec.level
+        if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
+            level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
+        seed = train_seed(*self._stream, spec.index, attempt)
+        return replace(spec, seed=seed, attempt=attempt, level=level, as_is=False)
 
     def quarantine(self, task: str) -> None:
         """Never draw this task again."""
         self._weights.pop(task, None)
+
+    def shut_out(self, task: str, level: float) -> None:
+        """Draw no problem of a task at this level or above it any more, where levels vary."""
+        self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, problem: Problem, scores: Sequence[float]) -> None:
         """Learn from the scores of a problem's group, which may come late and in any order."""
@@ -84,7 +93,7 @@ class TaskSampler:
         if self._estimator is None:
             return {}
         shares = self._shares()
-        estimates = {task: self._estimator.estimate(task) for task in self._tasks}
+        estimates = {task: self._estimate(task) for task in self._tasks}
         return {
             task: TaskReport(shares.get(task, 0.0), estimate.pass_rate, estimate.signal_chance, estimate.level)
             for task, estimate in estimates.items()
@@ -99,17 +108,24 @@ class TaskSampler:
         if self._estimator is None or not self._adaptive:
             return _normalize(self._weights)
         # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
-        above = _normalize({task: self._estimator.estimate(task).signal_chance ** 2 for task in self._weights})
+        above = _normalize({task: self._estimate(task).signal_chance ** 2 for task in self._weights})
         return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
-            return number
+            # What is nearest to a level that is shut out is above it already.
+            return number * (self._ceilings[task] - LEVEL_STEP / 2) if task in self._ceilings else number
         if self._estimator is None:
             return self._fixed_level
-        estimate = self._estimator.estimate(task)
+        estimate = self._estimate(task)
         level = pick(dict(zip(estimate.levels, estimate.weights, strict=True)), number)
         return self._fixed_level if level is None else level
+
+    def _estimate(self, task: str) -> Estimate:
+        """Return the estimates of a task at the levels that are not shut out."""
+        assert self._estimator is not None
+        estimate = self._estimator.estimate(task)
+        return estimate.below(self._ceilings[task]) if task in self._ceilings else estimate
 
 
 def pick(weights: Mapping[T, float], number: float) -> T:
@@ -124,6 +140,11 @@ def evaluation_spec(
     """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
     return ProblemSpec(task, eval_seed(run_seed, key, sample), Split.EVAL, sample, attempt, params or {})
+
+
+def _step(level: float) -> float:
+    """Return the level that workers have parameters for and that is nearest."""
+    return math.floor(level / LEVEL_STEP + 0.5) * LEVEL_STEP
 
 
 def _normalize(weights: Mapping[str, float]) -> dict[str, float]:

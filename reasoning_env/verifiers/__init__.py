@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..library_facts import facts
-from .flaws import find_flaw
+from .flaws import Cause, Flaw, find_flaw
+from .options import is_wanted, option
 from .scoring import Scorer
-from .surface import option, surface_key
 
-__all__ = ["Scorer", "find_flaw", "option", "preload", "surface_key"]
+__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "is_wanted", "option", "preload"]
 
 
 def preload(tasks: Collection[str]) -> None:

@@ -1,26 +1,21 @@
-"""Find problems not to be served: honest answers to them cannot be told from unreasoned ones."""
+"""Find problems not to be served: wrong ones, and those whose right answer takes no reasoning.
+
+`REFUSED` has a line for each thing that is refused: a task, a cause, a sentence that says why, and a test of an entry.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import accumulate, groupby
 from operator import itemgetter
 
 from ..library_facts import facts
 from .entries import Entry
-from .grammars.logic import are_contradictory, concludes, share_of_guesses
-from .shortcuts import (
-    NUMBER,
-    copies,
-    filled_boards,
-    has_one_blank,
-    last_grid,
-    pressed_alone,
-    straight_ways,
-    turned_fills,
-)
-from .surface import is_looked_up
+from .grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
+from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, pressed_alone, turned_fills
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -29,106 +24,141 @@ MARKS_OF_A_RECTANGLE = 80
 """Of default problems a third have as many rectangles as this says."""
 
 
-def find_flaw(task: str, entry: Entry) -> str | None:
+class Cause(StrEnum):
+    """Why a problem is drawn again, in a word for metrics and reports."""
+
+    WRONG = "wrong"
+    """Its expected answer is wrong, or the question can be read in two ways."""
+    COPIED = "copied"
+    """Its answer is a part of the question, or the question's board filled without thought."""
+    EASY = "easy"
+    """A cheap test decides it."""
+    UNWANTED = "unwanted"
+    """Its answer is frequent, and its seed wants another."""
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Why an entry must not be served; `reason` ends a sentence that begins with "because"."""
+
+    cause: Cause
+    reason: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What is refused of a task: the entries that pass a test."""
+
+    cause: Cause
+    reason: str
+    is_refused: Callable[[Entry], bool]
+
+
+def find_flaw(task: str, entry: Entry) -> Flaw | None:
     """Say why an entry must not be served; None if it may."""
-    flaw = FLAWS[task](entry) if task in FLAWS else None
-    if flaw is not None or entry.get("answer") is None:
-        return flaw
+    for refusal in REFUSED.get(task, ()):
+        if refusal.is_refused(entry):
+            return Flaw(refusal.cause, refusal.reason)
+    if entry.get("answer") is None:
+        return None
     if not str(entry["answer"]).strip():
-        return "its right answer is empty"
+        return Flaw(Cause.WRONG, "its right answer is empty")
     return _find_copy(task, str(entry["answer"]), str(entry["question"]))
 
 
-def _same_numbers(entry: Entry) -> str | None:
+def _says_a_word_twice(entry: Entry) -> bool:
+    words = str(entry["answer"]).split()
+    return len(set(words)) < len(words)
+
+
+def _is_not_convex(entry: Entry) -> bool:
+    return float(entry["answer"]) >= 180.0
+
+
+def _has_two_signs(entry: Entry) -> bool:
+    """`-3^2` is 9 or -9."""
+    return float(entry["metadata"]["base"]) < 0 and int(entry["metadata"]["exponent"]) % 2 == 0
+
+
+def _needs_members(entry: Entry) -> bool:
+    """Find syllogisms whose answer is another where a class has no members, or is wrong altogether."""
+    metadata = entry["metadata"]
+    premises = metadata["premise1"], metadata["premise2"]
+    follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}
+    return follows != {entry["answer"] == "Yes"}
+
+
+def _names_one_number_twice(entry: Entry) -> bool:
     """Find questions that do not ask which of two numbers counts."""
     first, second = NUMBER.findall(str(entry["question"]))[:2]
-    return "its first two numbers are the same" if first == second else None
+    return bool(first == second)
 
 
-def _unsolved_integral(entry: Entry) -> str | None:
-    return "the library could not solve its own integral" if "Integral(" in str(entry["answer"]) else None
+def _is_contradictory(entry: Entry) -> bool:
+    return are_contradictory(entry["metadata"]["premises"])
 
 
-def _hollow_premises(entry: Entry) -> str | None:
-    """Find premises from which nothing or almost everything is concluded."""
+def _needs_one_premise(entry: Entry) -> bool:
+    return not concludes(entry["metadata"]["example_answer"], entry["metadata"]["premises"])
+
+
+def _concludes_too_much(entry: Entry) -> bool:
     metadata = entry["metadata"]
-    if are_contradictory(metadata["premises"]):
-        return "its premises contradict each other, so that every statement follows"
-    if not concludes(metadata["example_answer"], metadata["premises"]):
-        return "its example follows from a single premise"
-    if share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES:
-        return "it concludes too much, so that most guesses are right"
-    return None
+    return share_of_guesses(metadata["premises"], metadata["variables"]) > MAX_GUESSES
 
 
-def _looked_up_test(entry: Entry) -> str | None:
-    return "its test is one of its experiments" if is_looked_up(str(entry["question"])) else None
-
-
-def _solved_by_zero(entry: Entry) -> str | None:
-    return "its only solution is 0" if entry["metadata"]["real_solutions"] == [0] else None
-
-
-def _solved_cube(entry: Entry) -> str | None:
+def _is_solved_cube(entry: Entry) -> bool:
     metadata = entry["metadata"]
-    solved = metadata["cube_size"] == 3 and not metadata["example_correct_answer"]
-    return "its cube is solved already" if solved else None
+    return metadata["cube_size"] == 3 and not metadata["example_correct_answer"]
 
 
-def _simple_colouring(entry: Entry) -> str | None:
-    """Find graphs that are coloured without regard to most of their edges."""
+def _differ_in_letters(entry: Entry) -> bool:
+    one, other = entry["metadata"]["words"]
+    return len(set(one)) != len(set(other))
+
+
+def _lacks_a_letter(entry: Entry) -> bool:
+    return not set(entry["metadata"]["ransom_note"]) <= set(entry["metadata"]["magazine"])
+
+
+def _need_each_other(entry: Entry) -> bool:
+    needed = {(course, other) for course, other in entry["metadata"]["prerequisites"]}
+    return any((other, course) in needed for course, other in needed)
+
+
+def _is_coloured_blindly(entry: Entry) -> bool:
+    """Find graphs that are coloured without regard to their edges."""
     puzzle = entry["metadata"]["puzzle"]
-    edges = puzzle["edges"]
-    for name, way in colourings(edges, len(puzzle["vertices"]), len(puzzle["color_options"])).items():
-        if all(way(one) != way(other) for one, other in edges):
-            return f"colours {name} are right"
-    return None
+    ways = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
+    return any(all(way(one) != way(other) for one, other in puzzle["edges"]) for way in ways)
 
 
-def colourings(edges: Sequence[Sequence[int]], vertices: int, colours: int) -> dict[str, Callable[[int], int]]:
-    """Return functions from a vertex to a colour by its number, or by whether edges begin or end there."""
-    starts, ends = ({edge[side] for edge in edges} for side in (0, 1))
-    others = max(1, colours - 1)
-    return {
-        "in turn": lambda vertex: vertex % colours,
-        "by blocks": lambda vertex: vertex * colours // vertices,
-        "by starts": lambda vertex: (vertex in starts) * (1 + vertex % others),
-        "by ends": lambda vertex: (vertex in ends) * (1 + vertex % others),
-        "by starts and ends": lambda vertex: (vertex in starts) + (vertex in starts and vertex not in ends),
-    }
+def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
+    """Return functions from a vertex to a colour by its number: in turn, and by blocks."""
+    return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
 
-def _simple_grouping(entry: Entry) -> str | None:
+def _is_grouped_blindly(entry: Entry) -> bool:
     """Find words that are grouped without regard to most of their letters: anagrams stand together."""
     groups = entry["metadata"]["solution"]
     right = {frozenset(group) for group in groups}
-    for name, found in groupings(entry["metadata"]["words"], [*map(len, groups)]).items():
-        if {frozenset(group) for group in found} == right:
-            return f"its words {name} are right"
-    return None
+    found = groupings(entry["metadata"]["words"], [*map(len, groups)])
+    return any({frozenset(group) for group in way} == right for way in found)
 
 
-def groupings(words: Sequence[str], sizes: Sequence[int]) -> dict[str, list[list[str]]]:
-    """Group words as they come: by so many, by given sizes, or by neighbours' length or first letter."""
-    by_key = {"by length": groupby(words, len), "by first letter": groupby(words, itemgetter(0))}
-    found = {name: [[*group] for _, group in groups] for name, groups in by_key.items()}
-    found["by sizes"] = [[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)]
-    for size in (2, 3, 4, 5):
-        found[f"by {size}"] = [[*words[start : start + size]] for start in range(0, len(words), size)]
-    return found
+def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
+    """Group words as they come: by neighbours' length or first letter, by given sizes, or by so many."""
+    keys: tuple[Callable[[str], object], ...] = (len, itemgetter(0))
+    found = [[[*group] for _, group in groupby(words, key)] for key in keys]
+    found.append([[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)])
+    return found + [[[*words[at : at + size]] for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
 
 
-def _straight_way(entry: Entry) -> str | None:
-    grid = entry["metadata"]["matrix"]
-    is_open = any(all(grid[row][column] != "X" for row, column in way) for way in straight_ways(grid, "*", "#"))
-    return "a straight way is open" if is_open else None
-
-
-def _other_captures(entry: Entry) -> str | None:
+def _has_other_captures(entry: Entry) -> bool:
     """Find boards with other moves that capture than the only one that is taken for right."""
     board, answer = entry["metadata"]["board"], str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
-    return None if _last_liberties(board) == {right} else "another move captures stones, or its own does not"
+    return _last_liberties(board) != {right}
 
 
 def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
@@ -147,59 +177,86 @@ def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
     return found
 
 
-def _one_button(entry: Entry) -> str | None:
+def _takes_one_button(entry: Entry) -> bool:
     metadata = entry["metadata"]
     presses = [len(way.split()) for way in pressed_alone(metadata["buttons"], metadata["target_value"])]
-    return "one button alone is the best way" if len(metadata["solution_path"]) in presses else None
+    return len(metadata["solution_path"]) in presses
 
 
-def _number_again(entry: Entry) -> str | None:
-    known = NUMBER.findall(str(entry["question"]))
-    return "its answer is one of its numbers" if str(entry["answer"]) in known else None
+def _repeats_a_number(entry: Entry) -> bool:
+    return str(entry["answer"]) in NUMBER.findall(str(entry["question"]))
 
 
-def _counted_land(entry: Entry) -> str | None:
+def _counts_land(entry: Entry) -> bool:
     land = " ".join(last_grid(str(entry["question"]))).split().count("1")
-    return "the count of land gives the answer" if str(entry["answer"]) == str(land) else None
+    return str(entry["answer"]) == str(land)
 
 
-def _counted_marks(entry: Entry) -> str | None:
+def _counts_marks(entry: Entry) -> bool:
     guess = round(str(entry["question"]).count("#") / MARKS_OF_A_RECTANGLE)
-    return "the count of its marks gives the answer" if str(entry["answer"]) == str(guess) else None
+    return str(entry["answer"]) == str(guess)
 
 
-FLAWS: Mapping[str, Callable[[Entry], str | None]] = {
-    "acre": _looked_up_test,
-    "aiw": _same_numbers,
-    "graph_color": _simple_colouring,
-    "group_anagrams": _simple_grouping,
-    "intermediate_integration": _unsolved_integral,
-    "largest_island": _counted_land,
-    "number_sequence": _number_again,
-    "polynomial_equations": _solved_by_zero,
-    "propositional_logic": _hollow_premises,
-    "quantum_lock": _one_button,
-    "rectangle_count": _counted_marks,
-    "rubiks_cube": _solved_cube,
-    "shortest_path": _straight_way,
-    "tsumego": _other_captures,
+def _wrong(reason: str, is_refused: Callable[[Entry], bool]) -> Refusal:
+    return Refusal(Cause.WRONG, reason, is_refused)
+
+
+def _easy(reason: str, is_refused: Callable[[Entry], bool]) -> Refusal:
+    return Refusal(Cause.EASY, reason, is_refused)
+
+
+REFUSED: Mapping[str, Sequence[Refusal]] = {
+    "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
+    "course_schedule": (_easy("two of its courses need each other", _need_each_other),),
+    "graph_color": (_easy("colours in turn or by blocks are right", _is_coloured_blindly),),
+    "group_anagrams": (_easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
+    "intermediate_integration": (
+        _wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
+    ),
+    "isomorphic_strings": (_easy("its strings have different numbers of letters", _differ_in_letters),),
+    "largest_island": (_easy("the count of land gives the answer", _counts_land),),
+    "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),
+    "polynomial_equations": (
+        _easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),
+    ),
+    "power_function": (_wrong("the sign of a negative base's even power is ambiguous", _has_two_signs),),
+    "propositional_logic": (
+        _wrong("its premises contradict each other, so that every statement follows", _is_contradictory),
+        _easy("its example follows from a single premise", _needs_one_premise),
+        _easy("it concludes too much, so that most guesses are right", _concludes_too_much),
+    ),
+    "quantum_lock": (_easy("one button alone is the best way", _takes_one_button),),
+    "ransom_note": (_easy("its magazine lacks a letter altogether", _lacks_a_letter),),
+    "rectangle_count": (_easy("the count of its marks gives the answer", _counts_marks),),
+    "rubiks_cube": (_easy("its cube is solved already", _is_solved_cube),),
+    "sentence_reordering": (
+        _wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),
+    ),
+    "simple_geometry": (_wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
+    "syllogism": (_wrong("its answer is wrong, or depends on whether a class has members", _needs_members),),
+    "tsumego": (_wrong("another move captures stones, or its own does not", _has_other_captures),),
 }
 
 
-def _find_copy(task: str, answer: str, question: str) -> str | None:
+def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
     """Say which part of the question, or of its board filled without thought, is the right answer.
 
-    Where there are options, one of them is right, and may well be copied.
+    Where there are options, one of them is right, and may well be copied; so may an answer that is evened out.
     """
-    sources = [] if facts(task).options else [copies]
+    row = facts(task)
+    sources = {} if row.options or row.frequent_answer else {"a part of the question": copies}
     if not has_one_blank(question):
-        sources += [filled_boards, turned_fills]
-    for source in sources:  # each takes its time, and most boards that are flawed are so by the first fills
-        for name, text in source(question).items():
-            if same_content(text, answer):
-                return f"{name} is the right answer"
+        sources |= {"its board filled row by row": filled_boards, "its board filled from another corner": turned_fills}
+    for (
+        name,
+        source,
+    ) in sources.items():  # each takes its time, and most boards that are flawed are so by the first fills
+        if any(same_content(text, answer) for text in source(question).values()):
+            return Flaw(Cause.COPIED, f"{name} is the right answer")
     cells = re.findall(r"\w+", answer)
-    return "all cells of its answer are alike" if len(cells) >= MANY_CELLS and len(set(cells)) == 1 else None
+    if len(cells) >= MANY_CELLS and len(set(cells)) == 1:
+        return Flaw(Cause.COPIED, "all cells of its answer are alike")
+    return None
 
 
 def same_content(one: str, other: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, zip_longest
 from typing import Any
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
@@ -210,24 +209,6 @@ def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str
     adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
     fitting = [button for button in adding if target % button["value"] == 0]
     return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
-
-
-def straight_ways(grid: Sequence[Sequence[str]], start: str, goal: str) -> list[list[tuple[int, int]]]:
-    """Return ways between two marks of a grid, with one turn or one each step, whatever is between."""
-    place = {cell: (row, column) for row, cells in enumerate(grid) for column, cell in enumerate(cells)}
-    (top, left), (bottom, right) = place[start], place[goal]
-    down, across = (
-        [(1 if bottom > top else -1, 0)] * abs(bottom - top),
-        [(0, 1 if right > left else -1)] * abs(right - left),
-    )
-    found = []
-    for legs in ((down, across), (across, down)):
-        in_turn = [step for pair in zip_longest(*legs) for step in pair if step]
-        for steps in ([*legs[0], *legs[1]], in_turn):
-            found.append(
-                [*accumulate(steps, lambda one, step: (one[0] + step[0], one[1] + step[1]), initial=(top, left))]
-            )
-    return found
 
 
 def _options(question: str) -> list[str]:

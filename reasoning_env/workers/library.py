@@ -11,15 +11,16 @@ import math
 import pickle
 import random
 import sys
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
-from ..verifiers import Scorer, find_flaw, option, preload, surface_key
+from ..verifiers import Cause, Flaw, Scorer, find_flaw, is_wanted, preload
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
@@ -42,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Generated:
-    """A problem; `flawed` counts the rejected problems that were generated before it."""
+    """A problem; `flawed` counts the rejected problems that were generated before it, by cause."""
 
     question: str
     answer: str | None
@@ -51,20 +52,7 @@ class Generated:
     seed: int
     params: Mapping[str, Any]
     level: float | None
-    flawed: int = 0
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A problem that is served unless a problem that it is compared with has the same answer."""
-
-    problem: Generated
-    surface_key: Hashable
-    """What it shares with the problems that it is compared with."""
-    option: Hashable
-    """Its answer, in the form in which it is compared."""
-    compared_with: int
-    """How many other problems with the same key are drawn for the comparison."""
+    flawed: Mapping[str, int] = field(default_factory=dict)
 
 
 class Library:
@@ -173,33 +161,23 @@ class Library:
     ) -> Generated:
         """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
 
-        Unless `as_is`, a problem that must not be served is replaced by that of another seed, derived from this one.
-        Where the library favours an answer, problems are drawn until several have the same surface key. The first of
-        them is served if no other has its answer, else all of them are rejected. Chance orders them, so "yes, then no"
-        comes as often as "no, then yes", and neither answer is served more often than the other.
+        Unless `as_is`, a problem that must not be served is replaced by that of another seed, derived from this one. So
+        is a problem whose answer is another than this seed wants, in tasks where one answer is frequent.
 
         Raises ValueError after MAX_DRAWS rejected problems.
         """
         request = Request(task, seed, params, level, item, dataset_size, as_is)
-        waiting: dict[Hashable, list[_Candidate]] = {}
-        flaw = ""
+        flawed: Counter[str] = Counter()
         for number in range(self.MAX_DRAWS):
-            drawn = self._draw(replace(request, seed=follow_seed(seed, number)))
-            if isinstance(drawn, str):
-                flaw = drawn
-                continue
-            compared = waiting.setdefault(drawn.surface_key, [])
-            compared.append(drawn)
-            if len(compared) <= drawn.compared_with:
-                continue
-            del waiting[drawn.surface_key]
-            first, *others = compared
-            if all(other.option != first.option for other in others):
-                return replace(first.problem, flawed=number)
-            flaw = "its answer is too frequent among problems with the same surface"
-        raise ValueError(f"{self.MAX_DRAWS} problems in a row that must not be served, the last one because {flaw}")
+            drawn = self._draw(replace(request, seed=follow_seed(seed, number)), wanted_by=seed)
+            if isinstance(drawn, Generated):
+                return replace(drawn, flawed=dict(flawed))
+            flawed[drawn.cause] += 1
+            reason = drawn.reason
+        causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
+        raise ValueError(f"none of {self.MAX_DRAWS} problems may be served ({causes}), the last one because {reason}")
 
-    def _draw(self, request: Request) -> _Candidate | str:
+    def _draw(self, request: Request, *, wanted_by: int) -> Generated | Flaw:
         """Generate the problem of a request's own seed, or say why it must not be served."""
         _reset_globals(request.seed)
         task, seed, params = request.task, request.seed, request.params
@@ -211,10 +189,13 @@ class Library:
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
         entry = dataset[request.item]
-        if not request.as_is and (flaw := find_flaw(task, entry)):
-            return flaw
+        if not request.as_is:
+            if flaw := find_flaw(task, entry):
+                return flaw
+            if not is_wanted(task, entry, wanted_by):
+                return Flaw(Cause.UNWANTED, "its answer is another than its seed wants")
         question, answer = str(entry["question"]), entry.get("answer")
-        problem = Generated(
+        return Generated(
             question=question,
             answer=None if answer is None else str(answer),
             metadata_json=_metadata_json(entry.get("metadata", {})),
@@ -223,11 +204,6 @@ class Library:
             params=request.params if request.task == COMPOSITE else resolved.params,
             level=resolved.level,
         )
-        compared_with = 0 if request.as_is else facts(task).compared_with
-        if not compared_with:
-            return _Candidate(problem, surface_key=None, option=None, compared_with=0)
-        surface = (task, repr(params), surface_key(task, question))
-        return _Candidate(problem, surface, option(task, entry), compared_with)
 
     def scorer(
         self, task: str, params: Mapping[str, Any], entry: bytes, level: float | None = None, *, plainly: bool = False

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -11,8 +12,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.cli import commands, environment_options, explain, find_secrets, redact
-from reasoning_env.errors import ConfigError, InvalidReferenceError, ServerError
+from reasoning_env.atropos.cli import (
+    check_score,
+    commands,
+    environment_options,
+    explain,
+    find_secrets,
+    options_as_typed,
+    redact,
+)
+from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 
@@ -43,11 +52,14 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 
         process_manager = _run_evaluate = env_manager
 
-        def print_summary(self, keep: str | None = None) -> None:
+        results = None
+
+        def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
             print("summary", keep)
 
     name, *arguments = argv
-    return commands(Env)[name](arguments)
+    without_server = [] if name == "settings" else ["--testing=true"]
+    return commands(Env)[name]([*arguments, *without_server])
 
 
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
@@ -120,6 +132,51 @@ def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert "group_size: 4" in text
     assert KEY not in text
+
+
+def test_quiet_shows_warnings_alone_and_verbose_who_says_what(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(env: Any) -> None:
+        logging.getLogger("demo").info("a line")
+        logging.getLogger("demo").info("a detail", extra={"detail": True})
+        logging.getLogger("demo").warning("a warning")
+
+    shown = {}
+    for option in ("--quiet", "--seed=1", "-v"):
+        logging.root.handlers.clear()
+        _run("serve", option, work=work)
+        shown[option] = re.findall(r"\d (\w+(?: demo)?: a .*)", capsys.readouterr().err)
+    assert shown == {
+        "--quiet": ["WARNING: a warning"],
+        "--seed=1": ["INFO: a line", "WARNING: a warning"],
+        "-v": ["INFO demo: a line", "INFO demo: a detail", "WARNING demo: a warning"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "shown"),
+    [
+        ({"env.eval_tasks": "--tasks"}, "eval_tasks: there is none", "--tasks: there is none"),
+        ({}, "eval_tasks: there is none", "env.eval_tasks: there is none"),
+        ({"env.seed": "--env.seed"}, "env.seed: wrong; env.tasks: wrong", "--env.seed: wrong; env.tasks: wrong"),
+        (
+            {"openai.base_url": "--base-url"},
+            "start one, or correct openai.base_url",
+            "start one, or correct --base-url",
+        ),
+        ({"openai.timeout": "--openai.timeout"}, "--openai.timeout: no", "--openai.timeout: no"),
+        ({}, "evals/a: nothing", "evals/a: nothing"),
+    ],
+)
+def test_options_are_named_as_they_were_typed(typed: dict[str, str], message: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as raised, options_as_typed(typed, ReasoningSettings.model_fields):
+        raise ConfigError(message)
+    assert str(raised.value) == shown
+
+
+@pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
+def test_score_below_the_least_ends_with_an_error(score: float | None, fails: bool) -> None:
+    with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
+        check_score({"overall": {"mean_score": score}}, 0.8)
 
 
 # ------------------------------------------------------------------ settings

@@ -58,7 +58,7 @@ def test_report_holds_every_number_of_every_kind() -> None:
     assert report["failed"] == ["maze at 0.5"]
     assert [one["result"] for one in report["audits"]] == ["passes", "FAILS", "not probed"]
     maze = report["audits"][1]
-    assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, 0)
+    assert (maze["task"], maze["level"], maze["items"], maze["flawed"]) == ("maze", 0.5, 4, {})
     assert (len(maze["faults"]), maze["failures"], set(maze["escaped"].values())) == (1, [], {0})
     probed = maze["kinds"]["0"]
     assert maze["slowest_ms"] == probed.pop("slowest_ms") == pytest.approx(12.3)
@@ -92,7 +92,7 @@ def test_command_fails_for_a_task_that_pays_for_everything(run: Run, capsys: pyt
     output = capsys.readouterr().out
     rows = [line.split() for line in output.split("\n\n")[1].splitlines()]
     cells = {tuple(row[:2]): row for row in rows}
-    assert cells["exact", "1"][2:6] == ["3", "-", "1.00", "0.00"]
+    assert cells["exact", "1"][2:7] == ["3", "1.0", "-", "1.00", "0.00"]
     results = {task: cells[task, "defaults"][-1] for task in ("exact", "generous", "open_ended")}
     assert results == {"exact": "passes", "generous": "FAILS", "open_ended": "passes"}
     assert ("generous", "1") not in cells

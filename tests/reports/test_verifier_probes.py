@@ -147,7 +147,7 @@ def test_oracle_must_earn_most_of_the_mark_and_no_less_than_a_wrong_one(
 
 
 def _made(spec: ProblemSpec, answers: str = "abcdefghijkl") -> Problem:
-    return problem_of(spec, answer=answers[spec.index % 12] * 3, flawed=spec.index)
+    return problem_of(spec, answer=answers[spec.index % 12] * 3, flawed={"easy": spec.index})
 
 
 def _pays_everything(problem: Problem, answer: str) -> Verdict:
@@ -197,7 +197,7 @@ async def test_fault_that_is_known_is_confirmed_once() -> None:
 async def test_problems_are_of_one_level_and_what_was_drawn_again_is_counted() -> None:
     workers = FakeWorkers(_made)
     audit = await _probe(workers, items=4, level=0.5)
-    assert (audit.items, audit.flawed) == (4, 0 + 1 + 2 + 3)
+    assert (audit.items, audit.flawed) == (4, {"easy": 0 + 1 + 2 + 3})
     assert {spec.level for spec in workers.specs} == {0.5}
 
 

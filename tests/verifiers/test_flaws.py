@@ -66,11 +66,6 @@ def _cube(size: int, moves: str) -> Entry:
     return _entry("Solve it.", None, cube_size=size, example_correct_answer=moves)
 
 
-def _experiment(test: str) -> Entry:
-    results = "Results:\nred cube \u2192 on\nred cube, blue cube \u2192 on"
-    return _entry(f"{results}\n\nNew test case:\n{test}\n", "on")
-
-
 def _graph(*edges: list[int]) -> Entry:
     puzzle = {"vertices": [*range(6)], "edges": list(edges), "color_options": [1, 2, 3]}
     return _entry("Colour it.", None, puzzle=puzzle)
@@ -89,8 +84,10 @@ def _anagrams(*groups: str) -> Entry:
     return _entry("Group them.", str(solution), words=" ".join(groups).split(), solution=solution)
 
 
-def _grid(*rows: str) -> Entry:
-    return _entry("Go.", "up", matrix=[row.split() for row in rows])
+def _syllogism(one: str, other: str, conclusion: str, answer: str) -> Entry:
+    """A syllogism; without a conclusion, "All B are A" or "Some B are A" is concluded from the first premise."""
+    conclusion = conclusion or f"{one.split()[0]} B are A".replace("All", "Some")
+    return _entry("Does it follow?", answer, premise1=one, premise2=other or "Some B are C", conclusion=conclusion)
 
 
 def _board(*rows: str) -> Entry:
@@ -112,11 +109,10 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_entry("Solve it.", "0.0", real_solutions=[0.0])],
         [_entry("Solve it.", "0.0, 1.0", real_solutions=[0.0, 1.0]), _entry("Solve it.", "2.0", real_solutions=[2.0])],
     ),
-    "experiment that is the test itself": ("acre", [_experiment("red cube")], [_experiment("blue cube")]),
     "graph that is coloured without thought": (
         "graph_color",
-        [_graph([0, 1], [1, 2]), _graph([0, 1], [3, 4])],
-        [_graph([0, 3], [1, 2], [2, 4], [4, 5])],
+        [_graph([0, 1], [1, 2]), _graph([0, 3], [1, 4])],
+        [_graph([0, 3], [0, 1]), _graph([0, 3], [1, 2], [2, 4], [4, 5])],
     ),
     "marks that need only be counted": ("rectangle_count", [_marks(RECTANGLES, "2")], [_marks(RECTANGLES, "3")]),
     "land that needs only be counted": ("largest_island", [_marks(ISLANDS, "2")], [_marks(ISLANDS, "3")]),
@@ -132,10 +128,40 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         [_anagrams("eat tea", "tan nat"), _anagrams("act cat", "arcs cars scar")],
         [_anagrams("odd odd", "act cat tac", "bat tab")],
     ),
-    "grid with a straight way or a turn in every step": (
-        "shortest_path",
-        [_grid("* O O", "X X #"), _grid("* O X", "X O O", "X X #")],
-        [_grid("# X O", "O X *"), _grid("O O # O O", "O X X X O", "O O * O O")],
+    "sentence with a word that comes twice": (
+        "sentence_reordering",
+        [_entry("Order: I am I.", "I I am.")],
+        [_entry("Order: am I.", "I am.")],
+    ),
+    "polygon that is not convex": (
+        "simple_geometry",
+        [_entry("The last angle?", "180"), _entry("The last angle?", "203.5")],
+        [_entry("The last angle?", "179.5")],
+    ),
+    "even power of a negative number": (
+        "power_function",
+        [_entry("-2.0^2", "4.0", base=-2.0, exponent=2), _entry("-2.0^0", "1.0", base=-2.0, exponent=0)],
+        [_entry("-2.0^3", "-8.0", base=-2.0, exponent=3), _entry("2.0^-2", "0.25", base=2.0, exponent=-2)],
+    ),
+    "syllogism whose classes may be empty": (
+        "syllogism",
+        [_syllogism("All A are B", "All B are C", "Some A are C", "No"), _syllogism("All A are B", "", "", "Yes")],
+        [_syllogism("All A are B", "All B are C", "All A are C", "Yes"), _syllogism("Some A are B", "", "", "Yes")],
+    ),
+    "strings with different numbers of letters": (
+        "isomorphic_strings",
+        [_entry("ab aa", "False", words=["ab", "aa"])],
+        [_entry("aba cdd", "False", words=["aba", "cdd"])],
+    ),
+    "magazine that lacks a letter": (
+        "ransom_note",
+        [_entry("ab aac", "False", ransom_note="ab", magazine="aac")],
+        [_entry("bb abc", "False", ransom_note="bb", magazine="abc")],
+    ),
+    "courses that need each other": (
+        "course_schedule",
+        [_entry("Take them.", "False", prerequisites=[(0, 1), (1, 0)])],
+        [_entry("Take them.", "False", prerequisites=[(0, 1), (1, 2), (2, 0)])],
     ),
     "board with another capture, at C2, or none at A3": (
         "tsumego",
@@ -171,9 +197,9 @@ def test_entry_that_takes_no_thought_is_flawed_and_others_are_not(flaw: str) -> 
 def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(FACTS.keys() - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    often = {"graph_color", "group_anagrams", "mini_sudoku", "shortest_path", "string_insertion"}
+    often = {"graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
     assert {task for task, count in flawed.items() if count == 3} <= often
-    assert sum(map(bool, flawed.values())) < 18
+    assert sum(map(bool, flawed.values())) < 24
 
 
 def test_content_is_the_same_in_any_form_and_other_content_is_another() -> None:

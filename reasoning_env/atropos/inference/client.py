@@ -27,6 +27,7 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
+from .replies import in_turn
 from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import Mode, mode_of, reads_here
 
@@ -242,8 +243,7 @@ class InferenceClient:
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
             convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
-        # Many replies can come together, and the event loop must go on between them.
-        return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
+        return [await in_turn(partial(convert, completion)) for completion in completions]
 
     async def _ask(self, method: str, prompt: Prompt, /, **arguments: Any) -> Any:
         """Return the reply; raises ServerError where a stand-in has no such method, or no reply."""

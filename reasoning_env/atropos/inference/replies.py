@@ -2,17 +2,20 @@
 
 Three protocols: `/generate` of Atropos' own vLLM server, `/generate` of SGLang, and `/v1/completions` with token ids,
 as an ordinary `vllm serve` has it. A reply has tens of bytes a token and may be many megabytes long. It is cut into the
-bytes of each completion first, then the numbers of one completion are read at a time, so that no call takes long.
-Log-probabilities are the floats that the server wrote, bit for bit.
+bytes of each completion first, then the numbers of one completion are read at a time, each in a turn of its own (see
+`in_turn`), so that the event loop goes on in between. Log-probabilities are the floats that the server wrote, bit for
+bit.
 
 Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -26,6 +29,38 @@ _NUMBERS = b"0123456789+-.eE"
 _BLANKS = b" \t\r\n"
 _FLOATS = msgspec.json.Decoder(list[float])
 _INTEGERS = msgspec.json.Decoder(list[int])
+_NULL = msgspec.Raw(b"null")
+
+
+REPLIES_AT_A_TIME = 2
+"""How many replies are read from their connections at a time: one takes several times the memory of its rollouts."""
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """What replies on one event loop share."""
+
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REPLIES_AT_A_TIME))
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+
+def _turns() -> _Turns:
+    return _TURNS.setdefault(asyncio.get_running_loop(), _Turns())
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done."""
+    async with _turns().one_at_a_time:
+        await asyncio.sleep(0)
+        return work()
+
+
+def room_for_reply() -> asyncio.Semaphore:
+    """Return what is held while a reply is read and taken apart; others wait in their connections."""
+    return _turns().room
 
 
 class ReplyError(Exception):
@@ -34,10 +69,10 @@ class ReplyError(Exception):
 
 @dataclass(frozen=True)
 class RawCompletion:
-    """A completion whose numbers are not read yet: `ids` is empty where `logprobs` holds the token ids too."""
+    """A completion whose numbers are not read yet: `ids` is null where `logprobs` holds the token ids too."""
 
-    ids: bytes | memoryview
-    logprobs: bytes | memoryview
+    ids: msgspec.Raw
+    logprobs: msgspec.Raw
     finish_reason: str | None
 
 
@@ -92,7 +127,7 @@ def _cut_vllm(body: bytes) -> list[RawCompletion]:
     if len(reply.logprobs) != len(reply.finish_reasons):
         raise ReplyError(f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons")
     pairs = zip(reply.logprobs, reply.finish_reasons, strict=True)
-    return [RawCompletion(b"", bytes(raw), reason) for raw, reason in pairs]
+    return [RawCompletion(_NULL, raw, reason) for raw, reason in pairs]
 
 
 def _read_vllm(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
@@ -147,7 +182,7 @@ def _cut_sglang(body: bytes) -> list[RawCompletion]:
     for one in reply if isinstance(reply, list) else [reply]:
         finish = one.meta_info.finish_reason
         reason = finish.type if isinstance(finish, _SglangFinish) else finish
-        completions.append(RawCompletion(b"", bytes(one.meta_info.output_token_logprobs), reason))
+        completions.append(RawCompletion(_NULL, one.meta_info.output_token_logprobs, reason))
     return completions
 
 
@@ -161,9 +196,6 @@ def _read_sglang(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
 
 
 # ---------------------------------------------------------------------------- /v1/completions with token ids
-
-
-_NULL = msgspec.Raw(b"null")
 
 
 class _TokenLogprobs(msgspec.Struct):
@@ -204,7 +236,7 @@ def _raw_of_choice(choice: _Choice) -> RawCompletion:
     if choice.token_ids == _NULL or choice.logprobs is None:
         missing = "token_ids" if choice.token_ids == _NULL else "logprobs"
         raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")
-    return RawCompletion(bytes(choice.token_ids), bytes(choice.logprobs.token_logprobs), choice.finish_reason)
+    return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason)
 
 
 def _read_completions(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
@@ -246,7 +278,7 @@ def _check_layout(raw: bytes, one: bytes, count: int, wanted: str) -> None:
         raise ReplyError(f"log-probabilities of another shape: expected {wanted}, got {came!r}")
 
 
-def _read_floats(raw: bytes | memoryview) -> Logprobs:
+def _read_floats(raw: bytes | msgspec.Raw) -> Logprobs:
     try:
         return np.array(_FLOATS.decode(raw), dtype=np.float64)
     except msgspec.DecodeError as error:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
@@ -44,6 +45,35 @@ NO_SPECIAL_TOKENS = (
 
 Options = Callable[[Mode], Mapping[str, Any]]
 """What requests for such replies carry besides prompt and sampling."""
+
+
+async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
+    """Return when something listens at one of the URLs; raises ServerError when nothing does in time.
+
+    Behind a proxy nobody can tell, and nothing is waited for.
+    """
+    if getproxies():
+        return
+    deadline, waits = time.monotonic() + timeout_s, pauses()
+    while True:
+        problems = []
+        for url in urls:
+            parts = urlsplit(url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            try:
+                async with asyncio.timeout(max(LEAST_PROBE_S, deadline - time.monotonic())):
+                    _, writer = await asyncio.open_connection(parts.hostname, port)
+                writer.close()
+                return
+            except (OSError, TimeoutError) as error:
+                problems.append(f"{url}: {describe_failure(error)}")
+        if time.monotonic() >= deadline:
+            raise ServerError(_nobody(timeout_s, "; ".join(problems)))
+        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+
+def _nobody(timeout_s: float, problems: str) -> str:
+    return f"no inference server answered within {timeout_s:g} s ({problems}); start one, or correct openai.base_url"
 
 
 async def check_servers(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -25,10 +26,12 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from ...errors import ServerError
 from .chat import ChatRequests, ChatServerConfig
 from .failures import Meaning, address, describe_failure, explain_failure
-from .replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol
+from .replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol, in_turn, room_for_reply
 
 logger = logging.getLogger(__name__)
 
+STALL_S = 10.0
+"""How long a reply that has begun may stand still; servers send a whole group at once."""
 ONE_TOKEN = "1 + 1 ="
 """What servers are asked to continue by a single token, to find out what they give."""
 
@@ -76,24 +79,27 @@ class _TokenRequests:
         for name in ("max_new_tokens", "max_completion_tokens"):
             if name in options:
                 options["max_tokens"] = options.pop(name)
-        body = await self._post(protocol.url(self.config.base_url), protocol.request(tokens, model, options))
-        cut = protocol.cut(body)
-        ids, logprobs = [], []
-        for one in cut:
-            some_ids, some_logprobs = protocol.read(one)
-            ids.append(some_ids if arrays else some_ids.tolist())
-            logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
-            await asyncio.sleep(0)
-        return list(tokens), ids, logprobs, [one.finish_reason for one in cut]
+        request = protocol.request(tokens, model, options)
+        ids, logprobs, reasons = [], [], []
+        async with self._post(protocol.url(self.config.base_url), request) as response, room_for_reply():
+            body = await _read_body(response)
+            for one in await in_turn(partial(protocol.cut, body)):
+                some_ids, some_logprobs = await in_turn(partial(protocol.read, one))
+                ids.append(some_ids if arrays else some_ids.tolist())
+                logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
+                reasons.append(one.finish_reason)
+        return list(tokens), ids, logprobs, reasons
 
     async def read_text(self, text: str) -> list[int] | int | None:
         """Return the tokens as which the server reads a text, or only their number; None where it does not tell."""
         assert self.protocol is not None
         request = self.protocol.request_for_text(text, self.config.model_name)
-        return self.protocol.prompt_of(await self._post(self.protocol.url(self.config.base_url), request))
+        async with self._post(self.protocol.url(self.config.base_url), request) as response:
+            return self.protocol.prompt_of(await response.read())
 
-    async def _post(self, url: str, request: Mapping[str, Any]) -> bytes:
-        """Return the body of the reply; raises what aiohttp raises, with what the server says of its refusal."""
+    @asynccontextmanager
+    async def _post(self, url: str, request: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield a reply of JSON; raises what aiohttp raises, with what the server says of its refusal."""
         headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
         timeout = aiohttp.ClientTimeout(total=self.config.timeout)
         async with (
@@ -101,10 +107,26 @@ class _TokenRequests:
             session.post(url, json=request) as response,
         ):
             if response.status < 400 and "json" in response.content_type:
-                return await response.read()
+                yield response
+                return
             error = aiohttp.ContentTypeError if response.status < 400 else aiohttp.ClientResponseError
             said = " ".join((await response.content.read(1000)).decode(errors="replace").split())[:200]
             raise error(response.request_info, response.history, status=response.status, message=said)
+
+
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
+    """Return the whole body; raises ReplyError where it stops on the way, or all other replies would wait for it."""
+    parts: list[bytes] = []
+    try:
+        while True:
+            async with asyncio.timeout(STALL_S):
+                part = await response.content.readany()
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+    except TimeoutError as error:
+        size = sum(map(len, parts))
+        raise ReplyError(f"a reply that stopped after {size} bytes, for {STALL_S:g} s") from error
 
 
 class VllmTokenServer(_TokenRequests, VLLMServer):  # type: ignore[misc]  # atroposlib has no types

@@ -23,7 +23,7 @@ from ...errors import ConfigError
 from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
-from ...thinking import TAGS, named_thinking
+from ...thinking import TAGS, Thinking, named_thinking
 from ..comparison import compare_problems
 from ..runs import StoredRun, find_runs
 from .figures import PAGE_OUTCOMES, Figures
@@ -178,17 +178,16 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
         "failed": group.failed,
         "params": json.dumps(group.params),
         "thinking": None if group.thinking_formats is None else ", ".join(group.thinking_formats) or "none",
-        "marks": _marks(group),
+        "marks": format_marks(TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)),
         "command": _command(group, program),
         "messages": encode_messages(prompt),
         "rollouts": [encode_rollout(rollout, prompt) for rollout in group.rollouts],
     }
 
 
-def _marks(group: DumpedGroup) -> list[list[Any]]:
-    """Return opening and closing mark of each format of thinking, and whether it has channels."""
-    thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
-    return [[one.opening, one.closing, one.channels] for one in thinking.formats]
+def format_marks(thinking: Thinking) -> list[list[Any]]:
+    """Return opening and closing mark of each format, and whether it has channels and is compared in any case."""
+    return [[one.opening, one.closing, one.channels, one.any_case] for one in thinking.formats]
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:

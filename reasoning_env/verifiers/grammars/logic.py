@@ -90,6 +90,38 @@ def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
     return sum(map(given.conclude, guesses)) / len(guesses) if guesses else 0.0
 
 
+def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
+    """Tell whether premises about classes imply a conclusion, where the classes may be empty or all have members.
+
+    A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
+    """
+    statements = [_read_statement(text) for text in (*premises, conclusion)]
+    names = sorted({name for _, _, *of_statement in statements for name in of_statement})
+    regions = range(1 << len(names))  # bit p of a region's number: whether it lies in class p
+    inside = [{region for region in regions if region >> place & 1} for place in range(len(names))]
+    tests = []
+    for is_some, is_negated, subject, predicate in statements:
+        one, other = inside[names.index(subject)], inside[names.index(predicate)]
+        tests.append((is_some, sum(1 << region for region in (one - other if is_negated else one & other))))
+    members = [sum(1 << region for region in of_class) for of_class in inside]
+    for world in range(1 << len(regions)):  # bit r: whether region r has a member
+        if not may_be_empty and not all(world & of_class for of_class in members):
+            continue
+        *given, concluded = ((world & where != 0) == is_some for is_some, where in tests)
+        if all(given) and not concluded:
+            return False
+    return True
+
+
+def _read_statement(text: str) -> tuple[bool, bool, str, str]:
+    """Return whether there must be a member, whether outside the second class, and the two classes."""
+    found = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
+    if found is None:
+        raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {text!r}")
+    quantifier, subject, negation, predicate = found.groups()
+    return quantifier == "Some", bool(negation) or quantifier == "All", subject, predicate
+
+
 class _Premises:
     """The assignments that premises allow, singly and together."""
 

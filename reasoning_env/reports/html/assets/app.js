@@ -473,23 +473,25 @@ function completion(rollout, expected, marks) {
   return box("completion", "", pieces);
 }
 
-// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. A mark is
+// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. Tags are
 // compared in any case; only the final channel of a format with channels counts.
 function split(text, marks) {
   const literal = (mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const kinds = marks.flatMap(([opening, closing, channels], format) => [[opening, format, false, channels], [closing, format, true, channels]])
+  const kinds = marks.flatMap(([opening, closing, channels, anyCase], format) => [[opening, format, false, channels, anyCase], [closing, format, true, channels, anyCase]])
     .sort((one, other) => other[0].length - one[0].length);
   if (!kinds.length) return [[false, text]];
   let found = [], from = 0, inside = null, final = false;
   for (const mark of text.matchAll(new RegExp(kinds.map(([written]) => literal(written)).join("|"), "gi"))) {
-    const end = mark.index + mark[0].length, [, format, closes, channels] = kinds.find(([written]) => written.toLowerCase() === mark[0].toLowerCase());
+    const kind = kinds.find(([written, , , , anyCase]) => written === mark[0] || (anyCase && written.toLowerCase() === mark[0].toLowerCase()));
     if (found.length > MOST_PARTS) break;
+    if (!kind) continue;
+    const end = mark.index + mark[0].length, [, format, closes, channels] = kind;
     if (!closes) {
       if (inside !== null) continue;
       found.push([false, text.slice(from, mark.index)]);
       [from, inside] = [mark.index, format];
     } else if (inside === null || inside === format) {
-      if (channels && final) found.push([inside !== null, text.slice(from, end)]);
+      if (channels && final) found.push([inside !== null, text.slice(from, mark.index)], [true, mark[0]]);
       else if (inside === null || channels) found = [[true, text.slice(0, end)]];
       else found.push([true, text.slice(from, end)]);
       final ||= channels;
