@@ -24,7 +24,7 @@ from . import rig
 from .display import Display
 from .options import ALL_TASKS, Options, describe_tasks, read_options
 from .policy import ScriptedPolicy
-from .replies import Rollouts
+from .rollouts import Rollouts
 
 GROUPS_PER_BATCH = 4
 MAX_TOKEN_LENGTH = 2048

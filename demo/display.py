@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from . import rig
-from .replies import Rollouts
+from .rollouts import Rollouts
 
 SCORES_SHOWN = 8
 QUIET_S = 5.0
