@@ -101,7 +101,8 @@ def write_reply(asked: GenerationRequest, completions: tuple[Completion, ...], t
     usage = _usage(completions, len(asked.prompt_ids))
     end = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
     choices = [
-        b'{"index":%d,' % index + _choice_with_tokens(one, tokens) + end for index, one in enumerate(completions)
+        b'{"index":%d,' % index + _choice_with_tokens(one, tokens, asked.stop) + end
+        for index, one in enumerate(completions)
     ]
     return _to_json(head)[:-1] + b',"choices":[%b],"usage":%b}' % (b",".join(choices), _to_json(usage))
 
@@ -112,7 +113,7 @@ def _write_plain_reply(protocol: str, completions: tuple[Completion, ...], promp
 
 
 @lru_cache(CACHED_REPLIES)
-def _choice_with_tokens(completion: Completion, tokens: Tokens) -> bytes:
+def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str, ...]) -> bytes:
     """Return a completion in the words of vLLM that was asked for token ids, without the index and the prompt."""
     ids, logprobs = completion.token_ids or (), completion.logprobs or ()
     texts = list(map(tokens.text_of, ids))
@@ -125,7 +126,7 @@ def _choice_with_tokens(completion: Completion, tokens: Tokens) -> bytes:
             "top_logprobs": [{text: logprob} for text, logprob in zip(texts, logprobs, strict=False)],
         },
         "finish_reason": completion.finish_reason,
-        "stop_reason": None,
+        "stop_reason": next(filter(completion.text.endswith, stop), None),
         "token_ids": ids,
         "prompt_logprobs": None,
     }
@@ -188,14 +189,19 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
         case "trl":
             return {"completion_ids": [one.token_ids for one in completions]}
         case _:
+            chat = protocol == "chat"
             return {
                 "id": "0",
-                "object": "text_completion" if protocol == "openai" else "chat.completion",
+                "object": "chat.completion" if chat else "text_completion",
                 "created": 0,
                 "model": MODEL_NAME,
                 "choices": [
-                    {"index": index, "finish_reason": one.finish_reason, "logprobs": None, "text": one.text}
-                    | {"message": {"role": "assistant", "content": one.text}}
+                    {
+                        "index": index,
+                        **({"message": {"role": "assistant", "content": one.text}} if chat else {"text": one.text}),
+                        "logprobs": None,
+                        "finish_reason": one.finish_reason,
+                    }
                     for index, one in enumerate(completions)
                 ],
                 "usage": _usage(completions, prompt_tokens),

@@ -10,15 +10,17 @@ RECORDED = Path(__file__).with_name("data") / "vllm_replies.json"
 """Replies of vLLM, which `make integrations-vllm` compares with real ones. Deleted, it is written anew there."""
 SAMPLING = {"n": 2, "temperature": 1.0}
 BY_TOKENS = {**SAMPLING, "model": "policy", "max_tokens": 3, "logprobs": 0, "return_token_ids": True}
+KEEP_STOP = {"include_stop_str_in_output": True}
 NONE = "null"
 
 
 def requests_for(prompt: list[int], context: int) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return requests by name, each a path and a body; `context` is how many tokens the server takes."""
-    stopping = {"max_tokens": context // 2, "stop": ["e"], "include_stop_str_in_output": True}
+    # A random model is sure to write one of so many letters.
+    stopping = {"max_tokens": context // 2, "ignore_eos": True, "stop": list("abcdefghijklmnopqrstuvwxyz")}
     return {
         "completions": ("/v1/completions", {**BY_TOKENS, "prompt": prompt}),
-        "completions with a stop text": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, **stopping}),
+        "completions with a stop text": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, **stopping, **KEEP_STOP}),
         "completions that are refused": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, "max_tokens": 4 * context}),
         "text": ("/v1/completions", {**SAMPLING, "model": "policy", "prompt": "sun", "max_tokens": 3}),
         "chat": (
