@@ -181,6 +181,6 @@ def _versions() -> str:
 def _help() -> str:
     lines = [f"usage: {program()} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
     lines += [f"  {name:10}{words}" for name, words in HELP.items()]
-    lines += ["", f"`{program()} COMMAND --help` lists a command's options; the README explains them."]
+    lines += ["", f"`{program()} COMMAND --help` lists a command's options; docs/ explains them."]
     lines += ["`--version` names the versions of this environment, of reasoning-gym and of Python."]
     return "\n".join(lines)
