@@ -359,16 +359,19 @@ function heat(run) {
   const bins = [...new Set(run.cells.map((cell) => cell.bin))].sort((a, b) => a - b);
   const cells = new Map(run.cells.map((cell) => [`${cell.task} ${cell.bin}`, cell]));
   const label = (bin) => (bin < 0 ? "default" : `${(bin / 10).toFixed(1)}–${((bin + 1) / 10).toFixed(1)}`);
+  const lines = (rows) => rows.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
+    const cell = cells.get(`${row.task} ${bin}`);
+    if (!cell) return h("td");
+    return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
+      style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
+      onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
+    f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
+  })));
+  const body = h("tbody", {}, lines(run.by_task.slice(0, MOST_ROWS)));
+  const more = h("button", { class: "more", hidden: run.by_task.length <= MOST_ROWS, onclick: () => { body.append(...lines(run.by_task.slice(MOST_ROWS))); more.hidden = true; } }, `Show all ${count(run.by_task.length)} tasks`);
   return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
     h("thead", {}, h("tr", {}, h("th"), bins.map((bin) => h("th", { scope: "col" }, label(bin))))),
-    h("tbody", {}, run.by_task.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
-      const cell = cells.get(`${row.task} ${bin}`);
-      if (!cell) return h("td");
-      return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
-        style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
-        onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
-      f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
-    })))))));
+    body)), h("div", { class: "row below" }, more));
 }
 
 // ------------------------------------------------------------------------------------------------ run against run
