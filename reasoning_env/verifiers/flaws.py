@@ -201,6 +201,11 @@ def _takes_one_button(entry: Entry) -> bool:
     return len(metadata["solution_path"]) in presses
 
 
+def _is_shortest(entry: Entry) -> bool:
+    least, _ = entry["metadata"]["difficulty"]["dist"]
+    return str(entry["answer"]) == str(least)
+
+
 def _repeats_a_number(entry: Entry) -> bool:
     return str(entry["answer"]) in NUMBER.findall(str(entry["question"]))
 
@@ -236,6 +241,7 @@ REFUSED: Mapping[str, Sequence[Refusal]] = {
     ),
     "isomorphic_strings": (_easy("its strings have different numbers of letters", _differ_in_letters),),
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
+    "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),
     "polynomial_equations": (
         _easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),

@@ -156,6 +156,11 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
         ],
         [_syllogism("Some A are not B", "No B are C", "Some A are C", "No")],
     ),
+    "maze with the least distance": (
+        "maze",
+        [_entry("How far?", "5", difficulty={"dist": (5, 10)})],
+        [_entry("How far?", "6", difficulty={"dist": (5, 10)})],
+    ),
     "circuit whose last gate tells": (
         "circuit_logic",
         [_entry("Out?", "1", final_gate="OR"), _entry("Out?", "0", final_gate="AND")],
