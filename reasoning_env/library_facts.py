@@ -58,11 +58,14 @@ class TaskFacts:
     """One of its open answers is frequent: a hash spreads those that are served."""
     gives_away: str | None = None
     """How a question gives its answer away, however problems are drawn."""
+    reads_clock: bool = False
+    """It runs code that may read the time, which stands still meanwhile."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
 
 
 TRUE_OR_FALSE = ("true", "false")
+FEW_QUANTIFIERS = "of fewer than four quantifiers, a single one tells most answers"
 BOTH = "naming both options contains the right one"
 CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
 NOT_CONVEX = "of angles from 10 to 170 degrees, the last one of six or more is mostly 180 or more"
@@ -118,13 +121,12 @@ FACTS: Mapping[str, TaskFacts] = {
     "chain_sum": TaskFacts(few_questions=True),
     "circuit_logic": TaskFacts(
         options=2,
-        even_options=("0", "1"),
         levels=(
             FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_OTHER_PARAMS),
+    "codeio": TaskFacts(few_questions=True, reads_clock=True, rebuild=Rebuild.FOR_OTHER_PARAMS),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -246,7 +248,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
         )
     ),
-    "knights_knaves": TaskFacts(ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(options=4, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -449,9 +451,14 @@ FACTS: Mapping[str, TaskFacts] = {
     "syllogism": TaskFacts(
         options=2,
         even_options=("yes", "no"),
+        gives_away="whether the conclusion has the first premise's quantifier tells two answers in three",
         few_questions=True,
         pays_for=BOTH,
-        levels=(FieldLevels(("allow_no",), (True,), "with All alone, nearly everything follows"),),
+        levels=(
+            FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
+            FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
+            FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
+        ),
     ),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise
+from itertools import combinations, pairwise
 from operator import itemgetter
 from typing import ClassVar, Protocol
 
@@ -24,7 +24,8 @@ from ..library_facts import FACTS, facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
 from ..tasks.sampling import evaluation_spec
-from ..verifiers.shortcuts import NUMBER, choice, copies, filled_boards, fragments, layouts, turned_fills
+from ..verifiers.options import option
+from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
@@ -32,6 +33,11 @@ ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """How many times as many problems follow, for kinds that earned more than what share of the bound before."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
+MOST_WORDS = 300
+"""Single words that a split may look for: those that are in nearest to half of the questions."""
+MOST_PLACES = 40
+"""Places of words that a split may compare two by two, from the end of the question."""
+WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
     "a dot": ".",
@@ -293,9 +299,51 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally])
     """Pay the best split where it names what the right answer chooses."""
     answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
     questions = [problem.question for problem, _ in answered]
-    options = [choice(problem.question, right) for problem, right in answered]
+    options = [_option(problem, right) for problem, right in answered]
     for (problem, _), score in zip(answered, pay_best_split(questions, options), strict=True):
         tallies.setdefault(Probe.BEST_SPLIT, ProbeTally()).add(Verdict(score, Reason.SCORED), problem.spec.seed)
+
+
+def _option(problem: Problem, answer: str) -> str:
+    """Return what an answer chooses, whatever names the question has for it."""
+    metadata = json.loads(problem.metadata_json)
+    return option(problem.task, {"question": problem.question, "answer": answer, "metadata": metadata})
+
+
+def surface_features(questions: Sequence[str]) -> list[list[float]]:
+    """Return what a split may look at, for each question: counts, single words, and whether two words are the same.
+
+    Words count that some questions have and others lack, and those at the same places of the same lines, from the end.
+    """
+    words = [{*WORD_OR_SIGN.findall(question.casefold())} for question in questions]
+    common = Counter(word for of_question in words for word in of_question)
+    half = len(questions) / 2
+    telling = sorted(
+        (word for word, count in common.items() if count < len(questions)), key=lambda w: abs(common[w] - half)
+    )
+    placed = [_words_by_place(question) for question in questions]
+    seen: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
+    for of_question in placed:
+        for place, word in of_question.items():
+            seen[place].add(word)
+    varied = sorted(place for place, of_place in seen.items() if len(of_place) > 1)[:MOST_PLACES]
+    pairs = [*combinations(varied, 2)]
+    return [
+        [
+            *count_surface(question),
+            *(float(word in has) for word in telling[:MOST_WORDS]),
+            *(float(one in at and at[one] == at.get(other)) for one, other in pairs),
+        ]
+        for question, has, at in zip(questions, words, placed, strict=True)
+    ]
+
+
+def _words_by_place(question: str) -> dict[tuple[int, int], str]:
+    """Return a question's words by the number of their line, from the end, and their number in it."""
+    lines = question.casefold().strip().splitlines()[::-1]
+    return {
+        (row, place): word for row, line in enumerate(lines) for place, word in enumerate(WORD_OR_SIGN.findall(line))
+    }
 
 
 def count_surface(question: str) -> list[float]:
@@ -309,41 +357,46 @@ def count_surface(question: str) -> list[float]:
     return [*sizes, doubled, numbers[0], numbers[-1], max(numbers), *marks]
 
 
-def pay_best_split(questions: Sequence[str], answers: Sequence[str]) -> list[float]:
+def pay_best_split(questions: Sequence[str], options: Sequence[str]) -> list[float]:
     """Return what the best split earns on each problem, chosen on the other half of them.
 
-    A split is a count of the question's surface with a limit: one answer is given below it, another above.
+    A split is a feature of the question's surface with a limit: one option is named below it, another above.
 
     Fewer than 20 problems are too few to choose a split. For these it is about the most that any split could earn:
-    whether the answer is among the two most frequent, and came before.
+    whether the option is among the two most frequent, and came before.
     """
-    if len(answers) < 20:
-        frequent = {answer for answer, _ in Counter(answers).most_common(2)}
-        return [float(answer in frequent and answer in answers[:number]) for number, answer in enumerate(answers)]
-    rows = [*zip(map(count_surface, questions), answers, strict=True)]
+    frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
+    if len(options) < 20:
+        return [float(name in frequent and name in options[:number]) for number, name in enumerate(options)]
+    if not frequent:
+        return [0.0] * len(options)
+    rows = [*zip(surface_features(questions), options, strict=True)]
     first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     earned = []
     for others, paid in ((second, first), (first, second)):
         split = _choose_split(others)
-        earned += [float(split(row) == answer) for row, answer in paid]
+        earned += [float(split(row) == name) for row, name in paid]
     return earned
 
 
 def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequence[float]], str]:
-    """Return the count, its limit and the answers below and above it that are right most often."""
-    best = (0, 0, 0.0, "", "")
+    """Return the feature, its limit and the options below and above it that are right most often."""
+    ((most, right),) = Counter(name for _, name in rows).most_common(1)
+    best = (right, 0, 0.0, most, most)
     for column in range(len(rows[0][0])):
-        ordered = sorted(((row[column], answer) for row, answer in rows), key=itemgetter(0))
+        ordered = sorted(((row[column], name) for row, name in rows), key=itemgetter(0))
+        if ordered[0][0] == ordered[-1][0]:
+            continue
         below: Counter[str] = Counter()
-        above = Counter(answer for _, answer in rows)
-        for (value, answer), (following, _) in pairwise(ordered):
-            below[answer] += 1
-            above[answer] -= 1
+        above = Counter(name for _, name in rows)
+        for (value, name), (following, _) in pairwise(ordered):
+            below[name] += 1
+            above[name] -= 1
             if value < following:
                 (low, right), (high, also) = below.most_common(1)[0], above.most_common(1)[0]
-                best = max(best, (right + also, column, (value + following) / 2, low, high))
+                best = max(best, (right + also, -column, (value + following) / 2, low, high))
     _, column, limit, low, high = best
-    return lambda row: low if row[column] < limit else high
+    return lambda row: low if row[-column] < limit else high
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:

@@ -88,6 +88,24 @@ def _needs_members(entry: Entry) -> bool:
     return follows != {entry["answer"] == "Yes"}
 
 
+def _quantifiers(entry: Entry) -> list[tuple[str, bool]]:
+    """Return the quantifiers of two premises and a conclusion, each with whether it is negated."""
+    statements = [str(entry["metadata"][name]) for name in ("premise1", "premise2", "conclusion")]
+    return [(text.split()[0], " are not " in text) for text in statements]
+
+
+def _has_one_quantifier(entry: Entry) -> bool:
+    return len(set(_quantifiers(entry))) == 1
+
+
+def _has_all_and_some_not(entry: Entry) -> bool:
+    return set(_quantifiers(entry)[:2]) == {("All", False), ("Some", True)}
+
+
+def _final_gate(entry: Entry) -> str:
+    return str(entry["metadata"]["final_gate"])
+
+
 def _names_one_number_twice(entry: Entry) -> bool:
     """Find questions that do not ask which of two numbers counts."""
     first, second = NUMBER.findall(str(entry["question"]))[:2]
@@ -183,6 +201,11 @@ def _takes_one_button(entry: Entry) -> bool:
     return len(metadata["solution_path"]) in presses
 
 
+def _is_shortest(entry: Entry) -> bool:
+    least, _ = entry["metadata"]["difficulty"]["dist"]
+    return str(entry["answer"]) == str(least)
+
+
 def _repeats_a_number(entry: Entry) -> bool:
     return str(entry["answer"]) in NUMBER.findall(str(entry["question"]))
 
@@ -207,6 +230,9 @@ def _easy(reason: str, is_refused: Callable[[Entry], bool]) -> Refusal:
 
 REFUSED: Mapping[str, Sequence[Refusal]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
+    "circuit_logic": (
+        _easy("its final gate gives the same for nearly all inputs", lambda entry: _final_gate(entry) != "XOR"),
+    ),
     "course_schedule": (_easy("two of its courses need each other", _need_each_other),),
     "graph_color": (_easy("colours in turn or by blocks are right", _is_coloured_blindly),),
     "group_anagrams": (_easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
@@ -215,6 +241,7 @@ REFUSED: Mapping[str, Sequence[Refusal]] = {
     ),
     "isomorphic_strings": (_easy("its strings have different numbers of letters", _differ_in_letters),),
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
+    "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),
     "polynomial_equations": (
         _easy("its only solution is 0", lambda entry: entry["metadata"]["real_solutions"] == [0]),
@@ -233,7 +260,11 @@ REFUSED: Mapping[str, Sequence[Refusal]] = {
         _wrong("a word comes twice, and the expected order puts the two side by side", _says_a_word_twice),
     ),
     "simple_geometry": (_wrong("its convex polygon has an angle of 180 degrees or more", _is_not_convex),),
-    "syllogism": (_wrong("its answer is wrong, or depends on whether a class has members", _needs_members),),
+    "syllogism": (
+        _easy("all its statements have the same quantifier, which tells the answer", _has_one_quantifier),
+        _easy("from All and Some not, in this order or the other, nothing follows", _has_all_and_some_not),
+        _wrong("its answer is wrong, or depends on whether a class has members", _needs_members),
+    ),
     "tsumego": (_wrong("another move captures stones, or its own does not", _has_other_captures),),
 }
 

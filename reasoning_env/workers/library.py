@@ -21,6 +21,7 @@ from typing import Any
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..tasks.seeds import follow_seed
 from ..verifiers import Cause, Flaw, Scorer, find_flaw, is_wanted, preload
+from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
 
@@ -188,7 +189,8 @@ class Library:
             dataset = self._datasets.get(task, resolved.params, seed)
         else:
             dataset = self._datasets.get_whole(task, resolved.params, seed, request.dataset_size)
-        entry = dataset[request.item]
+        with standing_clock() if facts(task).reads_clock else contextlib.nullcontext():
+            entry = dataset[request.item]
         if not request.as_is:
             if flaw := find_flaw(task, entry):
                 return flaw

@@ -85,9 +85,9 @@ def _anagrams(*groups: str) -> Entry:
 
 
 def _syllogism(one: str, other: str, conclusion: str, answer: str) -> Entry:
-    """A syllogism; without a conclusion, "All B are A" or "Some B are A" is concluded from the first premise."""
-    conclusion = conclusion or f"{one.split()[0]} B are A".replace("All", "Some")
-    return _entry("Does it follow?", answer, premise1=one, premise2=other or "Some B are C", conclusion=conclusion)
+    """A syllogism; without a conclusion, "Some B are A" is concluded from the first premise alone."""
+    statements = {"premise1": one, "premise2": other or "No B are C", "conclusion": conclusion or "Some B are A"}
+    return _entry("Does it follow?", answer, **statements)
 
 
 def _board(*rows: str) -> Entry:
@@ -145,8 +145,26 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
     ),
     "syllogism whose classes may be empty": (
         "syllogism",
-        [_syllogism("All A are B", "All B are C", "Some A are C", "No"), _syllogism("All A are B", "", "", "Yes")],
-        [_syllogism("All A are B", "All B are C", "All A are C", "Yes"), _syllogism("Some A are B", "", "", "Yes")],
+        [_syllogism("All A are B", "No B are C", "Some A are not C", "Yes"), _syllogism("All A are B", "", "", "Yes")],
+        [_syllogism("No A are B", "All C are B", "No A are C", "Yes"), _syllogism("Some A are B", "", "", "Yes")],
+    ),
+    "syllogism whose quantifiers tell": (
+        "syllogism",
+        [
+            _syllogism("All A are B", "All B are C", "All A are C", "Yes"),
+            _syllogism("Some A are not B", "All B are C", "Some A are C", "No"),
+        ],
+        [_syllogism("Some A are not B", "No B are C", "Some A are C", "No")],
+    ),
+    "maze with the least distance": (
+        "maze",
+        [_entry("How far?", "5", difficulty={"dist": (5, 10)})],
+        [_entry("How far?", "6", difficulty={"dist": (5, 10)})],
+    ),
+    "circuit whose last gate tells": (
+        "circuit_logic",
+        [_entry("Out?", "1", final_gate="OR"), _entry("Out?", "0", final_gate="AND")],
+        [_entry("Out?", "1", final_gate="XOR")],
     ),
     "strings with different numbers of letters": (
         "isomorphic_strings",
@@ -197,7 +215,7 @@ def test_entry_that_takes_no_thought_is_flawed_and_others_are_not(flaw: str) -> 
 def test_few_problems_of_other_tasks_are_flawed() -> None:
     tasks = sorted(FACTS.keys() - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
-    often = {"graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
+    often = {"circuit_logic", "graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
     assert {task for task, count in flawed.items() if count == 3} <= often
     assert sum(map(bool, flawed.values())) < 24
 

@@ -1,0 +1,69 @@
+"""A clock that stands still, for generators that run code which reads the time: so a seed is a problem."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+NOON = datetime.datetime(2025, 1, 1, 12, tzinfo=datetime.UTC)
+"""Where it stands, in every time zone's own reading."""
+
+
+class _Date(datetime.date):
+    @classmethod
+    def today(cls) -> _Date:
+        return cls(NOON.year, NOON.month, NOON.day)
+
+
+class _Datetime(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> _Datetime:
+        return cls(NOON.year, NOON.month, NOON.day, NOON.hour, tzinfo=tz)
+
+    @classmethod
+    def today(cls) -> _Datetime:
+        return cls.now()
+
+    @classmethod
+    def utcnow(cls) -> _Datetime:
+        return cls.now()
+
+
+@contextmanager
+def standing_clock() -> Iterator[None]:
+    """Let the time that code reads stand still, in UTC; code that sleeps goes on at once."""
+    seconds, real_gmtime, real_strftime = NOON.timestamp(), time.gmtime, time.strftime
+
+    def gmtime(at: float | None = None) -> time.struct_time:
+        return real_gmtime(seconds if at is None else at)
+
+    still: dict[Any, dict[str, Any]] = {
+        time: {
+            "time": lambda: seconds,
+            "time_ns": lambda: int(seconds) * 10**9,
+            "gmtime": gmtime,
+            "localtime": gmtime,
+            "ctime": lambda at=None: time.asctime(gmtime(at)),
+            "strftime": lambda form, at=None: real_strftime(form, at or gmtime()),
+            "perf_counter": lambda: 0.0,
+            "monotonic": lambda: 0.0,
+            "process_time": lambda: 0.0,
+            "sleep": lambda seconds: None,
+        },
+        datetime: {"date": _Date, "datetime": _Datetime},
+    }
+    real = {module: {name: getattr(module, name) for name in names} for module, names in still.items()}
+    try:
+        _put(still)
+        yield
+    finally:
+        _put(real)
+
+
+def _put(values: dict[Any, dict[str, Any]]) -> None:
+    for module, names in values.items():
+        for name, value in names.items():
+            setattr(module, name, value)

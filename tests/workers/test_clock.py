@@ -1,0 +1,42 @@
+"""A clock that stands still for generated code, and goes on afterwards."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import time
+
+import pytest
+
+from reasoning_env.workers.clock import standing_clock
+from reasoning_env.workers.library import Library
+
+
+def test_every_way_to_read_the_time_gives_the_same() -> None:
+    with standing_clock():
+        time.sleep(1000.0)
+        read = [time.strftime("%H:%M %d.%m.%Y"), datetime.datetime.now().strftime("%H:%M %d.%m.%Y")]
+        read += [time.ctime()[11:16], str(datetime.date.today()), str(datetime.datetime.utcnow()), f"{time.time():.0f}"]
+    assert read == ["12:00 01.01.2025"] * 2 + ["12:00", "2025-01-01", "2025-01-01 12:00:00", "1735732800"]
+
+
+def test_clock_goes_on_after_an_error() -> None:
+    with pytest.raises(ValueError, match="broken"), standing_clock():
+        raise ValueError("broken")
+    assert time.time() > 1_735_732_801 and datetime.datetime.now().year > 2025
+
+
+def test_moment_can_be_pickled() -> None:
+    with standing_clock():
+        moment = datetime.datetime.now()
+    assert pickle.loads(pickle.dumps(moment)) == moment == datetime.datetime(2025, 1, 1, 12)
+
+
+def test_code_that_reads_the_time_makes_the_same_problem_twice(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only codeio runs such code: here a task's item is replaced by one that reads the clock."""
+    dataset = library._datasets.get("codeio", {}, 0)
+    entry = {"answer": "1", "metadata": {}}
+    monkeypatch.setattr(type(dataset), "__getitem__", lambda self, item: {**entry, "question": f"{time.time()}"})
+    assert library.generate("codeio", 1, {}).question == "1735732800.0"
