@@ -109,7 +109,7 @@ class ReasoningGymEnv(BaseEnv):
         """Return defaults that work with any server on this machine: what it can do is found out at the start."""
         url = "http://localhost:9001/v1"
         model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-        server = APIServerConfig(server_type="auto", base_url=url, api_key="x", model_name=model)
+        server = atropos.ServerConfig(base_url=url, api_key="x", model_name=model)
         return ReasoningGymEnvConfig(tokenizer_name=model), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:

@@ -38,7 +38,7 @@ from typing import Any
 
 from reasoning_env.atropos.cli import calm_garbage_collector
 from reasoning_gym_testing import TOKENIZER, Processes, RunApi, server_settings
-from reasoning_gym_testing.trainer import REGISTRATION
+from reasoning_gym_testing.trainer import REGISTRATION, REQUEST_TIMEOUT_S
 
 from ._usage import Heartbeat, resident_mb
 from .throughput import _plain_score, in_fresh_process
@@ -270,10 +270,11 @@ def take_part_as_trainer(run_api: RunApi, tokens: int) -> None:
     run_api.reset_data()
     body = {**REGISTRATION, "batch_size": GROUP_SIZE * 1000, "max_token_len": tokens + PROMPT_ROOM}
     headers = {"Content-Type": "application/json"}
-    with urllib.request.urlopen(
-        urllib.request.Request(f"{run_api.url}/register", json.dumps(body).encode(), headers), timeout=30
-    ):
-        pass
+    register = urllib.request.Request(f"{run_api.url}/register", json.dumps(body).encode(), headers)
+    # Environments are let in once the trainer has asked for a batch.
+    for request in (register, f"{run_api.url}/batch"):
+        with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S):
+            pass
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from .config import (
     explain_construction,
     set_log_levels,
 )
-from .inference.chat import tokenizer_if_needed
+from .inference.chat import ServerConfig, tokenizer_if_needed
 from .inference.servers import choose_server_class
 from .line import RolloutItem, Sending, pack
 from .modes.evaluate import evaluate, evaluate_alone
@@ -38,6 +38,7 @@ __all__ = [
     "Run",
     "RunMode",
     "Sending",
+    "ServerConfig",
     "StateKeeper",
     "check_base_settings",
     "check_batch_size",

@@ -140,8 +140,7 @@ def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iter
 def calm_garbage_collector() -> None:
     """Leave what exists now out of later collections, and collect less often.
 
-    A reply of an inference server holds a dictionary for each token: with Python's own thresholds every twentieth reply
-    would set off a walk of 20 ms over all that is under way.
+    A walk over all that was imported takes 40 to 70 ms, and one over all that is under way 20 ms.
     """
     gc.collect()
     gc.freeze()

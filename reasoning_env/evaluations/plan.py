@@ -77,8 +77,14 @@ def load_preset(name: str) -> Preset:
         for model, scores in content["mean_score"].items()
     }
     fields = {field: content[field] for field in ("source", "library", "repeats", "params", "short")}
-    different = {field: frozenset(content[field]) for field in ("other_questions", "other_scoring")}
-    return Preset(name=name, tasks=tasks, published=published, **fields, **different)
+    return Preset(
+        name=name,
+        tasks=tasks,
+        published=published,
+        other_questions=frozenset(content["other_questions"]),
+        other_scoring=frozenset(content["other_scoring"]),
+        **fields,
+    )
 
 
 class PresetSet(EvaluationSet):

@@ -109,7 +109,7 @@ def _print_published(results: Mapping[str, Any]) -> None:
 
     def behind(task: str) -> float:
         scores = [model["tasks"][task] for model in published.values() if task in model["tasks"]]
-        return max(scores, default=0.0) - results["tasks"][task].get("library_score", 0.0)
+        return max(scores, default=0.0) - float(results["tasks"][task].get("library_score", 0.0))
 
     tasks = _shown(sorted(results["tasks"], key=lambda task: (-behind(task), task)))
     rows = list(_rows(results, tasks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import random
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol, in_turn
 
 PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]
 NAMES = ["vllm", "sglang", "completions"]
@@ -179,3 +180,23 @@ def test_wrong_ends_are_told(end: str) -> None:
     body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
     with pytest.raises(ReplyError):
         read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
+
+
+async def test_work_that_comes_together_is_done_in_different_turns_of_the_loop() -> None:
+    turns, done_in = 0, []
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if len(done_in) < 20:
+            asyncio.get_running_loop().call_soon(count)
+
+    asyncio.get_running_loop().call_soon(count)
+    await asyncio.gather(*(in_turn(lambda: done_in.append(turns)) for _ in range(20)))
+    assert len(set(done_in)) == 20
+
+
+async def test_work_that_fails_lets_the_next_go_on() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_turn(lambda: 1 // 0)
+    assert await in_turn(lambda: 1) == 1

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import Field
 
 from ...concurrency import cancel_all
 from ...errors import ConfigError
@@ -44,7 +45,16 @@ for _config in (ServerBaseline, APIServerConfig):
     _config.model_rebuild(force=True)
 
 
-class ChatServerConfig(APIServerConfig):  # type: ignore[misc]  # atroposlib has no types
+class ServerConfig(APIServerConfig):  # type: ignore[misc]  # atroposlib has no types
+    """An inference server of which nothing is known but its address."""
+
+    server_type: SERVER_TYPES = Field(
+        default="auto",
+        description="How it is asked. `auto` finds out the best that it gives; any other type is kept to.",
+    )
+
+
+class ChatServerConfig(APIServerConfig):  # type: ignore[misc]
     """A chat server for Atropos, to which it is one of type openai."""
 
 
