@@ -11,7 +11,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn integrations-vllm test lint bench dist clean
+.PHONY: help demo learn integrations-vllm test lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench   the benchmarks, one line of JSON each"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
+	@echo "make docs    the documentation as a site in build/site, its links checked"
 	@echo "make clean   delete .venv, build results and caches"
 	@echo
 	@echo 'ARGS="..."     further arguments for demo, learn, test and bench: make test ARGS="-k pool -x"'
@@ -62,6 +63,11 @@ dist: .venv/created
 	rm -rf dist
 	build/tools/bin/python -m build --outdir dist
 	build/tools/bin/twine check --strict dist/*
+
+docs: .venv/created
+	@test -x build/docs/bin/mkdocs || { .venv/bin/python -m venv build/docs && \
+	    build/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt; }
+	build/docs/bin/mkdocs build --strict $(ARGS)
 
 clean:
 	rm -rf .venv .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

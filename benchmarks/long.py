@@ -26,6 +26,7 @@ import importlib
 import itertools
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -261,7 +262,7 @@ def inference(processes: Processes, tokens: int) -> Iterator[str]:
     words += ["--options", json.dumps({"tokens": tokens}), "--latency-s", str(LATENCY_S)]
     process = processes.start(f"inference-{tokens}-{time.monotonic_ns()}", words, python=True, cwd=Path.cwd())
     yield str(process.announcement()["url"])
-    process.end()
+    process.end(signal.SIGTERM)
 
 
 def take_part_as_trainer(run_api: RunApi, tokens: int) -> None:

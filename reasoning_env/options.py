@@ -179,7 +179,7 @@ def settings_parser(program: str) -> OptionParser:
     parser = OptionParser(prog=f"{program} settings", description="Print all settings, or search them.")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these in their name or meaning")
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="the tables of the README")
+    forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     return parser
 

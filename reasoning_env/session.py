@@ -20,12 +20,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvalPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
+from .library_facts import FACTS
 from .metrics import MetricsRecorder
 from .problems import ProblemStream
 from .prompting import build_messages, system_prompt
@@ -36,6 +38,7 @@ from .settings import ReasoningSettings
 from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .tasks.plan import TaskPlan, make_sampler, plan_tasks
 from .tasks.sampling import TaskSampler
+from .tasks.selection import ALL_TASKS
 from .thinking import Thinking, choose_thinking
 from .workers.pool import PoolSettings, WorkerPool
 
@@ -330,6 +333,21 @@ class Session:
         found = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *found, extra={"detail": True})
         logger.info("%s", library.sandbox, extra={"detail": True})
+
+
+async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:
+    """Raise ConfigError for tasks that there are not.
+
+    The library, which takes seconds to load, is asked only about names that are not known to be tasks.
+    """
+    patterns = [*settings.tasks, *settings.exclude_tasks, *settings.eval_tasks]
+    if all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
+        return
+    session = Session(settings, checkout=checkout)
+    try:
+        await session.start()
+    finally:
+        await session.close()
 
 
 def _started(value: T | None) -> T:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
@@ -434,9 +435,16 @@ def default_text(field: FieldInfo) -> str:
 
 
 def range_text(field: FieldInfo) -> str:
-    """Return the limits of a number, joined by commas; empty where there are none."""
+    """Return the limits of a number or the choices of a word, joined by commas; empty where there are none."""
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     words = []
     for constraint in field.metadata:
         words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
+    for kind in (
+        get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else [field.annotation]
+    ):
+        if get_origin(kind) is Literal:
+            words += map(str, get_args(kind))
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            words += [str(choice.value) for choice in kind]
     return ", ".join(words)

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,11 +23,9 @@ from pydantic.fields import FieldInfo
 
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..folders import find_checkout
-from ..library_facts import FACTS
 from ..options import OptionParser, option_parser, settings_parser
-from ..session import Session
+from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
-from ..tasks.selection import ALL_TASKS
 from ..terminal import StderrHandler, Table, print_json
 from .config import BASE_RANGES, Range
 from .inference.chat import CHAT
@@ -107,13 +104,7 @@ async def check_first(launch: Launch, command: str) -> None:
     config: Any = launch.config
     if command == "process":
         check_path(config.data_path_to_save_groups)
-    patterns = [*config.tasks, *config.exclude_tasks, *config.eval_tasks]
-    if not all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
-        session = Session(config, checkout=find_checkout(FOLDER))  # the library itself knows all names and categories
-        try:
-            await session.start()
-        finally:
-            await session.close()
+    await check_names_of_tasks(config, find_checkout(FOLDER))
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or 30.0)
@@ -239,7 +230,7 @@ def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
         hint = did_you_mean(words[-1].lower(), names)
         raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning{hint}")
     if options["json"]:
-        print_json({title: Table(columns, rows).records() for title, rows in matching.items()})
+        print_json(settings_schema(env_cls, {name for rows in matching.values() for name, *_ in rows}))
     elif options["markdown"]:
         print("\n\n".join(f"#### {title}\n\n{_markdown(rows)}" for title, rows in matching.items()))
     else:
@@ -263,6 +254,29 @@ def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
         "This environment's settings (`--env.NAME`)": _rows(own, {}),
         "Atropos' settings (`--env.NAME`)": _rows(atropos, BASE_RANGES),
         "Settings of an inference server (`--openai.NAME`)": server,
+    }
+
+
+def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
+    """Return the JSON Schema of a file for `--config`, with the settings of these names."""
+    defaults, servers = env_cls.config_init()
+    sections: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for section, config_cls in (("env", type(defaults)), ("openai", server_class(servers))):
+        schema = config_cls.model_json_schema()
+        definitions |= schema.get("$defs", {})
+        found = {name: value for name, value in schema["properties"].items() if name in names}
+        for name in found:  # pydantic leaves out defaults that are made anew each time
+            found[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
+        for name, limits in BASE_RANGES.items() if section == "env" else ():
+            if name in found:
+                found[name]["description"] = f"{found[name].get('description', '')} It must be {limits.words}.".strip()
+        sections[section] = {"type": "object", "additionalProperties": False, "properties": found}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": sections,
+        "$defs": definitions,
     }
 
 

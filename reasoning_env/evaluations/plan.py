@@ -40,8 +40,9 @@ MAX_COMPLETION_TOKENS = 32_768
 class Preset:
     """A protocol and what was published of it.
 
-    `params` are the library's, by task, where they are not its defaults. Of the tasks in `identical`, release `library`
-    of the library asks exactly what the published models were asked. `published` holds mean scores by model and task.
+    `params` are the library's, by task, where they are not its defaults. Of the tasks in `other_questions`, release
+    `library` of the library does not ask all that the published models were asked; in `other_scoring` it asks the same,
+    and its verifiers have changed. `published` holds mean scores by model and task, `short` names for narrow columns.
     """
 
     name: str
@@ -50,8 +51,21 @@ class Preset:
     repeats: int
     tasks: tuple[str, ...]
     params: Mapping[str, Mapping[str, Any]]
-    identical: frozenset[str]
+    other_questions: frozenset[str]
+    other_scoring: frozenset[str]
     published: Mapping[str, Mapping[str, float]]
+    short: Mapping[str, str]
+
+    @property
+    def comparable(self) -> frozenset[str]:
+        """The tasks whose questions and whose scoring are those of the published runs."""
+        return frozenset(self.tasks) - self.other_questions - self.other_scoring
+
+    def mark(self, tasks: Mapping[str, dict[str, Any]]) -> None:
+        """Say in each row of a summary what `differs` from the published runs: questions, scoring, or None."""
+        for task, row in tasks.items():
+            other = "scoring" if task in self.other_scoring else None
+            row["differs"] = "questions" if task in self.other_questions else other
 
 
 def load_preset(name: str) -> Preset:
@@ -62,9 +76,9 @@ def load_preset(name: str) -> Preset:
         model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
         for model, scores in content["mean_score"].items()
     }
-    identical = frozenset(tasks).difference(content["not_identical"])
-    fields = {field: content[field] for field in ("source", "library", "repeats", "params")}
-    return Preset(name=name, tasks=tasks, identical=identical, published=published, **fields)
+    fields = {field: content[field] for field in ("source", "library", "repeats", "params", "short")}
+    different = {field: frozenset(content[field]) for field in ("other_questions", "other_scoring")}
+    return Preset(name=name, tasks=tasks, published=published, **fields, **different)
 
 
 class PresetSet(EvaluationSet):
@@ -198,7 +212,7 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, 
     """Yield what differs from the protocol, so that figures cannot be compared as they are."""
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; that other tasks have the published questions is known of "
+            f"reasoning-gym is {library.version}; which tasks have the published questions and scoring is known of "
             f"{preset.library} only"
         )
     sampling = (("temperature", settings.eval_temperature, 0.6), ("top_p", settings.eval_top_p, 0.95))
@@ -213,7 +227,7 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, 
 
 
 def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return each published model's mean scores over the tasks that were evaluated, best first.
+    """Return each published model's mean scores over the tasks that were evaluated, the best of `comparable` first.
 
     `tasks` are the rows of a summary. A model without a result for a task is averaged over the others.
     """
@@ -225,15 +239,16 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
             continue
         categories = {tasks[task]["category"] for task in here}
         means[model] = {
+            "short": preset.short.get(model, model),
             "overall": _mean(here, here),
-            "identical": _mean(here, preset.identical.intersection(here)),
+            "comparable": _mean(here, preset.comparable.intersection(here)),
             "categories": {
                 name: _mean(here, [task for task in here if tasks[task]["category"] == name])
                 for name in sorted(categories)
             },
             "tasks": here,
         }
-    return dict(sorted(means.items(), key=lambda item: -item[1]["overall"]))
+    return dict(sorted(means.items(), key=lambda item: (-(item[1]["comparable"] or 0.0), -item[1]["overall"])))
 
 
 def _mean(scores: Mapping[str, float], tasks: Collection[str]) -> float | None:

@@ -195,15 +195,31 @@ def show(capsys: pytest.CaptureFixture[str]) -> Show:
 
 
 def _names(output: str) -> list[str]:
-    return [row["setting"] for rows in json.loads(output).values() for row in rows]
+    sections = json.loads(output)["properties"].values()
+    return [name for section in sections for name in section["properties"]]
 
 
 def test_every_setting_is_listed_own_ones_first(show: Show) -> None:
     own = list(ReasoningSettings.model_fields)
     others = [name for name in ReasoningGymEnvConfig.model_fields if name not in own]
-    names = _names(show("--json"))
+    names = re.findall(r"^\| `(\w+)`", show("--markdown"), re.MULTILINE)
     assert names[: len(own)] == own
     assert sorted(names) == sorted([*own, *others, *APIServerConfig.model_fields])
+    assert sorted(_names(show("--json"))) == sorted(names)
+
+
+def test_json_is_a_schema_with_types_choices_nulls_and_ranges(show: Show) -> None:
+    schema = json.loads(show("--json"))
+    env = schema["properties"]["env"]["properties"]
+    assert env["task_sampling"]["enum"] == ["uniform", "weighted", "adaptive"]
+    assert env["eval_preset"]["default"] is None
+    assert (env["eval_top_p"]["exclusiveMinimum"], env["eval_top_p"]["maximum"]) == (0.0, 1.0)
+    assert env["num_generators"]["type"] == "integer"
+    assert "at least 1" in env["group_size"]["description"]
+
+
+def test_table_shows_the_choices_of_a_setting(show: Show) -> None:
+    assert "| `task_sampling` | `uniform` | uniform, weighted, adaptive |" in show("task_sampling", "--markdown")
 
 
 def test_settings_are_listed_for_a_reader(show: Show) -> None:

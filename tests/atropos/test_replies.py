@@ -47,7 +47,7 @@ def write(protocol: TokenProtocol, *completions: tuple[list[Any], list[Any]]) ->
 
 
 def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
-    cut = protocol.cut(body)
+    cut = list(protocol.cut(body))
     numbers = [protocol.read(one) for one in cut]
     return [
         (ids.tolist(), logprobs.tolist(), one.finish_reason) for one, (ids, logprobs) in zip(cut, numbers, strict=True)
@@ -153,3 +153,29 @@ def test_server_that_ignores_what_it_is_asked_for_is_told(missing: str, how: str
 @pytest.mark.parametrize("base_url", ["http://one:9/v1", "http://one:9/v1/"])
 def test_address_is_that_of_the_protocol(protocol: TokenProtocol, url: str, base_url: str) -> None:
     assert protocol.url(base_url) == url
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+def test_what_a_model_writes_is_never_taken_for_a_choice(separators: tuple[str, str]) -> None:
+    reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
+    hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
+    for choice, text in zip(reply["choices"], hostile[:3], strict=True):
+        choice["text"] = text + "".join(hostile)
+        choice["logprobs"]["tokens"] = hostile
+        choice["logprobs"]["top_logprobs"] = [{text: -0.5, "index": 1} for text in hostile] + [{"index": 1, "x": 2}]
+    reply["usage"] = {"details": [{"a": 1}], "b": [{}], "c": 1}
+    body = json.dumps(reply, separators=separators).encode()
+    assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
+
+
+def test_keys_may_come_in_any_order() -> None:
+    reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
+    turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
+    assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]
+
+
+@pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
+def test_wrong_ends_are_told(end: str) -> None:
+    body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
+    with pytest.raises(ReplyError):
+        read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())

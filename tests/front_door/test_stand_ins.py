@@ -148,5 +148,5 @@ async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
 
 def test_no_tokenizer_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    with pytest.raises(ConfigError, match="no-such-owner/no-such-model"):
+    with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
         make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

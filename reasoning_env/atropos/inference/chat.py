@@ -76,11 +76,18 @@ def tokenizer_if_needed(configs: object, *, testing: bool = False) -> Iterator[N
     if all(map(is_chat, several)):
         base.AutoTokenizer = _NoTokenizer
     elif testing:
-        base.AutoTokenizer = SimpleNamespace(from_pretrained=partial(loader.from_pretrained, local_files_only=True))
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=partial(_load_local, loader))
     try:
         yield
     finally:
         base.AutoTokenizer = loader
+
+
+def _load_local(loader: Any, name: str) -> Any:
+    try:
+        return loader.from_pretrained(name, local_files_only=True)
+    except OSError as error:
+        raise OSError(f"{name!r} is not on this machine, and testing=True downloads nothing") from error
 
 
 class _NoTokenizer:

@@ -1,4 +1,4 @@
-"""What token servers answer, from bytes to arrays: tokens and log-probabilities as they were sampled.
+"""What servers answer, from bytes to rollouts: tokens and log-probabilities as they were sampled.
 
 Three protocols: `/generate` of Atropos' own vLLM server, `/generate` of SGLang, and `/v1/completions` with token ids,
 as an ordinary `vllm serve` has it. A reply has tens of bytes a token and may be many megabytes long. It is cut into the
@@ -6,13 +6,15 @@ bytes of each completion first, then the numbers of one completion are read at a
 `in_turn`), so that the event loop goes on in between. Log-probabilities are the floats that the server wrote, bit for
 bit.
 
-Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again.
+Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again. A completion
+that is unfit for training is left out, with a reason, and another is asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -20,6 +22,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from ...prompting import ChatFormat
+from ...records import Prompt, Rollout, Sampling
+from .chat import PlainChat
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
@@ -82,16 +88,16 @@ class TokenProtocol:
 
     `endpoint` is what messages call it. `path` is joined to the server's address, of which `/v1` is a part only where
     `below_v1`. `request` makes the body of the prompt's tokens, the model's name and the sampling options in OpenAI's
-    words. `cut` takes a reply apart; `read` reads the numbers of one of its completions. `request_for_text` asks to go
-    on from a text by one token, and `prompt_of` returns how the server has read it: the tokens, only their number, or
-    None where the reply does not say.
+    words. `cut` takes a reply apart, a piece at each step; `read` reads the numbers of a completion. `request_for_text`
+    asks to go on from a text by one token, and `prompt_of` returns how the server has read it: the tokens, only their
+    number, or None where the reply does not say.
     """
 
     endpoint: str
     path: str
     below_v1: bool
     request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
-    cut: Callable[[bytes], list[RawCompletion]]
+    cut: Callable[[bytes], Iterator[RawCompletion]]
     read: Callable[[RawCompletion], tuple[TokenIds, Logprobs]]
     request_for_text: Callable[[str, str], dict[str, Any]]
     prompt_of: Callable[[bytes], list[int] | int | None]
@@ -122,12 +128,12 @@ def _vllm_request_for_text(text: str, _model: str) -> dict[str, Any]:
     return {"prompt": text, "logprobs": 0, "max_tokens": 1}
 
 
-def _cut_vllm(body: bytes) -> list[RawCompletion]:
+def _cut_vllm(body: bytes) -> Iterator[RawCompletion]:
     reply = _decode(body, _VLLM_REPLY)
     if len(reply.logprobs) != len(reply.finish_reasons):
         raise ReplyError(f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons")
-    pairs = zip(reply.logprobs, reply.finish_reasons, strict=True)
-    return [RawCompletion(_NULL, raw, reason) for raw, reason in pairs]
+    for raw, reason in zip(reply.logprobs, reply.finish_reasons, strict=True):
+        yield RawCompletion(_NULL, raw, reason)
 
 
 def _read_vllm(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
@@ -176,14 +182,12 @@ def _prompt_of_sglang(body: bytes) -> int | None:
     return first.meta_info.prompt_tokens
 
 
-def _cut_sglang(body: bytes) -> list[RawCompletion]:
+def _cut_sglang(body: bytes) -> Iterator[RawCompletion]:
     reply = _decode(body, _SGLANG_REPLY)
-    completions = []
     for one in reply if isinstance(reply, list) else [reply]:
         finish = one.meta_info.finish_reason
         reason = finish.type if isinstance(finish, _SglangFinish) else finish
-        completions.append(RawCompletion(_NULL, one.meta_info.output_token_logprobs, reason))
-    return completions
+        yield RawCompletion(_NULL, one.meta_info.output_token_logprobs, reason)
 
 
 def _read_sglang(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
@@ -228,8 +232,37 @@ def _prompt_of_completions(body: bytes) -> list[int] | None:
     return _decode(body, _COMPLETIONS_PROMPT).choices[0].prompt_token_ids
 
 
-def _cut_completions(body: bytes) -> list[RawCompletion]:
-    return list(map(_raw_of_choice, _decode(body, _COMPLETIONS_REPLY).choices))
+def _cut_completions(body: bytes) -> Iterator[RawCompletion]:
+    """Take apart a choice at a time where the body looks as vLLM writes it, without blanks, else all at once.
+
+    Choices that are found by their beginnings are whole JSON each, and so is what remains without them; so nothing is
+    taken for a choice that is none, whatever a model has written.
+    """
+    cut = 0
+    try:
+        for choice in _split_choices(body):
+            yield _raw_of_choice(_CHOICE.decode(choice))
+            cut += 1
+    except msgspec.DecodeError:
+        for one in _decode(body, _COMPLETIONS_REPLY).choices[cut:]:
+            yield _raw_of_choice(one)
+
+
+def _split_choices(body: bytes) -> Iterator[memoryview]:
+    """Yield the choices' own JSON; raises DecodeError where the body has another layout."""
+    key = b'"choices":['
+    head = body.find(key) + len(key)
+    end = body.rfind(b'}],"') + 1
+    remains = _COMPLETIONS_REPLY.decode(body[:head] + body[end:])
+    if remains.choices or not body.startswith(b'{"index":0,', head):
+        raise msgspec.DecodeError("another layout")
+    view, start, number = memoryview(body), head, 0
+    while start < end:
+        number += 1
+        following = body.find(b',{"index":%d,' % number, start, end)
+        choice_end = end if following < 0 else following
+        yield view[start:choice_end]
+        start = choice_end + 1
 
 
 def _raw_of_choice(choice: _Choice) -> RawCompletion:
@@ -255,6 +288,7 @@ _SGLANG_REPLY: msgspec.json.Decoder[_SglangReply | list[_SglangReply]] = msgspec
     _SglangReply | list[_SglangReply]
 )
 _COMPLETIONS_REPLY = msgspec.json.Decoder(_CompletionsReply)
+_CHOICE = msgspec.json.Decoder(_Choice)
 _VLLM_PROMPT = msgspec.json.Decoder(_VllmPrompt)
 _COMPLETIONS_PROMPT = msgspec.json.Decoder(_CompletionsPrompt)
 
@@ -328,3 +362,77 @@ COMPLETIONS = TokenProtocol(
     request_for_text=_completions_request_for_text,
     prompt_of=_prompt_of_completions,
 )
+
+
+# ---------------------------------------------------------------------------- rollouts
+
+
+def rollout_from_tokens(
+    chat: ChatFormat | PlainChat,
+    token_limit: int,
+    prompt: Sequence[int],
+    completion: tuple[Any, Any, Any],
+) -> Rollout | str:
+    """Return a rollout of the server's own tokens, or what makes them unfit for training.
+
+    `completion` has the tokens, their log-probabilities and the finish reason, for which SGLang has a mapping. Tokens
+    and log-probabilities are numpy's arrays, or lists where a stand-in for a server gave them.
+    """
+    given_tokens, given_logprobs, finish_reason = completion
+    if len(given_tokens) == 0:
+        return "no completion tokens"
+    if len(given_tokens) != len(given_logprobs):
+        return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
+    if len(prompt) + len(given_tokens) >= token_limit:
+        return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
+    tokens, logprobs = np.asarray(given_tokens, dtype=np.int64), np.asarray(given_logprobs, dtype=np.float64)
+    if not np.isfinite(logprobs).all():
+        return "log-probabilities that are not finite"
+    if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
+        ids = f"token ids from {tokens.min()} to {tokens.max()}"
+        return f"{ids}, of which the tokenizer has {chat.vocabulary_size}; check env.tokenizer_name"
+    reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
+    in_bytes = tokens.astype(np.int32).tobytes()
+    return Rollout(
+        text=chat.completion_text(tokens),
+        tokens=_joined("i", prompt, in_bytes),
+        masks=_joined("i", [-100] * len(prompt), in_bytes),
+        logprobs=_joined("d", [1.0] * len(prompt), logprobs.tobytes()),
+        finish_reason=reason or "stop",
+        token_count=len(tokens),
+    )
+
+
+def _joined(kind: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
+    """Return an array of what belongs to the prompt, then the completion: a tenth of a list's memory."""
+    joined: array[Any] = array(kind, of_prompt)
+    joined.frombytes(of_completion)
+    return joined
+
+
+def rollout_from_text(
+    chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any, *, stop: str | None = None
+) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training.
+
+    `stop` is the text with which the server was asked to end; the model has then produced no end of turn after it.
+    """
+    assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
+    text = chat.strip_end_of_turn(choice.text or "")
+    finish_reason = choice.finish_reason or "stop"
+    stopped = stop is not None and text.endswith(stop)
+    completion = chat.completion_tokens(text, finished=finish_reason == "stop" and not stopped)
+    if not completion:
+        return "no text, and says that it was cut short"
+    room = sampling.token_limit - 1 - len(prompt.tokens)
+    if len(completion) > room:
+        # The text may have more tokens here than at the server.
+        completion, finish_reason = completion[:room], "length"
+    return Rollout(
+        text=text,
+        tokens=array("i", [*prompt.tokens, *completion]),
+        masks=array("i", [*[-100] * len(prompt.tokens), *completion]),
+        logprobs=None,
+        finish_reason=finish_reason,
+        token_count=len(completion),
+    )

@@ -20,7 +20,16 @@ from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...retries import pauses
 from .chat import CHAT, PlainChat
-from .failures import Failure, Meaning, address, describe_failure, explain_failure
+from .failures import (
+    ANSWERS,
+    Failure,
+    Meaning,
+    address,
+    describe_failure,
+    describe_status,
+    explain_failure,
+    is_quota,
+)
 from .servers import AutoServer, Mode, ask_for_one_token, endpoint, reads_here
 
 logger = logging.getLogger(__name__)
@@ -73,6 +82,12 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
 
 
 def _nobody(timeout_s: float, problems: str) -> str:
+    """Return why no server can be used; one that answers is there, and only cannot serve now."""
+    if ANSWERS in problems:
+        return (
+            f"no inference server gave a completion within {timeout_s:g} s ({problems}); try again later, check your "
+            "plan with its provider, or look into its log"
+        )
     return f"no inference server answered within {timeout_s:g} s ({problems}); start one, or correct openai.base_url"
 
 
@@ -100,10 +115,7 @@ async def check_servers(
                 logger.warning("not every inference server answers yet (%s)", summary)
             return
         if time.monotonic() >= deadline:
-            raise ServerError(
-                f"no inference server answered within {timeout_s:g} s ({summary}); "
-                "start one, or correct openai.base_url"
-            )
+            raise ServerError(_nobody(timeout_s, summary))
         absent.note(f"waiting for an inference server ({summary})")
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
@@ -151,7 +163,14 @@ async def _probe(server: Any, mode: Mode, options: Options) -> str | None:
 def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     """Return why the server is absent, or None if it works all the same; raises ServerError if it never will."""
     failure = explain_failure(error)
-    if failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+    if failure.meaning is Meaning.BUSY and is_quota(error):
+        raise ServerError(
+            f"the inference server at {address(server)} refuses: the quota of this key is used up "
+            f"({failure.description}); check your plan with its provider, or openai.api_key"
+        ) from error
+    if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+        return describe_status(error)
+    if failure.meaning is Meaning.ABSENT:
         return failure.description
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few

@@ -83,7 +83,8 @@ class _TokenRequests:
         ids, logprobs, reasons = [], [], []
         async with self._post(protocol.url(self.config.base_url), request) as response, room_for_reply():
             body = await _read_body(response)
-            for one in await in_turn(partial(protocol.cut, body)):
+            pieces = protocol.cut(body)
+            while (one := await in_turn(partial(next, pieces, None))) is not None:
                 some_ids, some_logprobs = await in_turn(partial(protocol.read, one))
                 ids.append(some_ids if arrays else some_ids.tolist())
                 logprobs.append(some_logprobs if arrays else some_logprobs.tolist())

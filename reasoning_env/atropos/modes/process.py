@@ -100,7 +100,7 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     group = (run.line.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
     if not packed:
         return
-    env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
+    env.completion_lengths += [rollout.completion_tokens or 0 for rollout in group.rollouts]
     if env.config.use_wandb:
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))
