@@ -95,7 +95,10 @@ class OwnServer:
 
 
 class Vllm:
-    """vLLM with the model in `model_folder`, which it gets a copy of in `served`; it tells no versions."""
+    """vLLM with the model in `model_folder`, of which it gets a copy in `served`; it tells no versions.
+
+    The copy's output layer has weights of its own: one that is tied to the embedding is not renewed by vLLM on a CPU.
+    """
 
     def __init__(self, model_folder: Path, served: Path) -> None:
         self._model_folder = model_folder
@@ -108,7 +111,13 @@ class Vllm:
         return rig.server_settings(self._url, "completions")
 
     def start(self, processes: rig.Processes) -> None:
-        shutil.copytree(self._model_folder, self._served, dirs_exist_ok=True)
+        from .model import load
+
+        without = shutil.ignore_patterns("*.safetensors*")
+        shutil.copytree(self._model_folder, self._served, ignore=without, dirs_exist_ok=True)
+        config = json.loads((self._served / "config.json").read_text())
+        (self._served / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": False}))
+        self._write(load(self._model_folder)[0])
         where = ["--host", rig.HOST, "--port", str(self._port)]
         what = ["serve", str(self._served), "--served-model-name", self.settings["model_name"]]
         command: list[str | Path] = [sys.executable, "-m", VLLM, *what, *where, *VLLM_OPTIONS]
@@ -121,13 +130,19 @@ class Vllm:
         self._process.check()
 
     def publish(self, model: Any, version: int) -> None:
-        model.save_pretrained(self._served)  # a tied weight has the name that vLLM wants here
+        self._write(model)
         ask(self._url, "/pause?mode=wait", {})
         ask(self._url, "/collective_rpc", {"method": "reload_weights"})
         ask(self._url, "/resume", {})
 
     def versions(self, prompts: Sequence[Sequence[int]]) -> Sequence[int | None]:
         return [None] * len(prompts)
+
+    def _write(self, model: Any) -> None:
+        from safetensors.torch import save_file
+
+        weights = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
+        save_file(weights, self._served / "model.safetensors", {"format": "pt"})
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{self._url}/health", timeout=REQUEST_TIMEOUT_S):
