@@ -10,17 +10,18 @@ RECORDED = Path(__file__).with_name("data") / "vllm_replies.json"
 """Replies of vLLM, which `make integrations-vllm` compares with real ones. Deleted, it is written anew there."""
 SAMPLING = {"n": 2, "temperature": 1.0}
 BY_TOKENS = {**SAMPLING, "model": "policy", "max_tokens": 3, "logprobs": 0, "return_token_ids": True}
-KEEP_STOP = {"include_stop_str_in_output": True}
 NONE = "null"
 
 
 def requests_for(prompt: list[int], context: int) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return requests by name, each a path and a body; `context` is how many tokens the server takes."""
-    # A random model is sure to write one of so many letters.
-    stopping = {"max_tokens": context // 2, "ignore_eos": True, "stop": list("abcdefghijklmnopqrstuvwxyz")}
+    """Return requests by name, each a path and a body.
+
+    `prompt` begins with the token of the letter s; `context` is how many tokens the server takes.
+    """
+    stopping = {"logit_bias": {str(prompt[0]): 100}, "stop": ["s"], "include_stop_str_in_output": True}
     return {
         "completions": ("/v1/completions", {**BY_TOKENS, "prompt": prompt}),
-        "completions with a stop text": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, **stopping, **KEEP_STOP}),
+        "completions with a stop text": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, **stopping}),
         "completions that are refused": ("/v1/completions", {**BY_TOKENS, "prompt": prompt, "max_tokens": 4 * context}),
         "text": ("/v1/completions", {**SAMPLING, "model": "policy", "prompt": "sun", "max_tokens": 3}),
         "chat": (

@@ -28,7 +28,7 @@ from .processes import REPOSITORY
 pytestmark = pytest.mark.slow
 SHIPPED = (
     *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "reasoning_gym_testing"),
-    *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
+    *("reasoning_gym_taskset.py", "pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
 )
 SETUPTOOLS_NEEDED = 77
 
@@ -228,4 +228,5 @@ def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> 
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
-    assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
+    modules = {"reasoning_gym_environment.py", "reasoning_gym_taskset.py"}
+    assert names == modules | {"reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
