@@ -147,16 +147,28 @@ def _facts(results: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return mean scores of published models and of this model on the same tasks; None without any."""
+    """Return mean scores of published models and of this model on the same tasks; None without any.
+
+    `comparable` tells of the tasks whose questions and scoring are those of the published runs.
+    """
     models = [
-        {"name": name, "score": row["overall"], "tasks": row["tasks"]}
+        {"name": name, "score": row["overall"], "comparable": row.get("comparable"), "tasks": row["tasks"]}
         for name, row in results.get("published", {}).items()
     ]
     if not models:
         return None
-    overall = results["overall"]
-    own = {"as published": overall.get("library_score"), "strict": overall.get("mean_score")}
-    return {"models": models, "own": {name: score for name, score in own.items() if score is not None}}
+    rows: Mapping[str, Any] = results.get("tasks", {})
+    same = [task for task, row in rows.items() if row["completions"] and row.get("differs", "unknown") is None]
+    return {
+        "models": models,
+        "own": _own_scores(results["overall"]),
+        "comparable": {"tasks": same, "own": _own_scores(results.get("comparable") or {})},
+    }
+
+
+def _own_scores(row: Mapping[str, Any]) -> dict[str, float]:
+    scores = {"as published": row.get("library_score"), "strict": row.get("mean_score")}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def encode(data: dict[str, Any]) -> bytes:
