@@ -103,6 +103,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
+def test_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Here it is\n[a](#here-it-is) [b](#there) [c](gone.md) [d](page.md#here-it-is) [e](https://x.org)")
+    assert broken_links(page) == ["#there", "gone.md"]
+
+
 def test_readme_leads_to_every_page() -> None:
     named = set(re.findall(r"\(docs/(\w+\.md)", README))
     assert {page.name for page in PAGES if page.parent.name == "docs"} - named == set()
