@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
             return [None]
 
     class State:
-        metadata = {"reference": "x"}
+        metadata = MappingProxyType({"reference": "x"})
         output = type("Output", (), {"completion": "<answer>1</answer>"})
 
     with pytest.raises(ScoringError, match="could not be judged"):
