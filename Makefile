@@ -11,7 +11,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn test lint bench clean
+.PHONY: help demo learn integrations-vllm test lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
@@ -19,6 +19,9 @@ help:
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
+	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
+	@echo "make dist    the wheel and the source distribution, checked, in dist/"
+	@echo "make docs    the documentation as a site in build/site, its links checked"
 	@echo "make clean   delete .venv, build results and caches"
 	@echo
 	@echo 'ARGS="..."     further arguments for demo, learn, test and bench: make test ARGS="-k pool -x"'
@@ -44,8 +47,30 @@ bench: .venv/installed-dev
 	    $(RUN) -m $$module $(ARGS) || exit 1; \
 	done
 
+# vLLM wants other releases than constraints.txt pins.
+integrations-vllm: .venv-vllm/installed
+	.venv-vllm/bin/python -m pytest -p no:xdist tests/integrations/test_vllm.py $(ARGS)
+
+.venv-vllm/installed: tests/integrations/environments/install_vllm.py requirements-dev.txt requirements.txt | .venv/created
+	@echo "Installing vLLM for CPUs into .venv-vllm (some minutes)"
+	@.venv/bin/python -m venv .venv-vllm
+	@.venv-vllm/bin/python tests/integrations/environments/install_vllm.py
+	@touch $@
+
+dist: .venv/created
+	@test -x build/tools/bin/twine || { .venv/bin/python -m venv build/tools && \
+	    build/tools/bin/python -m pip install --quiet --disable-pip-version-check build twine; }
+	rm -rf dist
+	build/tools/bin/python -m build --outdir dist
+	build/tools/bin/twine check --strict dist/*
+
+docs: .venv/created
+	@test -x build/docs/bin/mkdocs || { .venv/bin/python -m venv build/docs && \
+	    build/docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt; }
+	build/docs/bin/mkdocs build --strict $(ARGS)
+
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The first of the candidates that really runs (a version manager's shim may only print an error), is recent enough and

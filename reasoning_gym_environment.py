@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,8 @@ class ReasoningGymEnv(BaseEnv):
         try:
             # BaseEnv would make the file of groups at once, and leave it empty behind a start that fails.
             base = config.model_copy(update={"data_path_to_save_groups": None})
-            with atropos.tokenizer_if_needed(server_configs):
+            self.server_cls = atropos.choose_server_class(self.server_cls, server_configs)
+            with atropos.tokenizer_if_needed(server_configs, testing=testing):
                 super().__init__(base, server_configs, slurm, testing)
         except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
             raise core.ConfigError(atropos.explain_construction(error, config, server_configs, slurm)) from error
@@ -88,20 +90,26 @@ class ReasoningGymEnv(BaseEnv):
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
         path = config.data_path_to_save_groups
         self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
-        self._testing = testing
         self._run = atropos.Run(
-            config, lambda: self.server, self.tokenizer, FILE.parent, trainer_limit=lambda: self.max_token_len
+            config,
+            lambda: self.server,
+            self.tokenizer,
+            FILE.parent,
+            trainer_limit=lambda: self.max_token_len,
+            server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
+            testing=testing,
         )
+        self.session = self._run.session
         self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return defaults that work with any OpenAI-compatible server on this machine."""
+        """Return defaults that work with any server on this machine: what it can do is found out at the start."""
         url = "http://localhost:9001/v1"
         model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
-        server = APIServerConfig(server_type="openai", base_url=url, api_key="x", model_name=model)
+        server = atropos.ServerConfig(base_url=url, api_key="x", model_name=model)
         return ReasoningGymEnvConfig(tokenizer_name=model), [server]
 
     async def get_next_item(self) -> atropos.RolloutItem:
@@ -141,21 +149,22 @@ class ReasoningGymEnv(BaseEnv):
     async def score(self, group: Group) -> ScoredDataGroup | None:
         """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
 
-        Once it is scored, nothing must wait until the group is sent, or a cancelled worker's group would be counted and
-        then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
+        Once it is counted, nothing must wait until the group is sent, or a cancelled worker's group would be counted
+        and then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
 
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
         config, run = self.config, self._run
         judged = await run.line.judge(group)
-        run.line.observe(judged)
         # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
         filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
-        if filtered and not judged.has_signal:
-            return None
-        return atropos.pack(
-            judged, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
-        )
+        packed: ScoredDataGroup | None = None
+        if judged.has_signal or not filtered:
+            packed = await atropos.pack(
+                judged, mask_truncated=config.mask_too_long_completions, include_messages=config.include_messages
+            )
+        run.line.observe(judged)
+        return packed
 
     async def handle_send_to_api(
         self,
@@ -233,7 +242,7 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        await self._run.start(probe=not self._testing, collect_state=lambda: {"data": self._checkpoint_data})
+        await self._run.start(collect_state=lambda: {"data": self._checkpoint_data})
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -281,13 +290,7 @@ class ReasoningGymEnv(BaseEnv):
             self.config.batch_size = info["batch_size"]
         if info["max_token_len"] != -1:
             self.max_token_len = info["max_token_len"]
-        if self.config.batch_size == -1:
-            raise core.ConfigError("neither env.batch_size nor the trainer sets a batch size")
-        if self.config.group_size > self.config.batch_size:
-            raise core.ConfigError(
-                f"this environment does not fit the trainer: group_size ({self.config.group_size}) must be at most its "
-                f"batch_size ({self.config.batch_size})"
-            )
+        atropos.check_batch_size(self.config)
 
     async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]:
         """Add the table of kept rollouts, where wandb is used."""
@@ -299,18 +302,12 @@ class ReasoningGymEnv(BaseEnv):
         self, scored_data: ScoredDataGroup | list[ScoredDataGroup], item: atropos.RolloutItem | None = None
     ) -> None:
         """Keep some rollouts of the group for the next table."""
-        keep = self.config.num_rollouts_per_group_for_logging
-        task = item.problem.task if item else ""
-        expected = (item.problem.answer if item else None) or ""
-        for group in scored_data if isinstance(scored_data, list) else [scored_data]:
-            self.rollouts_for_wandb.append(atropos.table_rows(group, keep, self._run.chat.decode, task, expected))
-        del self.rollouts_for_wandb[: -self.config.num_rollouts_to_keep or None]
+        groups = scored_data if isinstance(scored_data, list) else [scored_data]
+        atropos.keep_rollouts(self, groups, None if item is None else item.problem)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the interval's metrics, with `wandb_metrics` beside them."""
-        await super().wandb_log({**(wandb_metrics or {}), **self._run.report()})
-        atropos.trim_timings(self.server.servers)
-        del self.task_successful[:-1]
+        await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
 
     async def get_status(self) -> None:
         """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
@@ -319,9 +316,10 @@ class ReasoningGymEnv(BaseEnv):
         if session.registration is not self._registration:
             self._note_registration(session.registration)
             await self.get_server_info()
-        per_server = config.max_num_workers_per_node * len(self.server.servers)
+        per_server = config.max_num_workers_per_node * len(self._run.servers)
         self.max_num_workers = per_server if config.max_num_workers == -1 else config.max_num_workers
-        await self.server.update_weight(status["env_weight"])
+        for client in self._run.inference.clients:
+            await client.update_weight(status["env_weight"])
         whole_batch = status["queue_size"] * config.group_size >= config.batch_size
         session.watch_trainer(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
@@ -334,13 +332,7 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close)
 
     async def _run_evaluate(self) -> None:
-        async def evaluate() -> None:
-            self._run.mode = atropos.RunMode.EVALUATE
-            await self.setup()
-            await self.setup_wandb()
-            await self.evaluate()
-
-        await atropos.run_until_signal(evaluate, self.close)
+        await atropos.run_until_signal(lambda: atropos.evaluate_alone(self, self._run), self.close)
 
     async def close(self) -> None:
         """Finish or keep what is in flight, save the state, leave run-api and end all that was started.
@@ -350,9 +342,17 @@ class ReasoningGymEnv(BaseEnv):
         """
         await atropos.close(self, self._run)
 
-    def print_summary(self, keep: str | None = None) -> None:
-        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of."""
-        atropos.print_summary(self._run, keep)
+    @property
+    def results(self) -> Mapping[str, Any] | None:
+        """Results of the last evaluation, as its results.json holds them; None before."""
+        return self._run.results
+
+    def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
+        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of.
+
+        `as_json` prints the results of an evaluation as JSON.
+        """
+        atropos.print_summary(self._run, keep, as_json=as_json)
 
     @classmethod
     def cli(cls) -> None:

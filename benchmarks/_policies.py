@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from struct import pack, unpack
 
 from tokenizers import Tokenizer
 
@@ -12,6 +13,8 @@ from reasoning_gym_testing import TOKENIZER, Completion, GenerationRequest, Poli
 
 VARIANTS = 64
 """Different replies for a group; which one a request gets is drawn."""
+LONG_VARIANTS = 4
+"""The same for long ones, which take seconds to make."""
 
 
 def canned(tokens: int) -> Policy:
@@ -58,3 +61,28 @@ class HalfRight:
 def _tokenizer_and_thought(tokens: int) -> tuple[Tokenizer, list[int]]:
     tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
     return tokenizer, tokenizer.encode("<think>" + "so it goes on and on " * tokens, add_special_tokens=False).ids
+
+
+def at_length(tokens: int) -> Policy:
+    """Return a policy of completions of random words, `tokens` long, whose log-probabilities have all their digits.
+
+    There are LONG_VARIANTS groups of them, each made at its first use; all of them answer 1.
+    """
+    tokenizer = Tokenizer.from_file(f"{TOKENIZER}/tokenizer.json")
+    words = sorted(number for word, number in tokenizer.get_vocab().items() if word[0] == "Ġ" and word[1:].isalpha())
+    end = tokenizer.encode("</think>\n<answer>1</answer><|im_end|>").ids
+    chance = random.Random(0)
+
+    @cache
+    def completion(length: int, variant: int, number: int) -> Completion:
+        draw = random.Random(f"{length} {variant} {number}")
+        ids = [*draw.choices(words, k=max(0, length - len(end))), *end][-length:]
+        # As of float32, which is what models compute: seventeen digits, as JSON has them.
+        logprobs = unpack(f"{length}f", pack(f"{length}f", *(-draw.expovariate(2.0) for _ in ids)))
+        return Completion(tokenizer.decode(ids), "stop", tuple(ids), logprobs)
+
+    def policy(request: GenerationRequest) -> list[Completion]:
+        length, variant = min(tokens, request.max_tokens), chance.randrange(LONG_VARIANTS)
+        return [completion(length, variant, number) for number in range(request.n)]
+
+    return policy

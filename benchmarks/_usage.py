@@ -44,10 +44,14 @@ def _megabytes(path: Path, name: str) -> float:
 
 
 class Heartbeat:
-    """Asks the running event loop for a wake-up every 5 ms and notes how many milliseconds late each is."""
+    """Asks the running event loop for a wake-up every 5 ms and notes how many milliseconds late each is.
+
+    `held_ms` is how much of that the loop's own thread was at work, without what other processes took.
+    """
 
     def __init__(self) -> None:
         self.late_ms: list[float] = []
+        self.held_ms: list[float] = []
         self._task = asyncio.create_task(self._beat())
 
     def stop(self) -> None:
@@ -55,9 +59,11 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         while True:
-            due = time.perf_counter() + HEARTBEAT_S
+            due, worked_s = time.perf_counter() + HEARTBEAT_S, time.thread_time()
             await asyncio.sleep(HEARTBEAT_S)
-            self.late_ms.append(1000 * (time.perf_counter() - due))
+            late_s = max(0.0, time.perf_counter() - due)
+            self.late_ms.append(1000 * late_s)
+            self.held_ms.append(1000 * min(late_s, time.thread_time() - worked_s))
 
 
 # ---------------------------------------------------------------------------- growth

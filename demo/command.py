@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,15 @@ class Ended(Exception):
     """A signal asked the demo to end."""
 
 
-def main(argv: Sequence[str], *, environment_file: Path) -> int:
+def main(argv: Sequence[str], *, environment_file: Path, check_names: Callable[[str], None]) -> int:
     """Run the demo with the options `argv` on the environment `environment_file`; return the exit status.
+
+    `check_names` raises an error for names of tasks, joined by commas, that there are not, before anything starts.
 
     The folder with the logs stays only where something failed, since the error then points to it.
     """
     options = read_options(argv)
+    check_names(options.tasks)
     received: list[signal.Signals] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: received.append(signal.Signals(number)))

@@ -77,7 +77,7 @@ class Display:
             f"{len(self._trainer.batches)} batches with {sequences} sequences reached the trainer, and every one passed"
             f" its checks; their mean score is {mean_score(received):.2f}.\n"
             f"{rollouts.groups} groups from {len(rollouts.tasks)} tasks were scored, mean {rollouts.mean_score:.2f}:"
-            f" {rollouts.kept} kept, {rollouts.dropped} dropped because all their rollouts did equally well"
+            f" {rollouts.sent} sent, {rollouts.unsent} not sent because all their rollouts did equally well"
             f" ({rollouts.all_right} all right, {rollouts.all_wrong} all wrong, {rollouts.all_equal} in between).\n"
             f"It took {self.elapsed_s:.0f} s."
         )
@@ -85,7 +85,7 @@ class Display:
     def _counts(self) -> str:
         rollouts = self._rollouts
         return (
-            f"groups so far: {rollouts.groups} ({rollouts.kept} kept, {rollouts.all_right} all right,"
+            f"groups so far: {rollouts.groups} ({rollouts.sent} sent, {rollouts.all_right} all right,"
             f" {rollouts.all_wrong} all wrong), tasks seen: {len(rollouts.tasks)}"
         )
 

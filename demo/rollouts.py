@@ -29,7 +29,7 @@ class Rollouts:
     """
 
     folder: Path
-    kept: int = 0
+    sent: int = 0
     all_right: int = 0
     all_wrong: int = 0
     all_equal: int = 0
@@ -48,9 +48,9 @@ class Rollouts:
         return sum(self.files.values())
 
     @property
-    def dropped(self) -> int:
+    def unsent(self) -> int:
         """Groups that were scored and not sent to the trainer."""
-        return self.groups - self.kept
+        return self.groups - self.sent
 
     @property
     def mean_score(self) -> float:
@@ -75,7 +75,7 @@ class Rollouts:
         self.tasks.add(group["item_id"])
         self.score_sum += sum(rollout["score"] for rollout in rollouts) / len(rollouts)
         if worst < best:
-            self.kept += 1
+            self.sent += 1
             if self.example is None:
                 self.example = Example(_show(group["item_id"], rollouts[-1], rollouts[0]), path, self.files[path])
         elif best == 1.0:

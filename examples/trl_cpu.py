@@ -18,7 +18,8 @@ from reasoning_env.integrations.trl import TrlEnvironment
 TOKENIZER = Path(__file__).parent.parent / "reasoning_gym_testing" / "tokenizer"
 
 
-def make_trainer(gym: TrlEnvironment, output: Path, steps: int) -> GRPOTrainer:
+def make_trainer(gym: TrlEnvironment, output: Path, steps: int, *, accumulation: int = 4) -> GRPOTrainer:
+    """Return the trainer; each step learns from `accumulation` groups of every rank."""
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     special = {f"{name}_token_id": tokenizer.eos_token_id for name in ("bos", "eos", "pad")}
@@ -28,7 +29,7 @@ def make_trainer(gym: TrlEnvironment, output: Path, steps: int) -> GRPOTrainer:
         max_steps=steps,
         num_generations=8,
         per_device_train_batch_size=8,
-        gradient_accumulation_steps=4,
+        gradient_accumulation_steps=accumulation,
         max_completion_length=16,
         shuffle_dataset=False,
         report_to=[],

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import reasoning_gym_testing as rig
 
 from .errors import LearnError
 from .line import Line
+from .servers import OwnServer, PolicyServer, Vllm
 from .tasks import PARAMS
 
 MIN_MEMORY_MB = 2500
@@ -28,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; returns the exit status."""
     options = read_options(argv)
     try:
-        _check_machine()
+        _check_machine(options.server)
         Run(options).run()
         return 0
     except KeyboardInterrupt:
@@ -68,6 +70,9 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         metavar="JSON",
         help="settings of the environment, whose task_params also make the warm start and the test set",
     )
+    parser.add_argument(
+        "--server", choices=["own", "vllm"], default="own", help="what samples: the small server of `learn`, or vLLM"
+    )
     parser.add_argument("--shuffle-rewards", action="store_true", help="a control: nothing must be learnt")
     options = parser.parse_args(argv)
     for name in ("steps", "minutes", "warm_steps", "eval_interval", "tests", "threads"):
@@ -76,12 +81,14 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _check_machine() -> None:
-    """Raise LearnError where PyTorch or memory is missing."""
+def _check_machine(server: str) -> None:
+    """Raise LearnError where PyTorch, vLLM or memory is missing."""
     try:
         import torch  # noqa: F401
     except ImportError:
         raise LearnError("PyTorch is missing; `make learn` installs it, and so does `pip install torch`") from None
+    if server == "vllm" and find_spec("vllm") is None:
+        raise LearnError("vLLM is missing here; `make integrations-vllm` makes an environment that has it")
     with contextlib.suppress(OSError):  # not Linux
         free = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()
         if free and int(free[0]) < 1024 * MIN_MEMORY_MB:
@@ -111,8 +118,8 @@ class Run:
         with Problems(options.seed, options.tests, options.env.get("task_params", PARAMS)) as self._problems:
             self._model, self._tokenizer = self._warm_model()
             torch.set_num_threads(max(1, options.threads - 1))  # the server wants one
-            with Line(self._folder, options.seed, options.tests, options.env, self._say) as line:
-                trainer = Trainer(self._model, self._folder, line.run_api.url, line.server_url, recipe, options.seed)
+            with Line(self._folder, self._server(), options.seed, options.tests, options.env, self._say) as line:
+                trainer = Trainer(self._model, self._folder, line.run_api.url, line.server, recipe, options.seed)
                 self._earlier_s = max(self._earlier_s, trainer.history[-1]["seconds"] if trainer.history else 0.0)
                 trainer.register(self._folder / "environment")
                 self._learn(trainer, line)
@@ -132,6 +139,12 @@ class Run:
         else:
             self._earlier_s = json.loads(mark.read_text())
         return models.load(warm)
+
+    def _server(self) -> PolicyServer:
+        warm = self._folder / "warm"
+        if self._options.server == "vllm":
+            return Vllm(warm, self._folder / "served")
+        return OwnServer(warm, self._folder / "weights.safetensors")
 
     def _learn(self, trainer: Any, line: Line) -> None:
         from .curves import write_curves

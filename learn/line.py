@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any, Self
 
 import reasoning_gym_testing as rig
 
+from .servers import START_TIMEOUT_S, PolicyServer
 from .tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 
-START_TIMEOUT_S = 300.0
-"""Long, because a busy machine takes minutes to import PyTorch."""
 RESTARTS = 5
 """How often an environment that ended by itself is started again."""
 VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
@@ -21,7 +19,9 @@ SETTINGS = {
     "tasks": sorted(TASKS),
     "task_params": PARAMS,
     "system_prompt": SYSTEM_PROMPT,
+    # The evaluation set is the test set, so that no question of it is trained on.
     "eval_seed": TEST_SEED,
+    "eval_params": "training",
     "group_size": 8,
     "max_num_workers": 24,
     "max_batches_offpolicy": 1,
@@ -43,19 +43,23 @@ SETTINGS = {
 class Line:
     """All of them, from `with` to its end, with logs in `folder`; `settings` add to the environment's.
 
-    The server begins with the model in `folder`/warm. `check` starts an environment again that ended.
+    The tokenizer is that in `folder`/warm. `check` starts an environment again that ended.
     """
 
     def __init__(
-        self, folder: Path, seed: int, tests: int, settings: Mapping[str, Any], say: Callable[[str], None]
+        self,
+        folder: Path,
+        server: PolicyServer,
+        seed: int,
+        tests: int,
+        settings: Mapping[str, Any],
+        say: Callable[[str], None],
     ) -> None:
         self.dumps = folder / "dumps"
-        self._model = folder / "warm"
+        self.server = server
         self._processes = rig.Processes(folder / f"logs-{time.strftime('%Y%m%d-%H%M%S')}", VARIABLES)
         self.run_api = rig.RunApi(self._processes)
-        self._port = rig.free_port()
-        self.server_url = f"http://{rig.HOST}:{self._port}"
-        own = {"seed": seed, "num_eval_samples_per_task": tests, "tokenizer_name": self._model}
+        own = {"seed": seed, "num_eval_samples_per_task": tests, "tokenizer_name": folder / "warm"}
         own |= {"rollout_server_url": self.run_api.url, "data_dumps_dir": self.dumps}
         self._settings = {**SETTINGS, **own, **settings}
         self._say = say
@@ -64,13 +68,12 @@ class Line:
     def __enter__(self) -> Self:
         self.dumps.mkdir(exist_ok=True)
         try:
-            command: list[str | Path] = [sys.executable, "-m", "learn.server", self._model, "--port", str(self._port)]
-            self._server = self._processes.start("server", command, cwd=Path(__file__).parents[1])
+            self.server.start(self._processes)
             self._environment = self._start_environment()
             self.run_api.start(wait=False)
             is_up = self.run_api.answers
             rig.wait_until(lambda: self.run_api.process.check() and is_up(), START_TIMEOUT_S, "the start of run-api")
-            self._server.announcement(START_TIMEOUT_S)
+            self.server.wait()
         except BaseException:
             self._processes.stop()
             raise
@@ -82,7 +85,7 @@ class Line:
     def check(self) -> None:
         """Raise ProcessError for a process that has ended, but for an environment that can be started again."""
         self.run_api.process.check()
-        self._server.check()
+        self.server.check()
         if (status := self._environment.exit_status) is not None:
             if self._starts > RESTARTS:
                 self._environment.check()
@@ -91,5 +94,5 @@ class Line:
 
     def _start_environment(self) -> rig.Process:
         self._starts += 1
-        servers = [rig.server_settings(self.server_url, tokenizer=str(self._model))]
-        return rig.start_environment(self._processes, f"environment-{self._starts}", self._settings, servers)
+        name = f"environment-{self._starts}"
+        return rig.start_environment(self._processes, name, self._settings, [self.server.settings])

@@ -17,12 +17,10 @@ One step, in the order of this file:
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import random
 import shutil
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +32,8 @@ from reasoning_env.records import CORRECT_SCORE
 
 from .errors import LearnError
 from .model import load_weights, save_weights
+from .servers import PolicyServer, ask
 
-REQUEST_TIMEOUT_S = 120.0
 MASKED = -100
 OPTIMIZER, PROGRESS = "optimizer.pt", "progress.json"
 
@@ -139,14 +137,14 @@ class Trainer:
     and `history`, which the caller appends to. What came after the checkpoint is learnt again from other batches.
     """
 
-    def __init__(self, model: Any, folder: Path, run_api_url: str, server_url: str, recipe: Recipe, seed: int = 0):
+    def __init__(self, model: Any, folder: Path, run_api_url: str, server: PolicyServer, recipe: Recipe, seed: int = 0):
         self.step = 0
         self.history: list[dict[str, Any]] = []
         self.model = model
         self.recipe = recipe
         self._folder = folder
         self._run_api = run_api_url
-        self._server = server_url
+        self._server = server
         self._chance = random.Random(seed)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95))
         self._resume()
@@ -163,12 +161,12 @@ class Trainer:
             "starting_step": self.step,
             "num_steps": 1_000_000,
         }
-        self._ask(self._run_api, "/register", registration)
-        self.publish()
+        ask(self._run_api, "/register", registration)
+        self._server.publish(self.model, self.step)
 
     def next_batch(self) -> list[dict[str, Any]]:
         """Return the groups of a batch, or none where there is no whole batch yet."""
-        return list(self._ask(self._run_api, "/batch").get("batch") or [])
+        return list(ask(self._run_api, "/batch").get("batch") or [])
 
     def train(self, groups: list[dict[str, Any]]) -> dict[str, float | None]:
         """Take one step, and return its figures."""
@@ -189,14 +187,8 @@ class Trainer:
             self._optimizer.step()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}
         self.step += 1
-        self.publish()
+        self._server.publish(self.model, self.step)
         return figures
-
-    def publish(self) -> None:
-        """Hand the weights over to the server, and return once it samples with them."""
-        path = self._folder / "weights.safetensors"
-        save_weights(self.model, path)
-        self._ask(self._server, "/update_weights", {"weights": str(path.resolve()), "version": self.step})
 
     def save(self) -> None:
         """Write a checkpoint, which then takes the place of the one before it."""
@@ -233,18 +225,8 @@ class Trainer:
     def _staleness(self, groups: Sequence[Mapping[str, Any]]) -> float | None:
         """Return how many steps old, in the mean, the weights were that the rollouts were sampled with."""
         prompts = [group["tokens"][0][: group["masks"][0].count(MASKED)] for group in groups]
-        versions = self._ask(self._server, "/versions", {"prompts": prompts})["versions"]
-        known = [self.step - version for version in versions if version is not None]
+        known = [self.step - version for version in self._server.versions(prompts) if version is not None]
         return sum(known) / len(known) if known else None
-
-    def _ask(self, url: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{url}{path}", data=data, headers={"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
-                return dict(json.loads(response.read()))
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise LearnError(f"{url}{path} does not answer as it should ({error})") from error
 
 
 def _mean_length(groups: Sequence[Mapping[str, Any]]) -> float:

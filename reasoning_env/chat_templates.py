@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,7 +89,8 @@ def choose_shape(chat: Renderer) -> None:
             faults.append(fault)
     raise ConfigError(
         f"the chat template of {chat.name!r} builds no whole prompt: {faults[0]}; "
-        "set chat_template to the path of another one, or to `plain` for a base model"
+        "give it what it asks for in chat_template_kwargs, or set chat_template to the path of another one, or to "
+        "`plain` for a base model"
     )
 
 
@@ -97,7 +99,8 @@ def find_ending(chat: Renderer) -> list[int]:
 
     Where nothing stands after a last reply, the token with which the next turn begins ends it, as GLM's models do.
 
-    Several special tokens in a row count up to the end-of-text token, if that is among them, and else the first.
+    Several special tokens in a row count up to the end-of-text token, if that is among them, and else the first. Where
+    words stand before the end-of-text token, as in Kimi K3's templates, the model writes those too, and it ends alone.
     """
     end = chat.tokenizer.eos_token_id
     fallback = [] if end is None else [int(end)]
@@ -111,14 +114,13 @@ def find_ending(chat: Renderer) -> list[int]:
             tail = next_turn.rpartition(PROBE_REPLY)[2].lstrip()
     except Exception:  # some templates take no replies
         return fallback
+    tokens = chat.encode(tail)
     special = set(chat.tokenizer.all_special_ids)
-    run: list[int] = []
-    for token in chat.encode(tail):
-        if token not in special:
-            break
-        run.append(token)
+    run = list(takewhile(special.__contains__, tokens))
     if end in run:
         return run[: run.index(end) + 1]
+    if end in tokens and chat.decode(tokens[len(run) : tokens.index(end)]).strip():
+        return fallback
     return run[:1] or fallback
 
 
@@ -169,11 +171,14 @@ def _fault_of_beginning(chat: Renderer, text: str) -> str | None:
         asked = QUESTION
         ended = chat.render(asked, add_generation_prompt=False)
         turn = (*asked, REPLY)
-        before, found, _ = chat.render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
+        before, found, after = chat.render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
+        next_turn = chat.render((*turn, asked[-1]), add_generation_prompt=False).partition(PROBE_REPLY)[2]
     except Exception:  # some templates take no replies; what they do with questions is known
         return None
     if not found or text != ended or not before.startswith(text):
         return None
+    if not next_turn.startswith(after):
+        return None  # it begins a reply always, even after a reply
     header = before.removeprefix(text)
     special = set(chat.tokenizer.all_special_ids)
     if any(token in special for token in chat.encode(header)):

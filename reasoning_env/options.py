@@ -6,6 +6,7 @@ Values stay texts here: pydantic reads them later, as it reads those of a file.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -30,13 +31,47 @@ command `report FILE`.""",
     "evaluate": """\
 Score a model on a fixed set of problems, the same on every machine.
 
-All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.""",
+All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.
+`--dry-run` says what would be sent, and sends nothing.""",
 }
 """What each command does, for its help."""
 
+SHORT = {
+    "--preset": "env.eval_preset",
+    "--model": "openai.model_name",
+    "--base-url": "openai.base_url",
+    "--tasks": "env.tasks",
+    "--temperature": "env.temperature",
+    "--seed": "env.seed",
+}
+SHORT_IN: Mapping[str, Mapping[str, str]] = {
+    "serve": {},
+    "process": {"-n": "env.group_size"},
+    "evaluate": {
+        "--tasks": "env.eval_tasks",
+        "--limit": "env.num_eval_samples_per_task",
+        "-n": "env.eval_repeats",
+        "--repeats": "env.eval_repeats",
+        "--temperature": "env.eval_temperature",
+        "--max-tokens": "env.eval_max_completion_tokens",
+        "--seed": "env.eval_seed",
+    },
+}
+"""Short names of settings, as other evaluation tools have them; the second are a command's own."""
+
+
+def short_names(command: str) -> dict[str, str]:
+    """Return the short options of a command, with the settings that they are."""
+    return {**SHORT, **SHORT_IN[command]}
+
 
 class OptionParser(argparse.ArgumentParser):
-    """Raises ConfigError for a mistake, which argparse would answer with the usage and the end of the process."""
+    """Raises ConfigError for a mistake, which argparse would answer with the usage and the end of the process.
+
+    `word_is` is the option that a word without a name is, such as the model of `evaluate`; None takes no such word.
+    """
+
+    word_is: str | None = None
 
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
@@ -49,12 +84,22 @@ class OptionParser(argparse.ArgumentParser):
         Raises ConfigError for an option that is not known, one without its value, and a word that is neither.
         """
         options, unknown = self.parse_known_args(argv)
+        found = vars(options)
         for word in unknown:
+            if not word.startswith("-") and "=" not in word and self.word_is and self.word_is not in found:
+                found[self.word_is] = word
+                continue
             if not word.startswith("--"):
                 raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
             name = word.partition("=")[0]
             raise ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
-        return vars(options)
+        return found
+
+    def typed(self, argv: Sequence[str]) -> dict[str, str]:
+        """Return how each option of a command line was written, by its name."""
+        words = [word.partition("=")[0] for word in argv if word.startswith("-")]
+        actions = self._option_string_actions
+        return {actions[word].dest: word for word in words if word in actions}
 
 
 def option_parser(
@@ -69,7 +114,7 @@ def option_parser(
     """
     parser = OptionParser(
         prog=f"{program} {command}",
-        usage="%(prog)s [options]",
+        usage=f"%(prog)s{' [MODEL]' if command == 'evaluate' else ''} [options]",
         description=ABOUT[command],
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
@@ -92,12 +137,26 @@ def option_parser(
             help="write chat data for fine-tuning beside the file of groups: `best` has the best completion of each "
             "group that earned anything, `correct` all right ones, `all` every one",
         )
+    if command == "evaluate":
+        parser.word_is = "openai.model_name"
+        group.add_argument(
+            "--dry-run", action="store_true", dest="dry-run", help="say what would be sent, and end before it"
+        )
+        group.add_argument("--json", action="store_true", help="print results.json in place of the tables")
+        group.add_argument(
+            "--fail-under", type=_share, metavar="SCORE", dest="fail-under", help="end with status 1 below this score"
+        )
+    tone = group.add_mutually_exclusive_group()
+    tone.add_argument("--quiet", action="store_true", help="log warnings only")
+    tone.add_argument("-v", "--verbose", action="store_true", help="log how it was set up too, and who says it")
+    short = short_names(command)
+    group = parser.add_argument_group("short names of settings")
+    for option in dict.fromkeys(short.values()):
+        names = [name for name, setting in short.items() if setting == option]
+        group.add_argument(*names, metavar="VALUE", dest=option, help=f"--{option}")
     group = parser.add_argument_group("settings of the environment")
     for name, field in env_fields.items():
-        shortcuts = ["--preset"] if name == "eval_preset" else []
-        group.add_argument(
-            f"--env.{name}", *shortcuts, metavar="VALUE", dest=f"env.{name}", help=_field_help(name, field)
-        )
+        group.add_argument(f"--env.{name}", metavar="VALUE", dest=f"env.{name}", help=_field_help(name, field))
     if server_fields:
         group = parser.add_argument_group("settings of the inference server")
         for name, field in server_fields.items():
@@ -107,12 +166,20 @@ def option_parser(
     return parser
 
 
+def _share(text: str) -> float:
+    """Read a share, such as a mean score."""
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"this must be a number from 0 to 1; got {text!r}")
+
+
 def settings_parser(program: str) -> OptionParser:
     """Return the parser of the command `settings`."""
     parser = OptionParser(prog=f"{program} settings", description="Print all settings, or search them.")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these in their name or meaning")
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--markdown", action="store_true", help="the tables of the README")
+    forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     return parser
 
@@ -128,7 +195,7 @@ Atropos' own settings are options too, those of the run (--env.group_size, --env
 --openai.model_name, --openai.server_type ...). `{program} settings` lists all of them.
 
 example:
-  {program} {command} --config configs/vllm.yaml --env.tasks games,gcd --env.group_size 8"""
+  {program} {command} --base-url http://localhost:8000/v1 --model Qwen/Qwen3-8B --tasks games,gcd"""
     return parser.format_help().rstrip()
 
 

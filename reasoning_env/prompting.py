@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .chat_templates import (
     PLAIN_TEMPLATE,
@@ -21,6 +21,9 @@ from .errors import ConfigError
 from .records import Prompt
 from .settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 from .thinking import Thinking, choose_thinking
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -73,6 +76,7 @@ class ChatFormat:
         self._ending = find_ending(self)
         self.thinking = choose_thinking(thinking, partial(knows, self))
         vocabulary = tokenizer.get_vocab()
+        self.vocabulary_size = 1 + max(vocabulary.values())
         special = set(tokenizer.all_special_ids)
         marks = {token: vocabulary.get(token) for one in self.thinking.formats for token in one.tokens}
         self._hidden_marks = {token_id: token for token, token_id in marks.items() if token_id in special}
@@ -106,8 +110,10 @@ class ChatFormat:
         """Whether decoding without special tokens would lose what tells thinking from answer."""
         return bool(self._hidden_marks)
 
-    def completion_text(self, tokens: Sequence[int]) -> str:
+    def completion_text(self, tokens: Sequence[int] | NDArray[Any]) -> str:
         """Return what a completion's tokens say, without special tokens other than marks of thinking."""
+        if not self._hidden_marks:
+            return self._decode_plainly(tokens)
         parts: list[str] = []
         start = 0
         for place, token in enumerate(tokens):
@@ -116,8 +122,9 @@ class ChatFormat:
                 start = place + 1
         return "".join([*parts, self._decode_plainly(tokens[start:])])
 
-    def _decode_plainly(self, tokens: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True)) if tokens else ""
+    def _decode_plainly(self, tokens: Sequence[int] | NDArray[Any]) -> str:
+        # An array as it is: of a list, transformers looks at the type of each token.
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True)) if len(tokens) else ""
 
     def strip_end_of_turn(self, text: str) -> str:
         """Return the text without the end-of-turn marker that some servers leave at its end."""

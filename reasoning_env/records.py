@@ -6,7 +6,7 @@ imports nothing of the package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -158,11 +158,12 @@ class Timeouts:
     """Limits of a request for completions, in seconds.
 
     `reply_s` is for one try, None for no limit; `outage_s` is how long requests may fail, or no server be healthy,
-    until that is an error, infinite for ever.
+    until that is an error, infinite for ever. With `tries`, a request is tried so often, without pauses.
     """
 
     reply_s: float | None
     outage_s: float
+    tries: int | None = None
 
 
 @dataclass(frozen=True)
@@ -185,16 +186,16 @@ class Rollout:
     """One completion of a problem's prompt.
 
     `tokens` holds prompt and completion; `masks` has the same length, -100 over the prompt and the token id over the
-    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Chat servers
-    mostly tell only the number of the completion's tokens, `token_count`. Some return the model's reasoning apart from
-    its text, as `thinking`; no answer is read from it. `score` is the reward that is sent, after the length penalty;
-    in evaluation the verdict's.
+    completion; `logprobs`, where the server gave them, has the same length with 1.0 over the prompt. Long ones are
+    arrays: a list takes ten times the memory. Chat servers mostly tell only the number of the completion's tokens,
+    `token_count`. Some return the model's reasoning apart from its text, as `thinking`; no answer is read from it.
+    `score` is the reward that is sent, after the length penalty; in evaluation the verdict's.
     """
 
     text: str = field(repr=False)
-    tokens: tuple[int, ...] = field(repr=False)
-    masks: tuple[int, ...] = field(repr=False)
-    logprobs: tuple[float, ...] | None = field(repr=False)
+    tokens: Sequence[int] = field(repr=False)
+    masks: Sequence[int] = field(repr=False)
+    logprobs: Sequence[float] | None = field(repr=False)
     finish_reason: str
     verdict: Verdict | None = None
     score: float = 0.0

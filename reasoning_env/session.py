@@ -20,12 +20,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvalPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
+from .library_facts import FACTS
 from .metrics import MetricsRecorder
 from .problems import ProblemStream
 from .prompting import build_messages, system_prompt
@@ -36,6 +38,7 @@ from .settings import ReasoningSettings
 from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
 from .tasks.plan import TaskPlan, make_sampler, plan_tasks
 from .tasks.sampling import TaskSampler
+from .tasks.selection import ALL_TASKS
 from .thinking import Thinking, choose_thinking
 from .workers.pool import PoolSettings, WorkerPool
 
@@ -100,7 +103,7 @@ class Session:
         library = await self.pool.start(workers=1)
         try:
             plan = await plan_tasks(self.settings, library, self.pool)
-            self._eval_plan = plan_evaluation(self.settings, library, plan.tasks)
+            self._eval_plan = plan_evaluation(self.settings, library, plan.tasks, plan.params)
             self._evaluation_set = self._eval_plan.make_set(self.pool, self.settings, plan.available)
         except BaseException:
             await self.pool.close()
@@ -327,8 +330,24 @@ class Session:
             logger.warning("%s", warning)
         origin = "the checkout beside this module" if self._checkout else "the installed package"
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
-        logger.info("reasoning-gym %s from %s (%s); %s", library.version, library.path, origin, selected)
-        logger.info("%s", library.sandbox)
+        found = (library.version, library.path, origin, selected)
+        logger.info("reasoning-gym %s from %s (%s); %s", *found, extra={"detail": True})
+        logger.info("%s", library.sandbox, extra={"detail": True})
+
+
+async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:
+    """Raise ConfigError for tasks that there are not.
+
+    The library, which takes seconds to load, is asked only about names that are not known to be tasks.
+    """
+    patterns = [*settings.tasks, *settings.exclude_tasks, *settings.eval_tasks]
+    if all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
+        return
+    session = Session(settings, checkout=checkout)
+    try:
+        await session.start()
+    finally:
+        await session.close()
 
 
 def _started(value: T | None) -> T:

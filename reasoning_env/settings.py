@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
@@ -153,6 +154,11 @@ class ReasoningSettings(BaseModel):
         "seed-oss",
         "command-a",
         "kimi",
+        "kimi-k3",
+        "minimax",
+        "hunyuan",
+        "solar",
+        "apriel",
         "muse",
         "thinking",
         "reasoning",
@@ -215,7 +221,7 @@ class ReasoningSettings(BaseModel):
     eval_preset: Literal["rg-easy", "rg-hard"] | None = Field(
         default=None,
         description="Evaluate by the protocol of the Reasoning Gym paper, beside its published models: its problems, "
-        "prompt and budget, 50 problems a task unless `num_eval_samples_per_task` is changed.",
+        "prompt and budget, and 50 problems a task unless `num_eval_samples_per_task` says how many.",
         json_schema_extra={"decides": ["problems"]},
     )
     eval_tasks: NameList = Field(
@@ -223,11 +229,11 @@ class ReasoningSettings(BaseModel):
         description="Tasks to evaluate on, in the same way as `tasks`; empty for those selected.",
         json_schema_extra={"decides": ["problems"]},
     )
-    num_eval_samples_per_task: int = Field(
-        default=5,
+    num_eval_samples_per_task: int | None = Field(
+        default=None,
         ge=1,
         le=100_000,
-        description="Evaluation problems per task.",
+        description="Evaluation problems per task; none for 5, or as many as the preset's protocol takes.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
     num_eval_tasks: int = Field(
@@ -250,6 +256,12 @@ class ReasoningSettings(BaseModel):
         description="Level of difficulty of evaluation problems, in [0, 1]; none for the library's defaults.",
         json_schema_extra={"decides": ["problems", "evaluation"]},
     )
+    eval_params: Literal["library", "training"] = Field(
+        default="library",
+        description="Parameters of evaluation problems: the library's defaults, or those of `task_params`, so that the "
+        "evaluation asks what is trained.",
+        json_schema_extra={"decides": ["problems", "evaluation"]},
+    )
     eval_seed: int = Field(
         default=123,
         ge=0,
@@ -268,6 +280,13 @@ class ReasoningSettings(BaseModel):
         gt=0.0,
         le=1.0,
         description="Nucleus sampling threshold in evaluation.",
+        json_schema_extra={"decides": ["evaluation"]},
+    )
+    eval_max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most tokens of a completion in evaluation, whatever its prompt takes; none for what "
+        "`max_token_length` leaves, or for the preset's 32,768.",
         json_schema_extra={"decides": ["evaluation"]},
     )
 
@@ -368,7 +387,7 @@ class ReasoningSettings(BaseModel):
 
     @field_validator(
         *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
-        "data_dumps_dir",
+        *("data_dumps_dir", "num_eval_samples_per_task", "eval_max_completion_tokens"),
         mode="before",
     )
     @classmethod
@@ -381,6 +400,8 @@ class ReasoningSettings(BaseModel):
             raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
         if self.eval_preset is not None and self.eval_level is not None:
             raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_level out")
+        if self.eval_preset is not None and self.eval_params == "training":
+            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_params out")
         if self.task_weights and self.task_sampling != "weighted":
             raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
         return self
@@ -414,9 +435,16 @@ def default_text(field: FieldInfo) -> str:
 
 
 def range_text(field: FieldInfo) -> str:
-    """Return the limits of a number, joined by commas; empty where there are none."""
+    """Return the limits of a number or the choices of a word, joined by commas; empty where there are none."""
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     words = []
     for constraint in field.metadata:
         words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
+    for kind in (
+        get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else [field.annotation]
+    ):
+        if get_origin(kind) is Literal:
+            words += map(str, get_args(kind))
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            words += [str(choice.value) for choice in kind]
     return ", ".join(words)

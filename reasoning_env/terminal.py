@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import logging
 import re
@@ -42,19 +43,33 @@ class Table:
 
     def print(self) -> None:
         """Print the table; columns of numbers are set to the right."""
-        cells = [
-            [
-                "-" if value is None else format(value, spec)
-                for value, spec in zip(row, self.columns.values(), strict=True)
-            ]
+        print_table(list(self.columns), self._cells(), numbers={name for name, spec in self.columns.items() if spec})
+
+    def print_markdown(self) -> None:
+        """Print the table as Markdown."""
+        rules = ["---:" if spec else "---" for spec in self.columns.values()]
+        for cells in (list(self.columns), rules, *self._cells()):
+            print("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |")
+
+    def print_csv(self) -> None:
+        """Print the table as CSV, numbers in full and unknown ones empty; the keys of `records` are its headings."""
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(self._keys())
+        writer.writerows(self.rows)
+
+    def _cells(self) -> list[list[str]]:
+        specs = list(self.columns.values())
+        return [
+            ["-" if value is None else format(value, spec) for value, spec in zip(row, specs, strict=True)]
             for row in self.rows
         ]
-        print_table(list(self.columns), cells, numbers={name for name, spec in self.columns.items() if spec})
+
+    def _keys(self) -> list[str]:
+        return ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
 
     def records(self) -> list[dict[str, Any]]:
         """Return each row as a mapping; the headings in lower case, joined by underscores, are its keys."""
-        keys = ["_".join(re.findall(r"[a-z0-9.]+", heading.lower())) for heading in self.columns]
-        return [dict(zip(keys, row, strict=True)) for row in self.rows]
+        return [dict(zip(self._keys(), row, strict=True)) for row in self.rows]
 
 
 def print_json(document: Mapping[str, Any]) -> None:

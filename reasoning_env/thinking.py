@@ -50,6 +50,13 @@ FORMATS = (
     ThinkingFormat("seed-oss", "<seed:think>", "</seed:think>", ("<seed:think>", "</seed:think>")),
     ThinkingFormat("command-a", "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_THINKING|>", "<|END_THINKING|>")),
     ThinkingFormat("kimi", "◁think▷", "◁/think▷", ("◁think▷", "◁/think▷")),
+    ThinkingFormat("kimi-k3", "<|open|>think<|sep|>", "<|close|>think<|sep|>", ("<|open|>", "<|close|>", "<|sep|>")),
+    ThinkingFormat("minimax", "<mm:think>", "</mm:think>", ("<mm:think>", "</mm:think>")),
+    ThinkingFormat(
+        "hunyuan", "<think:opensource>", "</think:opensource>", ("<think:opensource>", "</think:opensource>")
+    ),
+    ThinkingFormat("solar", "<|think|>", "<|content|>", ("<|think|>", "<|content|>")),
+    ThinkingFormat("apriel", "Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", ("[BEGIN FINAL RESPONSE]",)),
     ThinkingFormat(
         "muse", "to=self<|message|>", "to=user<|message|>", ("<|message|>", "<|start|>", "<|eom|>"), channels=True
     ),

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -35,15 +35,15 @@ def last_question(prompt: str) -> str:
 class GenerationRequest:
     """A request for completions.
 
-    `protocol` is vllm, sglang, openai, chat or trl. `prompt` is the whole prompt, markers of the chat template
-    included, and `prompt_tokens` its length; `max_tokens` bounds each completion, its end-of-turn token included. With
-    `stream`, a chat's reply comes as server-sent events. A completion ends with the first text of `stop`,
-    which stays in it with `keeps_stop`.
+    `protocol` is vllm, sglang, completions (with token ids), openai (without), chat or trl. `prompt` is the whole
+    prompt, markers of the chat template included, and `prompt_ids` its tokens; `max_tokens` bounds each completion, its
+    end-of-turn token included. With `stream`, a chat's reply comes as server-sent events. A completion ends with the
+    first text of `stop`, which stays in it with `keeps_stop`.
     """
 
     protocol: str
     prompt: str
-    prompt_tokens: int
+    prompt_ids: tuple[int, ...]
     n: int
     max_tokens: int
     temperature: float
@@ -99,15 +99,20 @@ class Tokens:
         config = json.loads(Path(folder, "tokenizer_config.json").read_text(encoding="utf-8"))
         (self.end_of_turn,) = self._tokenizer.encode(config["eos_token"], add_special_tokens=False).ids
         self.finish = lru_cache(CACHE_SIZE)(self._finish)
+        self.text_of = cache(self._text_of)
 
-    def read_prompt(self, prompt: str | list[int]) -> tuple[str, int]:
-        """Return a prompt as text, and its length in tokens. Raises ValueError for no or unknown token ids."""
+    def _text_of(self, token_id: int) -> str:
+        """Return what a single token is, as it is told beside its log-probability."""
+        return self._tokenizer.decode([token_id], skip_special_tokens=False)
+
+    def read_prompt(self, prompt: str | list[int]) -> tuple[str, tuple[int, ...]]:
+        """Return a prompt as text and as tokens. Raises ValueError for no or unknown token ids."""
         if isinstance(prompt, str):
-            return prompt, len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
+            return prompt, tuple(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
         size = self._tokenizer.get_vocab_size()
         if not prompt or not all(0 <= token_id < size for token_id in prompt):
             raise ValueError(f"prompt: expected one or more token ids from 0 to {size - 1}")
-        return self._tokenizer.decode(prompt, skip_special_tokens=False), len(prompt)
+        return self._tokenizer.decode(prompt, skip_special_tokens=False), tuple(prompt)
 
     def _finish(
         self, completion: Completion, max_tokens: int, stop: tuple[str, ...] = (), keeps_stop: bool = False

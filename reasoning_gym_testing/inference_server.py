@@ -47,9 +47,9 @@ def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENI
 class InferenceServer(FaultyServer):
     """Answers requests for completions with those of a policy, after `latency_s`, plus or minus half.
 
-    Both may be replaced while the server runs. `tokenizer` is a folder in the format of transformers, and has to be the
-    environment's. `requests` holds the newest requests that the policy was asked. Requests for a single token, which
-    are health checks and probes, are answered without it.
+    Both may be replaced while the server runs. It answers at `paths`, and has no other page. `tokenizer` is a folder in
+    the format of transformers, and has to be the environment's. `requests` holds the newest requests that the policy
+    was asked. Requests for a single token, which are health checks and probes, are answered without it.
     """
 
     def __init__(
@@ -59,8 +59,10 @@ class InferenceServer(FaultyServer):
         latency_s: float = 0.0,
         tokenizer: str = TOKENIZER,
         port: int | None = None,
+        paths: Sequence[str] = PATHS,
     ) -> None:
         super().__init__(port)
+        self.paths = paths
         self.policy = policy
         self.latency_s = latency_s
         self.requests: deque[GenerationRequest] = deque(maxlen=KEPT_REQUESTS)
@@ -78,7 +80,7 @@ class InferenceServer(FaultyServer):
         app = web.Application()
         app.router.add_get("/health", self._health)
         app.router.add_get("/v1/models", self._models)
-        for path in PATHS:
+        for path in self.paths:
             app.router.add_post(path, self._complete)
         return app
 
@@ -101,8 +103,8 @@ class InferenceServer(FaultyServer):
         finish = self._tokens.finish
         finished = tuple(finish(one, asked.max_tokens, asked.stop, asked.keeps_stop) for one in completions)
         if asked.stream:
-            return web.Response(body=write_stream(finished, asked.prompt_tokens), content_type="text/event-stream")
-        body = write_reply(asked.protocol, finished, asked.prompt_tokens)
+            return web.Response(body=write_stream(finished, len(asked.prompt_ids)), content_type="text/event-stream")
+        body = write_reply(asked, finished, self._tokens)
         return web.Response(body=body, content_type="application/json")
 
     async def _health(self, _request: web.Request) -> web.Response:

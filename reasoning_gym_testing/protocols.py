@@ -1,10 +1,11 @@
-"""The protocols of inference servers: what Atropos' clients send, and the replies that they expect."""
+"""The protocols of inference servers: what clients send, and the replies that they expect."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,6 +36,8 @@ class _Asked(BaseModel):
     stream: bool = False
     stop: list[str] = Field(default_factory=list)
     include_stop_str_in_output: bool = False
+    logprobs: int | None = None
+    return_token_ids: bool = False
 
 
 def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
@@ -45,20 +48,22 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no request that {path} takes: {error!r}") from error
     asked = _Asked.model_validate(plain)
+    if protocol == "openai" and asked.return_token_ids and asked.logprobs is not None:
+        protocol = "completions"
     if asked.stream and protocol != "chat":
         raise ValueError("only chats are streamed here")
-    prompt, length = tokens.read_prompt(asked.prompt)
+    prompt, prompt_ids = tokens.read_prompt(asked.prompt)
     return GenerationRequest(
         protocol,
         prompt,
-        length,
+        prompt_ids,
         asked.n,
         asked.max_tokens,
         asked.temperature,
         asked.top_p,
         asked.stream,
         tuple(asked.stop),
-        asked.include_stop_str_in_output or protocol in ("vllm", "sglang"),
+        asked.include_stop_str_in_output or protocol in ("vllm", "sglang", "completions"),
     )
 
 
@@ -70,7 +75,8 @@ def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, An
             if sampling.keys() - SGLANG_SAMPLING or body["return_logprob"] is not True:
                 raise ValueError(f"expected return_logprob, and sampling_params out of {sorted(SGLANG_SAMPLING)}")
             limit = sampling.get("max_new_tokens", DEFAULT_MAX_TOKENS)
-            return "sglang", {**sampling, "prompt": body["input_ids"], "max_tokens": limit}
+            prompt = body["text"] if "text" in body else body["input_ids"]
+            return "sglang", {**sampling, "prompt": prompt, "max_tokens": limit}
         case "/generate":
             prompt = body["prompt"]
             return "vllm", {**body, "prompt": prompt["prompt_token_ids"] if isinstance(prompt, dict) else prompt}
@@ -84,10 +90,61 @@ def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, An
             return "trl", {**body, "prompt": prompt}
 
 
-@lru_cache(CACHED_REPLIES)
-def write_reply(protocol: str, completions: tuple[Completion, ...], prompt_tokens: int) -> bytes:
+def write_reply(asked: GenerationRequest, completions: tuple[Completion, ...], tokens: Tokens) -> bytes:
     """Return the body of a protocol's reply, as JSON."""
-    return json.dumps(_reply(protocol, completions, prompt_tokens)).encode()
+    if asked.protocol != "completions":
+        body = _write_plain_reply(asked.protocol, completions, len(asked.prompt_ids))
+        # Apart, so that the same completions of different prompts are written once.
+        of_prompt = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
+        return body[:-1] + of_prompt if asked.protocol == "vllm" else body
+    head = {"id": "0", "object": "text_completion", "created": 0, "model": MODEL_NAME}
+    usage = _usage(completions, len(asked.prompt_ids))
+    end = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
+    choices = [
+        b'{"index":%d,' % index + _choice_with_tokens(one, tokens, asked.stop) + end
+        for index, one in enumerate(completions)
+    ]
+    return _to_json(head)[:-1] + b',"choices":[%b],"usage":%b}' % (b",".join(choices), _to_json(usage))
+
+
+@lru_cache(CACHED_REPLIES)
+def _write_plain_reply(protocol: str, completions: tuple[Completion, ...], prompt_tokens: int) -> bytes:
+    return _to_json(_reply(protocol, completions, prompt_tokens))
+
+
+@lru_cache(CACHED_REPLIES)
+def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str, ...]) -> bytes:
+    """Return a completion in the words of vLLM that was asked for token ids, without the index and the prompt."""
+    ids, logprobs = completion.token_ids or (), completion.logprobs or ()
+    texts = list(map(tokens.text_of, ids))
+    choice = {
+        "text": completion.text,
+        "logprobs": {
+            "text_offset": [0, *accumulate(map(len, texts))][: len(texts)],
+            "token_logprobs": logprobs,
+            "tokens": texts,
+            "top_logprobs": [{text: logprob} for text, logprob in zip(texts, logprobs, strict=False)],
+        },
+        "finish_reason": completion.finish_reason,
+        "stop_reason": next(filter(completion.text.endswith, stop), None),
+        "token_ids": ids,
+        "prompt_logprobs": None,
+    }
+    return _to_json(choice)[1:-1]
+
+
+def _usage(completions: Sequence[Completion], prompt_tokens: int) -> dict[str, int]:
+    completion_tokens = sum(len(one.places) for one in completions)
+    return {
+        "prompt_tokens": prompt_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "completion_tokens": completion_tokens,
+    }
+
+
+def _to_json(value: object) -> bytes:
+    """Return JSON without blanks, as servers write it."""
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def write_stream(completions: Sequence[Completion], prompt_tokens: int) -> bytes:
@@ -122,6 +179,7 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
                     "text": one.text,
                     "meta_info": {
                         "finish_reason": {"type": one.finish_reason},
+                        "prompt_tokens": prompt_tokens,
                         "output_token_logprobs": [[logprob, token_id, None] for token_id, logprob in one.places],
                     },
                 }
@@ -131,17 +189,20 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
         case "trl":
             return {"completion_ids": [one.token_ids for one in completions]}
         case _:
-            completion_tokens = sum(len(one.places) for one in completions)
-            usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+            chat = protocol == "chat"
             return {
                 "id": "0",
-                "object": "text_completion" if protocol == "openai" else "chat.completion",
+                "object": "chat.completion" if chat else "text_completion",
                 "created": 0,
                 "model": MODEL_NAME,
                 "choices": [
-                    {"index": index, "finish_reason": one.finish_reason, "logprobs": None, "text": one.text}
-                    | {"message": {"role": "assistant", "content": one.text}}
+                    {
+                        "index": index,
+                        **({"message": {"role": "assistant", "content": one.text}} if chat else {"text": one.text}),
+                        "logprobs": None,
+                        "finish_reason": one.finish_reason,
+                    }
                     for index, one in enumerate(completions)
                 ],
-                "usage": {**usage, "total_tokens": prompt_tokens + completion_tokens},
+                "usage": _usage(completions, prompt_tokens),
             }

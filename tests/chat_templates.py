@@ -4,32 +4,95 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 MARK = re.compile(r"<\|[^|<>{}\s]+\|?>|<[a-z_]+\|>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|</?(?:bos|s|[a-z]+_of_[a-z]+)>|◁/?think▷")
 """What templates write that a vocabulary holds as special tokens."""
-ENDS = {
-    "cohere": "<|END_OF_TURN_TOKEN|>",
-    "deepseek": "<｜end▁of▁sentence｜>",
-    "llama3": "<|eot_id|>",
-    "idefics3": "<end_of_utterance>",
-    "smolvlm": "<end_of_utterance>",
-    "gemma": "<eos>",
-    "diffusion_gemma": "<eos>",
-    "phi3": "<|endoftext|>",
-    "gptoss": "<|return|>",
-    "muse": "<|eot|>",
-    "glm4": "<|endoftext|>",
-    "llava": "</s>",
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of models writes: thinking with `{draft}` in it, the end of a turn, its tokenizer's special tokens.
+
+    `eos` is the end-of-text token where another one than `end` ends a turn.
+    """
+
+    thinks: str = "<think>{draft}</think>"
+    end: str = "<|im_end|>"
+    eos: str = ""
+    special: tuple[str, ...] = ()
+
+
+OPENED = "{draft}</think>"
+"""Thinking that the prompt has opened."""
+COHERE = "<|END_OF_TURN_TOKEN|>"
+GPT_OSS = "<|channel|>analysis<|message|>{draft}<|end|><|start|>assistant<|channel|>final<|message|>"
+FAMILIES = {
+    "gpt-?oss": Family(GPT_OSS, "<|return|>"),
+    "muse": Family(" to=self<|message|>{draft}<|eom|><|start|>assistant to=user<|message|>", "<|eot|>"),
+    "gemma-?4|diffusion_gemma": Family("<|channel>thought\n{draft}<channel|>", "<turn|>", "<eos>"),
+    "gemma": Family(end="<end_of_turn>", eos="<eos>"),
+    "cohere2moe": Family("{draft}<|END_THINKING|>", f"<|END_TEXT|>{COHERE}", COHERE),
+    "r7b|command_a": Family("<|START_THINKING|>{draft}<|END_THINKING|>", f"<|END_RESPONSE|>{COHERE}", COHERE),
+    "cohere2": Family(end=f"<|END_RESPONSE|>{COHERE}", eos=COHERE),
+    "cohere|aya|command-r": Family(end=COHERE),
+    "deepseek_v2": Family(end="<｜end▁of▁sentence｜>"),
+    "deepseek|spark": Family(OPENED, "<｜end▁of▁sentence｜>"),
+    "hermes": Family(),
+    "llama4": Family(end="<|eot|>"),
+    "llama-?3|functionary": Family(end="<|eot_id|>"),
+    "rwkv": Family(end="<|endoftext|>"),
+    "smolvlm|idefics": Family(end="<end_of_utterance>"),
+    "phi_4": Family(),
+    "phi": Family(end="<|end|>", eos="<|endoftext|>"),
+    "glm-4.7": Family(OPENED, "<|user|>", "<|endoftext|>"),
+    "glm": Family(end="<|user|>", eos="<|endoftext|>"),
+    "magistral|ministral": Family("[THINK]{draft}[/THINK]", "</s>"),
+    "pixtral|llava|mistral": Family(end="</s>"),
+    "apriel-1.5": Family("Here are my reasoning steps:\n{draft}\n[BEGIN FINAL RESPONSE]\n", "<|end|>"),
+    "apriel": Family("{draft}\n[BEGIN FINAL RESPONSE]\n", "<|end|>"),
+    "seed-oss": Family("<seed:think>{draft}</seed:think>", "<seed:eos>"),
+    "kimi-k3": Family(
+        "{draft}<|close|>think<|sep|><|open|>response<|sep|>",
+        "<|end_of_msg|>",
+    ),
+    "minimax-m1": Family(end="<end_of_sentence>"),
+    "minimax-m3": Family("<mm:think>{draft}</mm:think>", "[e~["),
+    "minimax": Family(OPENED, "[e~["),
+    "hy3": Family(
+        "<think:opensource>{draft}</think:opensource>",
+        "<｜hy_eos:opensource｜>",
+        special=("<think:opensource>", "</think:opensource>"),
+    ),
+    "solar": Family("<|think|>{draft}<|end|><|begin|>assistant<|content|>", "<|end|>"),
+    "exaone": Family(end="[|endofturn|]"),
+    "nemotron-nano-v2": Family(OPENED, "<SPECIAL_12>"),
+    "apertus": Family(end="<|assistant_end|>"),
+    "gigachat": Family(end="<|message_sep|>", eos="</s>"),
+    "granite": Family(end="<|end_of_text|>"),
+    "ling-": Family(OPENED, "<|role_end|>"),
+    "jamba": Family(end="<|eom|>", eos="<|endoftext|>"),
+    "laguna": Family(OPENED, "</assistant>"),
+    "reka": Family(end="<sep>"),
+    "metharme": Family(end="<|endoftext|>"),
+    "alpaca": Family(end="</s>"),
+    "nemotron|qwen3[._][568]|qwq|stepfun": Family(OPENED),
 }
-"""The end-of-text token of a family's tokenizer, by how the template's name begins; else `<|im_end|>`."""
+"""Families by what the name of a template holds; the first counts, and else `<think>` and `<|im_end|>`."""
+
+
+def family_of(template: str) -> Family:
+    """Return what models with the template of this name write."""
+    return next((one for name, one in FAMILIES.items() if re.search(name, template.lower())), Family())
 
 
 def tokenizer_with(tokenizer: Any, template: str, *, family: str = "", more: tuple[str, ...] = ()) -> Any:
     """Return the small tokenizer with a template, and with the special tokens that the template writes."""
     made = deepcopy(tokenizer)
-    end = next((token for name, token in ENDS.items() if family.startswith(name)), "<|im_end|>")
-    special = sorted({*MARK.findall(template), end, *more})
+    habits = family_of(family)
+    end = habits.eos or habits.end
+    special = sorted({*MARK.findall(template), end, *habits.special, *more})
     made.add_special_tokens({"additional_special_tokens": special, "eos_token": end, "bos_token": "<bos>"})
     made.chat_template = template
     return made

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -31,6 +33,53 @@ def test_negative_number_is_a_value() -> None:
 
 def test_preset_is_short_for_its_setting() -> None:
     assert parser().read(["--preset", "rg-easy"]) == {"env.eval_preset": "rg-easy"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "setting"),
+    [
+        (["--model", "7"], "openai.model_name"),
+        (["7"], "openai.model_name"),
+        (["--base-url", "7"], "openai.base_url"),
+        (["--tasks", "7"], "env.eval_tasks"),
+        (["--limit", "7"], "env.num_eval_samples_per_task"),
+        (["-n", "7"], "env.eval_repeats"),
+        (["--repeats=7"], "env.eval_repeats"),
+        (["--temperature", "7"], "env.eval_temperature"),
+        (["--max-tokens", "7"], "env.eval_max_completion_tokens"),
+        (["--seed", "7"], "env.eval_seed"),
+    ],
+)
+def test_evaluation_has_short_names(argv: list[str], setting: str) -> None:
+    assert parser("evaluate").read(argv) == {setting: "7"}
+
+
+def test_other_commands_mean_training_by_the_same_names() -> None:
+    argv = ["--tasks", "a", "--seed=1", "-n", "2"]
+    assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
+
+
+def test_how_an_option_was_written_is_known() -> None:
+    assert parser("evaluate").typed(["-n", "3", "--tasks=gcd"]) == {
+        "env.eval_repeats": "-n",
+        "env.eval_tasks": "--tasks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["a", "b"], "'b' is not an option"),
+        (["a", "--model", "b"], "'a' is not an option"),
+        (["env.tasks=gcd"], "'env.tasks=gcd' is not an option"),
+        (["--limt", "3"], "no option --limt; did you mean --limit"),
+        (["--fail-under", "80"], "--fail-under: this must be a number from 0 to 1; got '80'"),
+        (["--quiet", "-v"], "not allowed with argument --quiet"),
+    ],
+)
+def test_mistake_at_evaluate_is_named(argv: list[str], named: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(named)):
+        parser("evaluate").read(argv)
 
 
 VALUES = st.text().filter(lambda value: not value.startswith("-"))

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 import pytest_asyncio
@@ -12,7 +11,8 @@ from reasoning_env import ConfigError, InvalidReferenceError, Problem, Reasoning
 from reasoning_env import session as session_module
 from reasoning_env.evaluations.problem_set import question_key
 from reasoning_env.records import Reason
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
+from reasoning_env.workers.pool import PoolSettings
+from tests.lent_pool import lent_pool
 
 WRONG = "<answer>wrong</answer>"
 
@@ -23,12 +23,8 @@ MakeSession = Callable[..., Awaitable[Session]]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workers() -> AsyncIterator[Any]:
-    """A pool of workers that are started already, and that outlive the session they are lent to."""
-    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    library, close = await pool.start(), pool.close
-    pool.start, pool.staff, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
-    yield pool
-    await close()
+    async with lent_pool() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -129,6 +125,14 @@ async def test_evaluation_questions_are_kept_out(make_session: MakeSession) -> N
     session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=200)
     held_out = {question_key(problem.question) for problem in await session.evaluation_set.problems()}
     assert not held_out & {question_key(problem.question) for problem in await take(session, 100)}
+
+
+@on_module_loop
+async def test_evaluation_can_ask_what_is_trained(make_session: MakeSession) -> None:
+    params = {"spell_backward": {"min_word_len": 3, "max_word_len": 5}}
+    session = await make_session(tasks=["spell_backward"], task_params=params, eval_params="training")
+    answers = [problem.answer for problem in await session.evaluation_set.problems()]
+    assert answers and all(3 <= len(answer or "") <= 5 for answer in answers)
 
 
 @on_module_loop

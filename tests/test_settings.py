@@ -25,7 +25,7 @@ REFUSED: dict[str, list[Any]] = {
     "complexity_mode": ["fixed", 3],
     "debug_logging": ["perhaps", 2],
 }
-"""A value of each kind, and those that our own code reads; bounds stand in the README, whose table is tested."""
+"""A value of each kind, and those that our own code reads; bounds stand in docs/settings.md, which is tested."""
 FROM_TEXT: dict[str, tuple[str, Any]] = {
     "tasks": ("gsm_symbolic, chain_sum,", ["gsm_symbolic", "chain_sum"]),
     "exclude_tasks": ("games/*", ["games/*"]),

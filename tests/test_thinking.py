@@ -23,6 +23,11 @@ WRITTEN = {
     "seed-oss": f"<seed:think>{DRAFT}</seed:think>{REPLY}",
     "command-a": f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>{REPLY}<|END_RESPONSE|>",
     "kimi": f"◁think▷{DRAFT}◁/think▷{REPLY}",
+    "kimi-k3": f"<|open|>think<|sep|>{DRAFT}<|close|>think<|sep|><|open|>response<|sep|>{REPLY}",
+    "minimax": f"<mm:think>{DRAFT}</mm:think>{REPLY}",
+    "hunyuan": f"<think:opensource>{DRAFT}</think:opensource>{REPLY}",
+    "solar": f"<|think|>{DRAFT}<|end|><|begin|>assistant<|content|>{REPLY}",
+    "apriel": f"Here are my reasoning steps:\n{DRAFT}\n[BEGIN FINAL RESPONSE]\n{REPLY}\n[END FINAL RESPONSE]",
     "muse": f" to=self<|message|>{DRAFT}<|eom|><|start|>assistant to=user<|message|>{REPLY}",
     "thinking": f"<Thinking>{DRAFT}</THINKING>{REPLY}",
     "reasoning": f"<reasoning>{DRAFT}</reasoning>{REPLY}",
@@ -33,6 +38,10 @@ ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>
 
 def by_name(name: str) -> ThinkingFormat:
     return next(one for one in FORMATS if one.name == name)
+
+
+def test_every_format_has_an_example() -> None:
+    assert list(WRITTEN) == [one.name for one in FORMATS]
 
 
 def test_setting_names_every_format() -> None:

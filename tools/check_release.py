@@ -85,7 +85,7 @@ async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
         library.pool,
         library.tasks,
         library.params,
-        samples_per_task=defaults.num_eval_samples_per_task,
+        samples_per_task=5,
         eval_seed=defaults.eval_seed,
         deadline_s=defaults.eval_generation_deadline_s,
     )

@@ -11,13 +11,15 @@ from .config import (
     ReasoningGymEnvConfig,
     RunMode,
     check_base_settings,
+    check_batch_size,
     complete_servers,
     explain_construction,
     set_log_levels,
 )
-from .inference.chat import tokenizer_if_needed
+from .inference.chat import ServerConfig, tokenizer_if_needed
+from .inference.servers import choose_server_class
 from .line import RolloutItem, Sending, pack
-from .modes.evaluate import evaluate
+from .modes.evaluate import evaluate, evaluate_alone
 from .modes.group_file import BackgroundWriter
 from .modes.process import process
 from .modes.serve import serve
@@ -25,7 +27,7 @@ from .modes.shutdown import close
 from .run import Run
 from .run_api import Registration
 from .summary import print_summary
-from .wandb import go_offline_without_account, rollout_table, start_run, table_rows, trim_timings
+from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
 __all__ = [
     "ENV_NAME",
@@ -36,14 +38,20 @@ __all__ = [
     "Run",
     "RunMode",
     "Sending",
+    "ServerConfig",
     "StateKeeper",
     "check_base_settings",
+    "check_batch_size",
+    "choose_server_class",
     "close",
     "commands",
     "complete_servers",
     "evaluate",
+    "evaluate_alone",
     "explain_construction",
     "go_offline_without_account",
+    "keep_rollouts",
+    "log_metrics",
     "pack",
     "print_summary",
     "process",
@@ -52,7 +60,5 @@ __all__ = [
     "serve",
     "set_log_levels",
     "start_run",
-    "table_rows",
     "tokenizer_if_needed",
-    "trim_timings",
 ]

@@ -18,7 +18,8 @@ from ..errors import ConfigError
 from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
-from .inference.chat import CHAT, ChatServerConfig, read_key
+from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
+from .inference.servers import Mode
 
 
 class RunMode(StrEnum):
@@ -85,7 +86,7 @@ def check_base_settings(values: object) -> None:
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
-            raise ValueError(f"{name} must be {allowed.words}; got {value!r}")
+            raise ValueError(f"{name}: must be {allowed.words}; got {value!r}")
 
 
 class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
@@ -192,6 +193,24 @@ def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
 
 
+def usual_mode(server: Any) -> Mode:
+    """Return what replies of servers with these settings hold, for stand-ins that can be asked for several forms."""
+    if isinstance(server, ChatServerConfig):
+        return Mode.CHAT
+    return Mode.TEXT if getattr(server, "server_type", None) in ("openai", "trl") else Mode.TOKENS
+
+
+def check_batch_size(config: Any) -> None:
+    """Raise ConfigError where there is no batch size, or groups exceed it."""
+    if config.batch_size == -1:
+        raise ConfigError("neither env.batch_size nor the trainer sets a batch size")
+    if config.group_size > config.batch_size:
+        raise ConfigError(
+            f"this environment does not fit the trainer: group_size ({config.group_size}) must be at most its "
+            f"batch_size ({config.batch_size})"
+        )
+
+
 def run_api_entry(config: Any) -> dict[str, Any]:
     """Return what run-api is told of the environment when it registers."""
     return {
@@ -212,14 +231,14 @@ def complete_servers(
     whose environment variable is not set.
     """
     several = configs if isinstance(configs, list) else [configs]
-    types = {config.server_type for config in several}
+    types = {_type_of(config) for config in several}
     if len(types) != 1:
         raise ConfigError(
             f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
         )
     completed = []
     for config in several:
-        missing = {}
+        missing = {"server_type": _type_of(config)}
         if config.tokenizer_name == "none":
             missing["tokenizer_name"] = tokenizer_name
         if isinstance(config, APIServerConfig):
@@ -227,6 +246,11 @@ def complete_servers(
         completed.append(_as_chat(config.model_copy(update=missing)))
     # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
     return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def _type_of(config: ServerBaseline) -> str:
+    """Return a server's type; Atropos' default, `openai`, is meant only by those who say it."""
+    return config.server_type if "server_type" in config.model_fields_set else AUTO
 
 
 def _as_chat(config: ServerBaseline) -> ServerBaseline:

@@ -7,6 +7,7 @@ is refused in one line, and no key is shown.
 
 from __future__ import annotations
 
+import os
 import re
 import types
 import typing
@@ -63,7 +64,10 @@ class Launch:
 
 
 def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Launch:
-    """Join what environment class, file and options say; raises ConfigError for invalid settings."""
+    """Join what environment class, file and options say; raises ConfigError for invalid settings.
+
+    A server whose URL nobody says is that of the variable OPENAI_BASE_URL, as for other clients.
+    """
     defaults, default_servers = env_cls.config_init()
     file = read_config_file(Path(options["config"])) if "config" in options else Sections()
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
@@ -74,6 +78,8 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Laun
         base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
     given = {**sections.env, **_section("env", options)}
     config = make_config(type(defaults), {**base, **given}, "env.")
+    if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
+        raise ConfigError("env.eval_seed: a preset has seeds of its own; take the seed or env.eval_preset out")
     servers = _build_servers(default_servers, sections.openai, _section("openai", options))
     differing = {
         f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]
@@ -115,7 +121,8 @@ def _build_servers(
     if len(several) > 1:
         servers = [make_config(server_cls, server, "openai.") for server in several]
     else:
-        given = {**(several[0] if several else {}), **options}
+        from_environment = {"base_url": url} if (url := os.environ.get("OPENAI_BASE_URL")) else {}
+        given = {**from_environment, **(several[0] if several else {}), **options}
         if not given:
             return defaults
         servers = [make_config(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
@@ -158,8 +165,39 @@ def _read(value: Any, annotation: Any) -> Any:
 
 
 def _describe(mistake: Any, prefix: str) -> str:
+    """Return a mistake that pydantic found, in the words of the mistakes that are found here."""
     name = ".".join(map(str, mistake["loc"]))
-    message = str(mistake["msg"]).removeprefix("Value error, ")
-    if name == "api_key":  # its value stays out of the message
-        return f"{prefix}{name}: {message}"
-    return f"{prefix}{name}: {message}; got {mistake['input']!r}" if name else f"{message}"
+    if not name:  # of several settings, the first of which the message begins with
+        return prefix + str(mistake["msg"]).removeprefix("Value error, ")
+    got = "" if name == "api_key" else f"; got {mistake['input']!r}"  # a key stays out of the message
+    return f"{prefix}{name}: {_expected(mistake)}{got}"
+
+
+def _expected(mistake: Any) -> str:
+    """Return what would have been right."""
+    details = mistake.get("ctx", {})
+    match mistake["type"]:
+        case "greater_than_equal":
+            return f"must be at least {details['ge']:g}"
+        case "greater_than":
+            return f"must be above {details['gt']:g}"
+        case "less_than_equal":
+            return f"must be at most {details['le']:g}"
+        case "less_than":
+            return f"must be below {details['lt']:g}"
+        case "literal_error" | "enum":
+            return f"must be one of {details['expected'].replace(' or ', ', ')}"
+        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
+            return "must be a whole number"
+        case "float_parsing" | "float_type" | "finite_number":
+            return "must be a number"
+        case "bool_parsing" | "bool_type":
+            return "must be true or false"
+        case "string_type":
+            return "must be a text"
+        case "list_type":
+            return "must be a list"
+        case "dict_type" | "model_type":
+            return "must be a mapping of names to values"
+        case _:
+            return str(mistake["msg"]).removeprefix("Value error, ")

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
@@ -20,8 +21,9 @@ from ..session import Session
 from .config import RunMode
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
-from .inference.client import InferenceClient
+from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
+from .inference.replies import in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +47,12 @@ class Sending:
 class Line:
     """What a group goes through; `ReasoningGymEnv.collect_trajectories` shows the order.
 
-    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive.
+    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive. With `testing`, failed
+    requests are repeated at once, a few times.
     """
+
+    testing_reply_s = 0.3
+    """How long a server may take in a test, where `worker_timeout` has its default."""
 
     def __init__(
         self,
@@ -58,6 +64,7 @@ class Line:
         queue: DeliveryQueue,
         *,
         trainer_limit: Callable[[], int],
+        testing: bool = False,
     ) -> None:
         self.mode = RunMode.IMPORTED
         self._config = config
@@ -67,6 +74,7 @@ class Line:
         self._dumper = dumper
         self._queue = queue
         self._trainer_limit = trainer_limit
+        self._testing = testing
         self.kept: dict[int, Group] | None = None
         """Scored groups by problem index, where a mode takes them from here."""
         self._prompts: dict[int, Prompt] = {}
@@ -168,27 +176,30 @@ class Line:
     def timeouts(self) -> Timeouts:
         """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
         reply_s, serving = self._config.worker_timeout, self.mode is RunMode.SERVE
+        if self._testing and reply_s == type(self._config).model_fields["worker_timeout"].default:
+            reply_s = self.testing_reply_s
         return Timeouts(
-            reply_s=reply_s if reply_s > 0 else None, outage_s=math.inf if serving else self.startup_timeout_s
+            reply_s=reply_s if reply_s > 0 else None,
+            outage_s=math.inf if serving else self.startup_timeout_s,
+            tries=MAX_FAILURES if self._testing else None,
         )
 
 
-def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return the parallel lists that a trainer gets, each with one entry per rollout.
+async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets, each with one entry per rollout, made in turns of the loop.
 
     With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
     """
     rollouts = group.rollouts
-    with_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
     packed: ScoredDataGroup = {
-        "tokens": [list(rollout.tokens) for rollout in rollouts],
-        "masks": [list(rollout.masks) for rollout in rollouts],
+        "tokens": [await in_turn(partial(list, rollout.tokens)) for rollout in rollouts],
+        "masks": [await in_turn(partial(list, rollout.masks)) for rollout in rollouts],
         "scores": [rollout.score for rollout in rollouts],
         "advantages": None,
         "ref_logprobs": None,
         "messages": None,
         "generation_params": None,
-        "inference_logprobs": [list(rollout.logprobs or ()) for rollout in rollouts] if with_logprobs else None,
+        "inference_logprobs": None,
         "group_overrides": {},
         "overrides": [
             {"set_advantage_to_zero": True} if rollout.truncated and mask_truncated else {} for rollout in rollouts
@@ -197,6 +208,8 @@ def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> Score
         "distill_token_ids": None,
         "distill_logprobs": None,
     }
+    if all(rollout.logprobs is not None for rollout in rollouts):
+        packed["inference_logprobs"] = [await in_turn(partial(list, rollout.logprobs or ())) for rollout in rollouts]
     if include_messages:
         packed["messages"] = [
             [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts

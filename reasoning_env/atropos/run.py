@@ -17,11 +17,12 @@ from ..folders import default_dumps_folder, find_checkout
 from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
-from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry
+from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry, usual_mode
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
-from .inference.server_checks import check_servers
+from .inference.server_checks import check_servers, check_tokenizer
+from .inference.servers import Mode, what_comes
 from .line import Line
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
@@ -34,7 +35,7 @@ class Run:
 
     `config` is the environment's, `manager` returns BaseEnv's server manager, `tokenizer` is BaseEnv's; `folder` is the
     front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which
-    counts where it is positive.
+    counts where it is positive. `server_config` is that of the first server, which need not be there with `testing`.
     """
 
     save_interval_s = 10.0
@@ -50,13 +51,18 @@ class Run:
         folder: Path,
         *,
         trainer_limit: Callable[[], int],
+        server_config: Any = None,
+        testing: bool = False,
     ) -> None:
         self.config = config
+        self.server_config = server_config
+        self._testing = testing
         self.uuid = str(uuid.uuid4())
         self.chat = PlainChat(config.thinking) if tokenizer is None else make_chat_format(tokenizer, config)
         self.inference = InferenceClient(
             manager,
             self.chat,
+            usual_mode=usual_mode(server_config),
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
@@ -81,10 +87,14 @@ class Run:
             self.dumper,
             self.queue,
             trainer_limit=trainer_limit,
+            testing=testing,
         )
         self.session.fits = self.line.fits
         self.keeper: StateKeeper | None = None
         self.evaluation_progress: Callable[[], str] = str
+        self.evaluation_end: Callable[[], str] = str
+        self.results: Mapping[str, Any] | None = None
+        """Of the last evaluation, as results.json holds them."""
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
         self._background: list[asyncio.Task[None]] = []
@@ -102,13 +112,13 @@ class Run:
 
     @property
     def servers(self) -> Sequence[Any]:
-        """Atropos' inference servers."""
+        """Atropos' inference servers, and what tests have put in their place."""
         return self.inference.servers
 
     # ---- beginning and end
 
-    async def start(self, *, probe: bool, collect_state: Callable[[], Mapping[str, Any]]) -> None:
-        """Start the workers and, with `probe`, make sure that an inference server answers.
+    async def start(self, *, collect_state: Callable[[], Mapping[str, Any]]) -> None:
+        """Start the workers and, unless this is a test, make sure that an inference server answers.
 
         `collect_state` returns BaseEnv's part of a checkpoint. Raises ConfigError, ServerError or WorkerError, each
         with its remedy; no process is left then.
@@ -116,10 +126,12 @@ class Run:
         await self.session.start()
         try:
             await self.start_dumps()
-            if probe:
+            if not self._testing:
                 await check_servers(
-                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.request_options
+                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.options
                 )
+                await check_tokenizer(self.servers, self.chat)
+                self._say_what_comes()
         except BaseException:
             await self.session.close()
             raise
@@ -127,6 +139,18 @@ class Run:
         self.keeper = StateKeeper(made_with, accept_changes=self.config.resume_with_changes)
         self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+
+    def _say_what_comes(self) -> None:
+        """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""
+        said = what_comes(self.servers)
+        if self.mode is RunMode.SERVE and self.inference.mode is Mode.TEXT:
+            logger.warning(
+                "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
+                "openai.server_type to auto",
+                said,
+            )
+        elif said:
+            logger.info("%s", said)
 
     async def start_dumps(self) -> None:
         """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""

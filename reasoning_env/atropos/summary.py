@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ..dumps.chat import chat_path, write_chat
+from ..evaluations.table import print_results
 from ..metrics import MetricsRecorder, TaskTotals
-from ..terminal import Table
+from ..terminal import Table, print_json
+from .config import RunMode
 from .run import Run
 
 
-def print_summary(run: Run, keep: str | None = None) -> None:
-    """Print a table of the tasks, worst first, and where the groups of `process` are.
+def print_summary(run: Run, keep: str | None = None, *, as_json: bool = False) -> None:
+    """Print a table of the tasks, worst first, and where the groups of `process` or the results of `evaluate` are.
 
-    With `keep`, make chat data of them. Prints nothing for a run that has scored nothing.
+    With `keep`, make chat data of the groups; `as_json` prints results as JSON in place of all else. Prints nothing for
+    a run that has scored nothing.
     """
+    if run.mode is RunMode.EVALUATE and run.results is not None:
+        if as_json:
+            print_json(run.results)
+        else:
+            print_results(run.results)
+            print(f"\n{run.evaluation_end()}", flush=True)
+        return
     if run.session.metrics.tasks:
         print_tasks(run.session.metrics)
     file = run.group_file

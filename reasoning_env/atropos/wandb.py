@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import wandb
 from atroposlib.envs.base import ScoredDataGroup
+
+from ..records import Problem
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,16 @@ def table_rows(
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
 
+def keep_rollouts(env: Any, groups: Sequence[ScoredDataGroup], problem: Problem | None) -> None:
+    """Keep some rollouts of a problem's groups for the next table."""
+    keep, task, expected = env.config.num_rollouts_per_group_for_logging, "", ""
+    if problem is not None:
+        task, expected = problem.task, problem.answer or ""
+    for group in groups:
+        env.rollouts_for_wandb.append(table_rows(group, keep, env._run.chat.decode, task, expected))
+    del env.rollouts_for_wandb[: -env.config.num_rollouts_to_keep or None]
+
+
 def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, Any]:
     """Return the table of kept rollouts as a metric, or nothing where none were kept."""
     if not groups:
@@ -68,9 +81,36 @@ def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, A
     return {"train/rollouts": table}
 
 
-def trim_timings(servers: Sequence[Any]) -> None:
-    """Shorten each server's timings to its `rolling_buffer_length`; Atropos only ever adds to them."""
-    for server in servers:
-        keep = getattr(getattr(server, "config", None), "rolling_buffer_length", 0) or 1
+def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
+    """Return Atropos' metrics of the lengths of completions that were sent; `limit` is the trainer's."""
+    if not lengths:
+        return {}
+    values = np.array(lengths)
+    named = {"": values.mean(), "_std": values.std(), "_max": values.max(), "_min": values.min()}
+    named["_p95"] = (values > 0.95 * limit).mean()
+    return {f"train/completion_lengths{name}": float(value) for name, value in named.items()}
+
+
+async def log_metrics(env: Any, metrics: Mapping[str, Any], clients: Sequence[Any]) -> None:
+    """Log metrics with BaseEnv's own beside them, and begin a new interval.
+
+    BaseEnv's method asks all servers for metrics, which stand-ins for servers do not have, and keeps the last one's.
+    """
+    lengths = length_metrics(env.completion_lengths, env.max_token_len)
+    collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
+    env.rollouts_for_wandb, env.completion_lengths = [], []
+    if env.config.use_wandb:
+        prefix = "" if env.wandb_prepend is None else f"{env.wandb_prepend}_"
+        named = {f"{prefix}{name}": value for name, value in collected.items()}
+        for number, client in enumerate(clients):
+            named = await client.wandb_metrics(named, f"server_{number}")
+        wandb.log(named, step=env.curr_step)
+    trim_timings(clients)
+    del env.task_successful[:-1]
+
+
+def trim_timings(clients: Sequence[Any]) -> None:
+    """Shorten each client's timings to its `rolling_buffer_length`; Atropos only ever adds to them."""
+    for client in clients:
         for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
-            del getattr(server, name, [])[:-keep]
+            del getattr(client, name)[: -(client.config.rolling_buffer_length or 1)]

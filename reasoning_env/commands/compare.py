@@ -7,17 +7,31 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 
-from ..reports.comparison import Comparison, compare, differing_settings, read_evaluation
-from ..terminal import Table, print_json, visible
+from ..evaluations.table import MOST
+from ..reports.comparison import (
+    Comparison,
+    compare,
+    describe_difference,
+    differing_settings,
+    rank,
+    read_evaluation,
+)
+from ..terminal import UNLIMITED, Table, print_json, width
 
 
 def compare_command(argv: Sequence[str]) -> int:
     """Compare every further folder with the first; returns 0.
 
-    Raises ConfigError for what is no folder of an evaluation, and for evaluations of different sets.
+    Raises ConfigError for what is no folder of an evaluation, and for evaluations without a problem in common.
     """
     options = _parse(argv)
-    first, *others = [read_evaluation(path, accuracy=options.accuracy) for path in options.folders]
+    first, *others = evaluations = [read_evaluation(path, accuracy=options.accuracy) for path in options.folders]
+    if options.markdown:
+        rank(evaluations).print_markdown()
+        return 0
+    if options.csv:
+        rank(evaluations).print_csv()
+        return 0
     comparisons = [compare(first, other) for other in others]
     if options.json:
         print_json(
@@ -29,7 +43,7 @@ def compare_command(argv: Sequence[str]) -> int:
         )
         return 0
     for comparison in comparisons:
-        _print(comparison)
+        _print(comparison, whole=options.all)
     print("""\
 FROM, TO: the 95 % interval of the change (bootstrap over problems; over tasks for their mean)
 BETTER, WORSE: problems on which the second scores higher, and lower
@@ -37,14 +51,11 @@ P: sign test over these, for each task alone: among 100 tasks that do not differ
     return 0
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: Comparison, *, whole: bool) -> None:
     print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
     for name in differing_settings(comparison.first, comparison.second):
-        first, second = (
-            visible(repr(evaluation.settings.get(name)), limit=60)
-            for evaluation in (comparison.first, comparison.second)
-        )
-        print(f"{name}: {first} and {second}")
+        values = [evaluation.settings.get(name) for evaluation in (comparison.first, comparison.second)]
+        print(describe_difference(name, *values))
     print()
     columns = {
         "TASK": "",
@@ -58,9 +69,19 @@ def _print(comparison: Comparison) -> None:
         "WORSE": "d",
         "P": ".3f",
     }
-    Table(columns, [astuple(difference) for difference in (comparison.overall, *comparison.tasks)]).print()
-    if comparison.unpaired:
-        print(f"\n{comparison.unpaired} problems that only one of the two has are left out")
+    tasks = comparison.tasks if whole or width() == UNLIMITED else comparison.tasks[:MOST]
+    Table(columns, [astuple(difference) for difference in (comparison.overall, *tasks)]).print()
+    if len(tasks) < len(comparison.tasks):
+        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --all shows all")
+    different = comparison.different
+    if different:
+        more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
+        print(
+            f"\n{len(different)} problems are not the same in both, and left out: {', '.join(different[:MOST])}{more}"
+        )
+    missing = comparison.unpaired - 2 * len(different)
+    if missing:
+        print(f"\n{missing} problems that only one of the two has are left out")
     print()
 
 
@@ -72,9 +93,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="what `evaluate` wrote; two or more")
     parser.add_argument("--accuracy", action="store_true", help="compare shares of right answers, not mean scores")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--all", action="store_true", help=f"show all tasks, not only the {MOST} that changed most")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print everything as JSON")
+    forms.add_argument(
+        "--markdown", action="store_true", help="rank the evaluations and the models published beside them"
+    )
+    forms.add_argument("--csv", action="store_true", help="the same as CSV")
     options = parser.parse_args(argv)
-    if len(options.folders) < 2:
+    if len(options.folders) < 2 and not (options.markdown or options.csv):
         parser.error("name two folders or more")
     return options
 
@@ -83,6 +110,7 @@ def _document(comparison: Comparison) -> dict[str, object]:
     return {
         "second": str(comparison.second.path),
         "unpaired": comparison.unpaired,
+        "different": list(comparison.different),
         "overall": asdict(comparison.overall),
         "tasks": [asdict(task) for task in comparison.tasks],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import importlib
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
-from ..folders import CHECKOUT, default_dumps_folder
+from ..folders import CHECKOUT, default_dumps_folder, find_checkout
 from ..options import help_text
 
 Command = Callable[[Sequence[str]], int]
@@ -136,7 +137,8 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
         case "report":
             from ..reports.html.command import report_command
 
-            default = default_dumps_folder(folder)
+            here = Path("data_dumps")  # where the demo writes
+            default = here if here.is_dir() else default_dumps_folder(folder)
             return functools.partial(report_command, default_folder=default, program=program())
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
@@ -149,7 +151,19 @@ def _run_demo(argv: Sequence[str], environment_file: Path) -> int:
     except ModuleNotFoundError:
         sys.path.insert(0, str(environment_file.parent))
         demo = importlib.import_module("demo.command")
-    return int(demo.main(list(argv), environment_file=environment_file))
+    check_names = functools.partial(_check_names, folder=environment_file.parent)
+    return int(demo.main(list(argv), environment_file=environment_file, check_names=check_names))
+
+
+def _check_names(tasks: str, folder: Path) -> None:
+    """Raise ConfigError for names, joined by commas, that are no tasks."""
+    from ..session import check_names_of_tasks
+    from ..settings import ReasoningSettings
+
+    try:
+        asyncio.run(check_names_of_tasks(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
+    except ConfigError as error:
+        raise ConfigError(f"--{error}") from error
 
 
 def _complain(environment_file: Path, command: str, text: str) -> None:
@@ -167,6 +181,6 @@ def _versions() -> str:
 def _help() -> str:
     lines = [f"usage: {program()} COMMAND [options]", "", "A reasoning-gym environment.", "", "commands:"]
     lines += [f"  {name:10}{words}" for name, words in HELP.items()]
-    lines += ["", f"`{program()} COMMAND --help` lists a command's options; the README explains them."]
+    lines += ["", f"`{program()} COMMAND --help` lists a command's options; docs/ explains them."]
     lines += ["`--version` names the versions of this environment, of reasoning-gym and of Python."]
     return "\n".join(lines)

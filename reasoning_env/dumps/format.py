@@ -102,6 +102,7 @@ def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str,
         "answer": verdict and verdict.answer,
         "finish_reason": rollout.finish_reason,
         "verifier_score": verdict and verdict.score,
+        "tokens": rollout.completion_tokens,
         **({"thinking": rollout.thinking} if rollout.thinking else {}),
     }
 
@@ -237,10 +238,13 @@ def read_group(line: bytes) -> DumpedGroup:
 
 
 def _with_tokens(line: Any) -> Any:
-    """Return a line of `process` with each completion's number of tokens: masks are -100 over the prompt."""
+    """Return a line of `process` with each completion's number of tokens: masks are -100 over the prompt.
+
+    The masks of chat servers are empty, which says nothing of the number.
+    """
     masks = line.get("masks") if isinstance(line, dict) else None
     if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):
         for rollout, mask in zip(line["rollouts"], masks, strict=True):
-            if isinstance(rollout, dict) and isinstance(mask, list):
+            if isinstance(rollout, dict) and isinstance(mask, list) and mask:
                 rollout.setdefault("tokens", len(mask) - mask.count(-100))
     return line

@@ -2,7 +2,7 @@
 
 **samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `key` (task and
 number), `problem` (a hash of question and answer), `failed` (how many completions the server never gave) and `dropped`
-(why, or null); of a rollout, `tokens` (of the completion, or null), `correct` (a score of 0.99 or more), `seconds`
+(why, or null); of a rollout, `correct` (a score of 0.99 or more), `seconds`
 (until the problem's completions were there) and, with a preset, `library_score`. Lines come as they are done; problems
 without a completion come last, once all have been tried.
 
@@ -15,8 +15,9 @@ without a completion come last, once all have been tried.
 - `versions`: of `reasoning_gym`, this `environment` and `python`
 - `remarks`: sentences about what keeps figures from being compared
 - `overall`, `categories`, `tasks`: rows of statistics, which `summary.py` describes; null and empty before the end
-- with a preset, `identical`: the row over the tasks whose questions are those of the published runs; and `published`:
-  by model `overall`, `identical`, `categories` and `tasks`, each a mean score over the same tasks
+- with a preset, `comparable`: the row over the tasks whose questions and scoring are those of the published runs; in
+  the row of each task `differs` (`questions`, `scoring`, or null); and `published`: by model `short` (its short name),
+  `overall`, `comparable`, `categories` and `tasks`, each a mean score over the same tasks
 
 A folder is never written to by two processes, and never again once it is finished. One that is not is taken up by the
 same evaluation (of the same model, server, step, preset, settings and versions), which does what is missing.

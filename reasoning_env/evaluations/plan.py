@@ -14,7 +14,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,9 @@ MAX_COMPLETION_TOKENS = 32_768
 class Preset:
     """A protocol and what was published of it.
 
-    `params` are the library's, by task, where they are not its defaults. Of the tasks in `identical`, release `library`
-    of the library asks exactly what the published models were asked. `published` holds mean scores by model and task.
+    `params` are the library's, by task, where they are not its defaults. Of the tasks in `other_questions`, release
+    `library` of the library does not ask all that the published models were asked; in `other_scoring` it asks the same,
+    and its verifiers have changed. `published` holds mean scores by model and task, `short` names for narrow columns.
     """
 
     name: str
@@ -50,8 +51,21 @@ class Preset:
     repeats: int
     tasks: tuple[str, ...]
     params: Mapping[str, Mapping[str, Any]]
-    identical: frozenset[str]
+    other_questions: frozenset[str]
+    other_scoring: frozenset[str]
     published: Mapping[str, Mapping[str, float]]
+    short: Mapping[str, str]
+
+    @property
+    def comparable(self) -> frozenset[str]:
+        """The tasks whose questions and whose scoring are those of the published runs."""
+        return frozenset(self.tasks) - self.other_questions - self.other_scoring
+
+    def mark(self, tasks: Mapping[str, dict[str, Any]]) -> None:
+        """Say in each row of a summary what `differs` from the published runs: questions, scoring, or None."""
+        for task, row in tasks.items():
+            other = "scoring" if task in self.other_scoring else None
+            row["differs"] = "questions" if task in self.other_questions else other
 
 
 def load_preset(name: str) -> Preset:
@@ -62,9 +76,15 @@ def load_preset(name: str) -> Preset:
         model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
         for model, scores in content["mean_score"].items()
     }
-    identical = frozenset(tasks).difference(content["not_identical"])
-    fields = {field: content[field] for field in ("source", "library", "repeats", "params")}
-    return Preset(name=name, tasks=tasks, identical=identical, published=published, **fields)
+    fields = {field: content[field] for field in ("source", "library", "repeats", "params", "short")}
+    return Preset(
+        name=name,
+        tasks=tasks,
+        published=published,
+        other_questions=frozenset(content["other_questions"]),
+        other_scoring=frozenset(content["other_scoring"]),
+        **fields,
+    )
 
 
 class PresetSet(EvaluationSet):
@@ -112,12 +132,14 @@ class PresetSet(EvaluationSet):
 class EvalPlan:
     """What to evaluate on and how.
 
-    `system_prompt` is None where training's is used. `remarks` are sentences about what is not as published.
+    `params` are training's, by task, where the evaluation asks what is trained. `system_prompt` is None where it is
+    training's too. `remarks` are sentences about what is not as published.
     """
 
     tasks: tuple[str, ...]
     samples_per_task: int
     repeats: int
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     preset: Preset | None = None
     system_prompt: str | None = None
     remarks: tuple[str, ...] = ()
@@ -125,10 +147,11 @@ class EvalPlan:
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
         """Return the set, with nothing generated yet; `available` are all tasks that a composite may have."""
         set_class = EvaluationSet if self.preset is None else PresetSet
+        own = {**self.params, **composite_params(self.tasks, available, self.params)}
         return set_class(
             generator,
             self.tasks,
-            composite_params(self.tasks, available) if self.preset is None else self.preset.params,
+            own if self.preset is None else self.preset.params,
             samples_per_task=self.samples_per_task,
             eval_seed=settings.eval_seed,
             deadline_s=settings.eval_generation_deadline_s,
@@ -143,8 +166,13 @@ def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
 
 
-def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected: Sequence[str]) -> EvalPlan:
-    """Read everything that the settings say of the evaluation; `selected` are the tasks of the run.
+def plan_evaluation(
+    settings: ReasoningSettings,
+    library: LibraryInfo,
+    selected: Sequence[str],
+    params: Mapping[str, Mapping[str, Any]],
+) -> EvalPlan:
+    """Read everything that the settings say of the evaluation; `selected` are the tasks of the run, `params` theirs.
 
     Raises ConfigError for tasks that there are not, and for such as a preset does not have.
     """
@@ -153,19 +181,20 @@ def plan_evaluation(settings: ReasoningSettings, library: LibraryInfo, selected:
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
-        return EvalPlan(chosen, settings.num_eval_samples_per_task, settings.eval_repeats or 1)
+        asked = params if settings.eval_params == "training" else {}
+        own = {task: asked[task] for task in chosen if task in asked}
+        return EvalPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
     preset = load_preset(settings.eval_preset)
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)
     if not tasks:
         raise ConfigError(f"eval_preset: {preset.name} has none of the selected tasks; select others, or take it out")
-    default = ReasoningSettings.model_fields["num_eval_samples_per_task"].default
-    samples = settings.num_eval_samples_per_task
+    samples = settings.num_eval_samples_per_task or SIZE
     if samples > SIZE:
         raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {samples}")
     plan = EvalPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
-        samples_per_task=SIZE if samples == default else samples,
+        samples_per_task=samples,
         repeats=settings.eval_repeats or preset.repeats,
         preset=preset,
         system_prompt=library.system_prompt,
@@ -189,7 +218,7 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, 
     """Yield what differs from the protocol, so that figures cannot be compared as they are."""
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; that other tasks have the published questions is known of "
+            f"reasoning-gym is {library.version}; which tasks have the published questions and scoring is known of "
             f"{preset.library} only"
         )
     sampling = (("temperature", settings.eval_temperature, 0.6), ("top_p", settings.eval_top_p, 0.95))
@@ -204,7 +233,7 @@ def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, 
 
 
 def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return each published model's mean scores over the tasks that were evaluated, best first.
+    """Return each published model's mean scores over the tasks that were evaluated, the best of `comparable` first.
 
     `tasks` are the rows of a summary. A model without a result for a task is averaged over the others.
     """
@@ -216,15 +245,16 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
             continue
         categories = {tasks[task]["category"] for task in here}
         means[model] = {
+            "short": preset.short.get(model, model),
             "overall": _mean(here, here),
-            "identical": _mean(here, preset.identical.intersection(here)),
+            "comparable": _mean(here, preset.comparable.intersection(here)),
             "categories": {
                 name: _mean(here, [task for task in here if tasks[task]["category"] == name])
                 for name in sorted(categories)
             },
             "tasks": here,
         }
-    return dict(sorted(means.items(), key=lambda item: -item[1]["overall"]))
+    return dict(sorted(means.items(), key=lambda item: (-(item[1]["comparable"] or 0.0), -item[1]["overall"])))
 
 
 def _mean(scores: Mapping[str, float], tasks: Collection[str]) -> float | None:

@@ -58,7 +58,10 @@ class EvaluationSet:
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._keys: dict[str, frozenset[str]] = {}
-        self._many_questions = frozenset(task for task, facts in FACTS.items() if not facts.few_questions)
+        # Parameters can leave a task with few questions, as short words do.
+        self._many_questions = frozenset(
+            task for task, facts in FACTS.items() if not facts.few_questions and task not in params
+        )
 
     async def stream(
         self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()

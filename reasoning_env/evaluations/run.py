@@ -56,7 +56,6 @@ class EvalResult:
         """Return the line of samples.jsonl: that of a dump, with a few facts more."""
         facts: list[dict[str, object]] = [
             {
-                "tokens": rollout.completion_tokens,
                 "correct": rollout.verdict is not None and rollout.verdict.correct,
                 "seconds": round(self.seconds, 3),
             }
@@ -115,7 +114,8 @@ class Evaluator:
         budget, reason = self.sampling.completion_budget(prompt), DropReason.PROMPT_TOO_LONG
         started = time.monotonic()
         try:
-            if budget < self.settings.min_completion_tokens:
+            wanted = self.sampling.max_completion_tokens or self.settings.min_completion_tokens
+            if budget < min(wanted, self.settings.min_completion_tokens):
                 raise ConfigError(f"{budget} tokens are left for a completion")
             reason = DropReason.INFERENCE
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
@@ -231,8 +231,9 @@ class Evaluation:
             results["fingerprint"] = fingerprint({key: sample.problem or "" for key, sample in samples.items()})
         results["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
-            identical = {task: row for task, row in results["tasks"].items() if task in self._preset.identical}
-            results["identical"] = combine(identical.values())
+            self._preset.mark(results["tasks"])
+            comparable = [row for task, row in results["tasks"].items() if task in self._preset.comparable]
+            results["comparable"] = combine(comparable)
             results["published"] = compare_published(self._preset, results["tasks"])
         return self._folder.write_results(results, finished=self._finished)
 

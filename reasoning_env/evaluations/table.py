@@ -1,4 +1,8 @@
-"""An evaluation's results on a terminal: a row a task, worst first, then categories and headline."""
+"""An evaluation's results on a terminal: a row a task, worst first, then categories and headline.
+
+A terminal gets the twenty tasks that matter most: the worst ones, and those that are furthest behind published models.
+What is no terminal, such as a file, gets all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..outcomes import RIGHT
-from ..terminal import print_table, width
+from ..terminal import UNLIMITED, print_table, width
 
-ALL, IDENTICAL = "ALL TASKS", "IDENTICAL QUESTIONS"
+ALL, COMPARABLE = "ALL TASKS", "COMPARABLE TASKS"
+MOST = 20
+"""Tasks that fit a screen."""
+MARKS = {"questions": "~", "scoring": "+"}
+"""Stand behind tasks of which something differs from the published runs."""
 UNKNOWN = "-"
 TASK, OF_RIGHT, TOKENS, WHY = "TASK", "95 % OF IT", "TOKENS", "NOT RIGHT"
 
@@ -18,7 +26,8 @@ def print_results(results: Mapping[str, Any]) -> None:
     if not any(row["completions"] for row in results["tasks"].values()):
         return
     print(f"\n{_title(results)}\n")
-    rows = list(_rows(results))
+    names = _shown(sorted(results["tasks"], key=lambda task: (results["tasks"][task].get("mean_score", 2.0), task)))
+    rows = list(_rows(results, names))
     columns = _columns(rows, str(max(map(int, results["overall"].get("pass_at", {"1": 1})))))
     for dispensable in (OF_RIGHT, TOKENS):
         if _room(columns) < 20:  # too narrow for the reasons in the last column
@@ -29,6 +38,8 @@ def print_results(results: Mapping[str, Any]) -> None:
     print("""
 SCORE, RIGHT: mean score, and share of completions that score 0.99 or more, with 95 % intervals (bootstrap over
 problems; in the last rows over tasks, whose unweighted mean is given); TOKENS: mean of a completion""")
+    if len(names) < len(results["tasks"]):
+        print(f"\nThe worst {MOST} of {len(results['tasks'])} tasks; results.json and the command `report` have all.")
     if results.get("published"):
         _print_published(results)
     for remark in results["remarks"]:
@@ -42,15 +53,22 @@ def _title(results: Mapping[str, Any]) -> str:
     return f"{title}, set {fingerprint[:12]}" if fingerprint else title
 
 
-def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield names and rows: tasks, worst first, categories, headline and a preset's comparable part."""
-    tasks, categories = results["tasks"].items(), results["categories"].items()
-    yield from sorted(tasks, key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
+def _shown(tasks: Sequence[str]) -> Sequence[str]:
+    return tasks if width() == UNLIMITED else tasks[:MOST]
+
+
+def _rows(results: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield names and rows: these tasks, categories, a preset's comparable part and the headline."""
+    categories = results["categories"].items()
+    for task in tasks:
+        row = results["tasks"][task]
+        mark = MARKS.get(row.get("differs") or "")
+        yield f"{task} {mark}" if mark else task, row
     if len(categories) > 1:
         yield from ((f"category:{name}", row) for name, row in categories)
+    if results.get("comparable"):
+        yield COMPARABLE, results["comparable"]
     yield ALL, results["overall"]
-    if results.get("identical"):
-        yield IDENTICAL, results["identical"]
 
 
 def _columns(rows: Sequence[tuple[str, Mapping[str, Any]]], repeats: str) -> dict[str, list[str]]:
@@ -86,34 +104,41 @@ def _why(row: Mapping[str, Any], room: int) -> str:
 
 
 def _print_published(results: Mapping[str, Any]) -> None:
+    """Print scores beside those of published models, the best of them first; tasks by how far they are behind it."""
     published: Mapping[str, Any] = results["published"]
-    names = [name for name, _ in _rows(results)]
-    column_width = 7  # of a score and the two blanks before it
-    room = width() - max(map(len, names)) - column_width
-    shown = list(published)[: max(1, room // column_width)]
-    letters = [chr(ord("A") + number) for number in range(len(shown))]
-    rows = [
+
+    def behind(task: str) -> float:
+        scores = [model["tasks"][task] for model in published.values() if task in model["tasks"]]
+        return max(scores, default=0.0) - float(results["tasks"][task].get("library_score", 0.0))
+
+    tasks = _shown(sorted(results["tasks"], key=lambda task: (-behind(task), task)))
+    rows = list(_rows(results, tasks))
+    headings = {model: means.get("short", model) for model, means in published.items()}
+    room = width() - max(len(name) for name, _ in rows) - 7  # of a score and the two blanks before it
+    shown = list(published)[: max(1, room // 8)]
+    cells = [
         [name, _number(row.get("library_score")), *(_number(_published(published[model], name)) for model in shown)]
-        for name, row in _rows(results)
+        for name, row in rows
     ]
+    columns = [headings[model] for model in shown]
     print()
-    print_table([TASK, "YOURS", *letters], rows, numbers=["YOURS", *letters])
-    print(
-        "\nYOURS: the library's own score (plain verifier, last answer), as published; "
-        "the models by their score over all tasks"
-    )
-    for letter, model in zip(letters, shown, strict=True):
-        print(f"  {letter} {model} {_number(published[model]['overall'])}")
+    print_table([TASK, "YOURS", *columns], cells, numbers=["YOURS", *columns])
+    print(f"""
+YOURS: the library's own score (plain verifier, last answer), as published; the published models by their score over
+{COMPARABLE}: those with the questions and the scoring of the published runs
+~  other questions than published: the library has changed    +  the same questions, scored otherwise since""")
+    for model in shown:
+        print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
+    if len(tasks) < len(results["tasks"]):
+        print(f"The {MOST} tasks furthest behind the best of them; results.json and the command `report` have all.")
 
 
 def _published(model: Mapping[str, Any], row: str) -> float | None:
-    if row == ALL:
-        score = model["overall"]
-    elif row == IDENTICAL:
-        score = model["identical"]
+    if row in (ALL, COMPARABLE):
+        score = model["overall" if row == ALL else "comparable"]
     else:
         category = row.removeprefix("category:")
-        score = model["tasks"].get(row) if category == row else model["categories"].get(category)
+        score = model["tasks"].get(row.split()[0]) if category == row else model["categories"].get(category)
     return None if score is None else float(score)
 
 

@@ -42,10 +42,8 @@ class TrlEnvironment:
         self.bridge = bridge
         self.problems: dict[str, Problem] = {}
         """Problems whose rows were drawn and whose groups were not judged, by reference."""
-        self._ranks = dist.get_world_size() if dist.is_initialized() else 1
-        self._rank = dist.get_rank() if dist.is_initialized() else 0
-        # The trainer's own group may be one of GPUs, which carries no objects.
-        self._objects = dist.new_group(backend="gloo") if self._ranks > 1 else None
+        self._ranks, self._rank = 1, 0
+        self._objects: Any = None
 
     def rows(self) -> IterableDataset:
         """Return an endless data set of `prompt` (a conversation) and `reference`, drawn when the trainer asks."""
@@ -79,6 +77,11 @@ class TrlEnvironment:
 
     def draw(self) -> dict[str, Any]:
         """Return the next row; on every rank, which all iterate alike, the same one."""
+        if self._objects is None and dist.is_initialized() and dist.get_world_size() > 1:
+            # Not before: ranks find each other when GRPOConfig is made. The trainer's own group may be one of GPUs,
+            # which carries no objects.
+            self._ranks, self._rank = dist.get_world_size(), dist.get_rank()
+            self._objects = dist.new_group(backend="gloo")
         row: list[Any] = [None]
         if self._rank == 0:
             problem = self.bridge.next()

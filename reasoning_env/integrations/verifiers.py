@@ -1,8 +1,8 @@
 """verifiers and prime-rl: an endless taskset, whose rewards are judged in sandboxed processes.
 
-A package that exports the taskset is its id, so this module's own name is one:
+Its id is `reasoning-gym-taskset`, in prime-rl too:
 
-    vf-eval reasoning_env.integrations.verifiers -n 8 -r 4 --env.taskset.tasks gcd,chain_sum \\
+    vf-eval reasoning-gym-taskset -n 8 -r 4 --env.taskset.tasks gcd,chain_sum \\
         --env.agent.harness.id null --env.agent.runtime.type subprocess --no-push
 
 Without the three last options its command line wants a paid runtime and uploads what it did. Rewards run in other

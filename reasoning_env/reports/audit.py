@@ -178,7 +178,8 @@ def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> 
     failed = [audit for audit in audits if results[audit.name] is Result.FAILS]
     if not failed:
         passed = sum(result is Result.PASSES for result in results.values())
-        return f"audit passed: {passed} of {len(audits)} tasks and levels pay no policy without reasoning"
+        levels = f"{passed} of {len(audits)} tasks and levels"
+        return f"audit passed: {levels} pay no policy without reasoning more than their bound"
     return f"audit failed: {'; '.join(map(_describe_failure, failed))}"
 
 

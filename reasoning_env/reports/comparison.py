@@ -1,4 +1,4 @@
-"""Compare evaluations of one set by problem: differences per task, intervals and a sign test."""
+"""Compare evaluations by problem: differences per task, intervals and a sign test; and rank them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..settings import ReasoningSettings, decides
 from ..statistics import bootstrap_interval, sign_test
+from ..terminal import Table, visible
 from .runs import StoredRun
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ class EvaluationScores:
     """An evaluation folder: problems' mean scores over completions, and what the set was made from."""
 
     path: Path
-    fingerprint: str | None
+    results: Mapping[str, Any]
     settings: Mapping[str, Any]
     scores: Mapping[ProblemKey, float]
 
@@ -77,6 +78,15 @@ class Comparison:
         """How many problems only one of the two has, the other having failed at them or been stopped before."""
         return len(self.first.scores.keys() ^ self.second.scores.keys())
 
+    @property
+    def different(self) -> Sequence[str]:
+        """Names of the problems that have one place in both sets, and are not the same in both."""
+        places = [
+            {(key.task, key.position) for key in evaluation.scores.keys() - other.scores.keys()}
+            for evaluation, other in ((self.first, self.second), (self.second, self.first))
+        ]
+        return [f"{task} {position}" for task, position in sorted(places[0] & places[1], key=str)]
+
 
 def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     """Read an evaluation folder; `accuracy` takes the share of right answers, not the mean score.
@@ -100,17 +110,17 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
     versions = {f"version of {name}": version for name, version in results["versions"].items()}
-    return EvaluationScores(path, results["fingerprint"], {**results["settings"], **versions}, scores)
+    settings = {"preset": results["preset"], **results["settings"], **versions}
+    return EvaluationScores(path, results, settings, scores)
 
 
 def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
-    """Compare two evaluations; raises ConfigError, which says what differs, if their sets differ."""
-    shared = first.scores.keys() & second.scores.keys()
-    both_finished = None not in (first.fingerprint, second.fingerprint)
-    if not shared or (both_finished and first.fingerprint != second.fingerprint):
-        raise ConfigError(
-            f"{first.path} and {second.path} are not of the same evaluation set: {_explain(first, second, len(shared))}"
-        )
+    """Compare two evaluations over the problems that both have.
+
+    Raises ConfigError, which says what differs, where there is none.
+    """
+    if not first.scores.keys() & second.scores.keys():
+        raise ConfigError(f"{first.path} and {second.path} have no problem in common: {_explain(first, second)}")
     return Comparison(first, second, *compare_problems(first.scores, second.scores))
 
 
@@ -152,14 +162,58 @@ def differing_settings(first: EvaluationScores, second: EvaluationScores) -> lis
     return [name for name in names if first.settings.get(name) != second.settings.get(name)]
 
 
-def _explain(first: EvaluationScores, second: EvaluationScores, shared: int) -> str:
+def describe_difference(name: str, first: Any, second: Any) -> str:
+    """Return in a short line how two values of a setting differ; of long lists, how much they have in common."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
+        return f"{name}: {len(names)} differ ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
+    if isinstance(first, list) and isinstance(second, list):
+        both = sum(value in second for value in first)
+        return f"{name}: {len(first)} and {len(second)}, {both} of them in both"
+    return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
+
+
+def _explain(first: EvaluationScores, second: EvaluationScores) -> str:
+    """Return what decides the problems and differs, else what differs at all; no more than three settings."""
     differing = differing_settings(first, second)
     fields = ReasoningSettings.model_fields
     deciding = [
         name
         for name in differing
-        if name.startswith("version of") or (name in fields and decides(fields[name], "problems"))
+        if name in ("preset", "tasks")
+        or name.startswith("version of")
+        or (name in fields and decides(fields[name], "problems"))
     ]
-    said = [f"{name}: {first.settings.get(name)!r} and {second.settings.get(name)!r}" for name in deciding or differing]
-    said.append(f"{shared} problems are in both, of {len(first.scores)} and {len(second.scores)}")
-    return "; ".join(said)
+    said = [
+        describe_difference(name, first.settings.get(name), second.settings.get(name))
+        for name in (deciding or differing)[:3]
+    ]
+    return "; ".join([*said, f"they have {len(first.scores)} and {len(second.scores)} problems"])
+
+
+RANKING = {
+    "MODEL": "",
+    "COMPARABLE TASKS": ".3f",
+    "ALL TASKS": ".3f",
+    "SCORE": ".3f",
+    "FROM": ".3f",
+    "TO": ".3f",
+    "RIGHT": ".3f",
+    "PROBLEMS": "d",
+}
+"""Columns of `rank`. The second and the third are the library's own scores, as published; the others are ours."""
+
+
+def rank(evaluations: Sequence[EvaluationScores]) -> Table:
+    """Return a row for each evaluation, and for each model that was published beside one of them, the best first."""
+    rows: dict[str, tuple[Any, ...]] = {}
+    for evaluation in evaluations:
+        overall, comparable = evaluation.results["overall"] or {}, evaluation.results.get("comparable", {})
+        ours = (overall.get("mean_score"), *overall.get("mean_score_interval", (None, None)), overall.get("accuracy"))
+        plain = (comparable.get("library_score"), overall.get("library_score"))
+        name = f"{evaluation.results['model']} ({evaluation.path.name})"
+        rows[name] = (name, *plain, *ours, overall.get("problems"))
+        for model, means in evaluation.results.get("published", {}).items():
+            rows.setdefault(model, (model, means.get("comparable"), means["overall"], *[None] * 5))
+    best_first = sorted(rows.values(), key=lambda row: [-(value or 0.0) for value in row[1:4]])
+    return Table(RANKING, best_first)

@@ -72,6 +72,7 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
             "exclude_gameable leaves out of training, not of evaluation, what pays for nonsense: %s; to train on it "
             "all the same, name it in `tasks`",
             "; ".join(f"{name} ({reasons[name]})" for name in excluded),
+            extra={"detail": True},
         )
     if len(excluded) == len(tasks):
         raise ConfigError(
@@ -95,8 +96,10 @@ async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: Reaso
                     f"task_params: {task}.{name} must be made of numbers, texts, lists and mappings ({error})"
                 ) from error
     # Where levels vary, a single level that works is enough: the others are clamped to it.
-    level = settings.complexity_level if settings.complexity_mode is None else 0.5
-    if params and (faults := await checker.check([(task, params[task], level) for task in params])):
+    levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
+    if settings.eval_params == "training" and settings.eval_level not in levels:
+        levels.append(settings.eval_level)
+    if params and (faults := await checker.check([(task, params[task], level) for level in levels for task in params])):
         raise ConfigError("task_params: " + "; ".join(faults))
 
 

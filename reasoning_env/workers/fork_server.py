@@ -7,6 +7,7 @@ library once and forks all workers (`child.py`). Everything here runs on the eve
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import json
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +80,12 @@ class PoolSettings:
         )
 
 
+FORGOTTEN = (
+    "worker processes were not ended, and end with the event loop or the interpreter; end them before, with "
+    "`await env.close()` (an environment) or `await session.close()` (a session)"
+)
+
+
 class ForkServer:
     """The fork server's process: it imports the library from its construction on. `start` it, `spawn`, `stop` it.
 
@@ -95,6 +103,7 @@ class ForkServer:
         self._channel: Channel | None = None
         self._timeout_s = 0.0
         self._workers_started = 0
+        self._stopping = asyncio.Event()
 
     def _launch(self, theirs: socket.socket, checkout: Path | None) -> subprocess.Popen[bytes]:
         script = Path(__file__).with_name("child.py")
@@ -129,6 +138,9 @@ class ForkServer:
     async def start(self, settings: PoolSettings) -> LibraryInfo:
         """Send the settings and wait until the library is imported; raises WorkerError."""
         self._timeout_s = settings.start_timeout_s
+        watch = asyncio.create_task(self._stop_with_the_loop())
+        _watches.add(watch)
+        watch.add_done_callback(_watches.discard)
         # The channel owns a duplicate, so that this side keeps a socket that can send file descriptors.
         channel = self._channel = await Channel.open(self._orders.dup(), FrameLimits(header=1 << 18, blob=0))
         channel.send({name: value for name, value in vars(settings).items() if name != "checkout"})
@@ -181,11 +193,22 @@ class ForkServer:
 
     async def stop(self) -> None:
         """Close the socket, so that the process and its workers end; then make sure that they did."""
+        self._stopping.set()
         if self._channel is not None:
             self._channel.close()
         self._orders.close()
         await self._wait_or_kill()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    async def _stop_with_the_loop(self) -> None:
+        """Stop when the event loop cancels what is left at its end, and warn that this came too late."""
+        try:
+            await self._stopping.wait()
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                await self.stop()
+                warnings.warn(FORGOTTEN, RuntimeWarning, stacklevel=1)
+            raise
 
     async def _wait_or_kill(self) -> None:
         """Collect the process, which is about to end. Polls, since at the interpreter's exit no thread can wait."""
@@ -206,6 +229,17 @@ class ForkServer:
         with contextlib.suppress(OSError):
             return self._error_log.read_text(errors="replace")[-2000:].strip()
         return ""
+
+
+_watches: set[asyncio.Task[None]] = set()
+"""Tasks that nothing else holds: the event loop alone would let them be collected with what was forgotten."""
+
+
+@atexit.register
+def _warn_of_forgotten() -> None:
+    """Warn where an event loop was left without cancelling what was left of it."""
+    if _watches:
+        warnings.warn(FORGOTTEN, RuntimeWarning, stacklevel=1)
 
 
 _started_ahead: list[ForkServer] = []

@@ -64,11 +64,6 @@ async def test_servers_are_asked_in_turn() -> None:
     assert [create.call_count for create in creates] == [2, 2]
 
 
-async def test_stand_in_needs_only_chat_completion() -> None:
-    stand_in = SimpleNamespace(chat_completion=AsyncMock(return_value=reply()))
-    assert len(await ChatRequests().complete([stand_in], PROMPT, 2, SAMPLING)) == 2
-
-
 async def test_reply_without_text_is_a_completion_all_the_same() -> None:
     (rollout,) = await complete(AsyncMock(return_value=reply(None, "length", None)))
     assert (rollout.text, rollout.truncated, rollout.completion_tokens) == ("", True, None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -11,8 +12,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.cli import commands, environment_options, explain, find_secrets, redact
-from reasoning_env.errors import ConfigError, InvalidReferenceError, ServerError
+from reasoning_env.atropos.cli import (
+    check_score,
+    commands,
+    environment_options,
+    explain,
+    find_secrets,
+    options_as_typed,
+    redact,
+)
+from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.settings import ReasoningSettings
 from reasoning_gym_environment import APIServerConfig, ReasoningGymEnv, ReasoningGymEnvConfig
 
@@ -43,11 +52,14 @@ def _run(*argv: str, work: Work = lambda env: None) -> int:
 
         process_manager = _run_evaluate = env_manager
 
-        def print_summary(self, keep: str | None = None) -> None:
+        results = None
+
+        def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
             print("summary", keep)
 
     name, *arguments = argv
-    return commands(Env)[name](arguments)
+    without_server = [] if name == "settings" else ["--testing=true"]
+    return commands(Env)[name]([*arguments, *without_server])
 
 
 @pytest.mark.parametrize("error", [ServerError("no server"), ConnectionRefusedError(111, "refused"), KeyError("x")])
@@ -122,6 +134,51 @@ def test_config_is_printed_without_running_anything(capsys: pytest.CaptureFixtur
     assert KEY not in text
 
 
+def test_quiet_shows_warnings_alone_and_verbose_who_says_what(capsys: pytest.CaptureFixture[str]) -> None:
+    def work(env: Any) -> None:
+        logging.getLogger("demo").info("a line")
+        logging.getLogger("demo").info("a detail", extra={"detail": True})
+        logging.getLogger("demo").warning("a warning")
+
+    shown = {}
+    for option in ("--quiet", "--seed=1", "-v"):
+        logging.root.handlers.clear()
+        _run("serve", option, work=work)
+        shown[option] = re.findall(r"\d (\w+(?: demo)?: a .*)", capsys.readouterr().err)
+    assert shown == {
+        "--quiet": ["WARNING: a warning"],
+        "--seed=1": ["INFO: a line", "WARNING: a warning"],
+        "-v": ["INFO demo: a line", "INFO demo: a detail", "WARNING demo: a warning"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "shown"),
+    [
+        ({"env.eval_tasks": "--tasks"}, "eval_tasks: there is none", "--tasks: there is none"),
+        ({}, "eval_tasks: there is none", "env.eval_tasks: there is none"),
+        ({"env.seed": "--env.seed"}, "env.seed: wrong; env.tasks: wrong", "--env.seed: wrong; env.tasks: wrong"),
+        (
+            {"openai.base_url": "--base-url"},
+            "start one, or correct openai.base_url",
+            "start one, or correct --base-url",
+        ),
+        ({"openai.timeout": "--openai.timeout"}, "--openai.timeout: no", "--openai.timeout: no"),
+        ({}, "evals/a: nothing", "evals/a: nothing"),
+    ],
+)
+def test_options_are_named_as_they_were_typed(typed: dict[str, str], message: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as raised, options_as_typed(typed, ReasoningSettings.model_fields):
+        raise ConfigError(message)
+    assert str(raised.value) == shown
+
+
+@pytest.mark.parametrize(("score", "fails"), [(0.5, True), (0.8, False), (None, True)])
+def test_score_below_the_least_ends_with_an_error(score: float | None, fails: bool) -> None:
+    with pytest.raises(ReasoningEnvError, match="--fail-under") if fails else contextlib.nullcontext():
+        check_score({"overall": {"mean_score": score}}, 0.8)
+
+
 # ------------------------------------------------------------------ settings
 
 
@@ -138,15 +195,31 @@ def show(capsys: pytest.CaptureFixture[str]) -> Show:
 
 
 def _names(output: str) -> list[str]:
-    return [row["setting"] for rows in json.loads(output).values() for row in rows]
+    sections = json.loads(output)["properties"].values()
+    return [name for section in sections for name in section["properties"]]
 
 
 def test_every_setting_is_listed_own_ones_first(show: Show) -> None:
     own = list(ReasoningSettings.model_fields)
     others = [name for name in ReasoningGymEnvConfig.model_fields if name not in own]
-    names = _names(show("--json"))
+    names = re.findall(r"^\| `(\w+)`", show("--markdown"), re.MULTILINE)
     assert names[: len(own)] == own
     assert sorted(names) == sorted([*own, *others, *APIServerConfig.model_fields])
+    assert sorted(_names(show("--json"))) == sorted(names)
+
+
+def test_json_is_a_schema_with_types_choices_nulls_and_ranges(show: Show) -> None:
+    schema = json.loads(show("--json"))
+    env = schema["properties"]["env"]["properties"]
+    assert env["task_sampling"]["enum"] == ["uniform", "weighted", "adaptive"]
+    assert env["eval_preset"]["default"] is None
+    assert (env["eval_top_p"]["exclusiveMinimum"], env["eval_top_p"]["maximum"]) == (0.0, 1.0)
+    assert env["num_generators"]["type"] == "integer"
+    assert "at least 1" in env["group_size"]["description"]
+
+
+def test_table_shows_the_choices_of_a_setting(show: Show) -> None:
+    assert "| `task_sampling` | `uniform` | uniform, weighted, adaptive |" in show("task_sampling", "--markdown")
 
 
 def test_settings_are_listed_for_a_reader(show: Show) -> None:

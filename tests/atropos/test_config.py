@@ -58,7 +58,7 @@ def test_value_in_range_passes(name: str, value: Any) -> None:
     ("name", "value"), [(name, value) for name, (_, refused) in RANGES.items() for value in refused]
 )
 def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"^{name} ") as refusal:
+    with pytest.raises(ValueError, match=f"^{name}: must be ") as refusal:
         check_base_settings(values(**{name: value}))
     assert BASE_RANGES[name].words in str(refusal.value)
     assert repr(value) in str(refusal.value)

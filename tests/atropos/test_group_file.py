@@ -6,6 +6,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from reasoning_env import files as files_module
 from reasoning_env.atropos.modes.group_file import BackgroundWriter, GroupFile, OutputError, check_path, encode_line
+from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout
 
@@ -55,6 +57,18 @@ def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
     assert {name: line[name] for name in fields} == fields
     assert (line["item_id"], line["seed"], line["index"], line["expected_answer"]) == ("gcd", 7, 0, "2")
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
+
+
+def test_chat_servers_count_of_tokens_is_read_from_a_line_without_tokens() -> None:
+    rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
+    line = encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd"))
+    assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
+
+
+def test_unknown_number_of_tokens_is_not_read_as_none_at_all() -> None:
+    rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
+    line = encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd"))
+    assert read_group(line).rollouts[0].tokens is None
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"key": "9", "ind', b"\0\0\0\n"])

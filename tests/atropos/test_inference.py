@@ -13,15 +13,15 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
-from atroposlib.envs.server_handling.server_harness import ServerHarness
+from atroposlib.envs.server_handling.server_harness import ServerHarness, create_chat_completion
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
 from reasoning_env import retries
-from reasoning_env.atropos.config import complete_servers
+from reasoning_env.atropos.config import complete_servers, usual_mode
 from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.chat import PlainChat
-from reasoning_env.atropos.inference.client import MAX_FAILURES, IncompleteReply, InferenceClient, Mode
+from reasoning_env.atropos.inference.client import MAX_FAILURES, METHODS, IncompleteReply, InferenceClient, Mode
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Timeouts
@@ -349,7 +349,15 @@ async def test_mock_of_a_server_is_asked_as_the_one_before_it(make_client: MakeC
     assert await client.ask() == ["mocked"]
 
 
-@pytest.mark.parametrize(("stand_in", "mode"), [(Tokens(), Mode.TOKENS), (Text(), Mode.TEXT)])
+class Chat:
+    """The same for messages."""
+
+    async def chat_completion(self, *, messages: Any, n: int, **_: Any) -> Any:
+        assert messages[-1]["role"] == "user"
+        return create_chat_completion("2", n)
+
+
+@pytest.mark.parametrize(("stand_in", "mode"), [(Tokens(), Mode.TOKENS), (Text(), Mode.TEXT), (Chat(), Mode.CHAT)])
 @pytest.mark.parametrize("as_manager", [True, False])
 async def test_stand_in_needs_only_the_method_that_is_called(
     make_client: MakeClient, stand_in: Any, mode: Mode, as_manager: bool
@@ -359,11 +367,42 @@ async def test_stand_in_needs_only_the_method_that_is_called(
     assert len(await client.ask()) == 1
 
 
-async def test_harness_of_atropos_is_asked(make_client: MakeClient) -> None:
-    harness = ServerHarness()
-    client = make_client(managing(harness))
-    harness.set_tokens_and_logprobs_response(client.prompt.text, [1], [[7], [8]], [[-0.5], [-0.5]], ["stop", "length"])
-    assert len(await client.ask(2)) == 2
+@pytest.mark.parametrize(
+    ("server_type", "mode"),
+    [("vllm", Mode.TOKENS), ("sglang", Mode.TOKENS), ("openai", Mode.TEXT), ("trl", Mode.TEXT), ("chat", Mode.CHAT)],
+)
+def test_stand_in_that_can_do_everything_is_asked_as_the_servers_type_says(
+    chat: ChatFormat, server_type: Any, mode: Mode
+) -> None:
+    (config,) = complete_servers([APIServerConfig(server_type=server_type)], "tokenizer")
+    harness = managing(ServerHarness())
+    assert InferenceClient(lambda: harness, chat, usual_mode=usual_mode(config)).mode is mode
+
+
+@pytest.mark.parametrize("stand_in", [SimpleNamespace(), SimpleNamespace(servers=[SimpleNamespace()])])
+async def test_server_without_any_method_is_told_which_it_needs(make_client: MakeClient, stand_in: Any) -> None:
+    with pytest.raises(ServerError, match=r"^env\.server.*SimpleNamespace.*tokens_and_logprobs_completion$"):
+        await make_client(stand_in).ask()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_missing_reply_is_one_reason_that_quotes_the_prompt(make_client: MakeClient, mode: Mode) -> None:
+    call = AsyncMock(return_value=None)
+    client = make_client(SimpleNamespace(**{METHODS[mode]: call}))
+    with pytest.raises(ServerError, match=f"^{METHODS[mode]} .*no reply.* begins '.*1 \\+ 1") as raised:
+        await client.ask()
+    assert "\n" not in str(raised.value)
+    assert call.call_count == 1
+
+
+async def test_tries_are_counted_and_follow_each_other_at_once(
+    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 600.0)
+    manager = Manager(fail)
+    with pytest.raises(ServerError, match=r"^3 requests failed: .*Connection refused"):
+        await make_client(manager).ask(timeouts=Timeouts(None, 600.0, tries=3))
+    assert len(manager.requests) == 3
 
 
 # ---------------------------------------------------------------------------- options of requests

@@ -55,7 +55,7 @@ def test_options_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path
     built = launch(tmp_path, content=content, env__seed="8", openai__model_name="b", slurm="true")
     [server] = built.servers
     assert (built.config.group_size, built.config.seed, built.slurm, built.testing) == (5, 8, True, False)
-    assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "openai")
+    assert (server.model_name, server.timeout, server.server_type) == ("b", 7, "auto")
 
 
 def test_each_command_has_its_own_defaults_and_settings_win_over_them(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_texts_are_read_as_what_they_mean(tmp_path: Path, name: str, value: str,
     ("options", "words"),
     [
         ({"env__total_steps": "1.5e0"}, "env.total_steps: "),
-        ({"env__temperature": "3"}, "^env.temperature: Input should be less than or equal to 2; got '3'$"),
+        ({"env__temperature": "3"}, "^env.temperature: must be at most 2; got '3'$"),
         (
             {"env__temperature": "x", "env__seed": "y"},
             "env.temperature: .*; got 'x'; env.seed: .*; got 'y'|seed.*temper",
@@ -110,6 +110,22 @@ def test_mistake_is_refused_by_the_name_of_its_setting(tmp_path: Path, options: 
         launch(tmp_path, **options)
     assert "\n" not in str(refusal.value)
     assert "sk-secret" not in str(refusal.value)
+
+
+def test_seed_is_refused_where_a_preset_has_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^env\.eval_seed: "):
+        launch(tmp_path, "evaluate", env__eval_seed="7", env__eval_preset="rg-easy")
+
+
+@pytest.mark.parametrize(
+    ("options", "url"),
+    [({}, "http://env/v1"), ({"openai__base_url": "http://option/v1"}, "http://option/v1")],
+)
+def test_url_of_the_usual_variable_counts_where_none_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://env/v1")
+    assert launch(tmp_path, **options).servers[0].base_url == url
 
 
 TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v1', model_name: b}]"

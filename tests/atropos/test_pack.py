@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from array import array
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
+from reasoning_env.atropos.inference.replies import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.line import pack
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout
@@ -36,9 +37,9 @@ def test_tokens_are_kept_with_a_masked_prompt(from_tokens: Any, tokenizer: Any) 
     completion = tokenizer.encode("It is 2.", add_special_tokens=False)
     rollout = from_tokens([*completion, tokenizer.eos_token_id], [-0.5] * (len(completion) + 1))
     assert rollout.text == "It is 2."
-    assert rollout.tokens == (1, 2, *completion, tokenizer.eos_token_id)
-    assert rollout.masks == (-100, -100, *completion, tokenizer.eos_token_id)
-    assert rollout.logprobs == (1.0, 1.0, *(-0.5 for _ in completion), -0.5)
+    assert list(rollout.tokens) == [1, 2, *completion, tokenizer.eos_token_id]
+    assert list(rollout.masks) == [-100, -100, *completion, tokenizer.eos_token_id]
+    assert list(rollout.logprobs) == [1.0, 1.0, *(-0.5 for _ in completion), -0.5]
     assert rollout.token_count == len(completion) + 1
 
 
@@ -87,8 +88,8 @@ def test_text_becomes_tokens_with_a_masked_prompt_and_one_end_of_turn_where_it_f
 ) -> None:
     finished = finish_reason != "length"
     completion = tuple(chat.completion_tokens(kept, finished=finished))
-    masks = (*(-100 for _ in prompt.tokens), *completion)
-    tokens, reason = (*prompt.tokens, *completion), "stop" if finished else "length"
+    masks = array("i", [*(-100 for _ in prompt.tokens), *completion])
+    tokens, reason = array("i", [*prompt.tokens, *completion]), "stop" if finished else "length"
     assert convert(text, finish_reason) == Rollout(kept, tokens, masks, None, reason, token_count=len(completion))
     assert completion.count(chat.completion_tokens("", finished=True)[0]) == finished
 
@@ -108,7 +109,7 @@ def test_text_is_cut_where_it_reaches_the_limit(
     assert rollout.truncated is truncated
 
 
-def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
+async def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
-    packed = pack(group, mask_truncated=False, include_messages=False)
+    packed = await pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

@@ -12,7 +12,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from reasoning_env import retries
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
-from reasoning_env.atropos.inference.server_checks import check_servers, context_length
+from reasoning_env.atropos.inference.server_checks import check_servers, context_length, wait_for_address
 from reasoning_env.errors import ServerError
 from tests.waiting import PATIENCE_S
 
@@ -113,6 +113,49 @@ async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, capl
     assert server.asked == 4
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "http://one/v1" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (429, {"Retry-After": "120"}, r"status 429 \(Too Many Requests\), and asks to wait 120 s.*check your plan"),
+        (500, {}, r"status 500 \(Internal Server Error\): .*look into its log$"),
+    ],
+)
+async def test_server_that_answers_and_cannot_serve_is_not_called_absent(
+    status: int, headers: dict[str, str], words: str
+) -> None:
+    error = HTTPError(status)
+    error.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
+    with pytest.raises(ServerError, match=words) as raised:
+        await check_servers([Server(error)], Mode.TEXT, 0.01)
+    assert "start one" not in str(raised.value)
+
+
+async def test_quota_that_is_used_up_is_told_at_once() -> None:
+    error = HTTPError(429)
+    error.args = ("insufficient_quota",)
+    with pytest.raises(ServerError, match=r"quota of this key is used up.*openai\.api_key$"):
+        await check_servers([Server(error)], Mode.TEXT, FOREVER_S)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TypeError("'NoneType' object is not subscriptable"), "its reply holds no completion"),
+        (IndexError("list index out of range"), "its reply holds no completion"),
+        (AttributeError("'str' object has no attribute 'choices'"), "its reply is no JSON"),
+    ],
+)
+async def test_reply_that_cannot_be_read_is_described_without_words_of_python(error: Exception, words: str) -> None:
+    with pytest.raises(ServerError, match=words) as raised:
+        await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+    assert str(error) not in str(raised.value)
+
+
+async def test_address_where_nothing_listens_is_named() -> None:
+    with pytest.raises(ServerError, match=r"http://127\.0\.0\.1:9: .*openai\.base_url$"):
+        await wait_for_address(["http://127.0.0.1:9"], 0.01)
 
 
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])

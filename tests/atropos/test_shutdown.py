@@ -21,13 +21,13 @@ def make_world(mode: RunMode, grace_s: float = 600.0) -> tuple[Any, Any]:
     """Return an environment with one worker that never ends, and its collaborators."""
     files = {name: Mock() for name in ("dumper", "group_file", "jsonl_writer")}
     run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0), **files)
-    server = SimpleNamespace(check_task=asyncio.create_task(asyncio.sleep(600)), openai=run.client)
+    client = SimpleNamespace(check_task=asyncio.create_task(asyncio.sleep(600)), openai=run.client)
+    run.inference.clients = [client]
     env = SimpleNamespace(
         config=SimpleNamespace(shutdown_grace_s=grace_s),
         workers={asyncio.create_task(asyncio.Event().wait())},
         eval_workers=set(),
         eval_runner=None,
-        server=SimpleNamespace(servers=[server]),
         jsonl_writer=run.jsonl_writer,
         curr_step=3,
     )
@@ -44,7 +44,7 @@ async def test_groups_in_flight_are_not_waited_for_without_need(why: str) -> Non
     env, run = make_world(mode, 0.0 if why == "no grace" else 600.0)
     run.inference.outage_s = 5.0 if why == "inference is out" else 0.0
     await close(env, run)
-    assert all(task.cancelled() for task in (*env.workers, env.server.servers[0].check_task))
+    assert all(task.cancelled() for task in (*env.workers, run.inference.clients[0].check_task))
     assert told(run) == ORDER
 
 

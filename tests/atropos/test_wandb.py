@@ -2,12 +2,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-from reasoning_env.atropos.wandb import go_offline_without_account, has_account, rollout_table, table_rows, trim_timings
+from reasoning_env.atropos.wandb import (
+    go_offline_without_account,
+    has_account,
+    length_metrics,
+    rollout_table,
+    table_rows,
+    trim_timings,
+)
 
 HOST = "api.wandb.ai"
 
@@ -78,8 +86,14 @@ def test_table_holds_so_many_rollouts_of_a_group_with_all_that_is_worth_reading(
 
 
 def test_timings_are_kept_as_far_as_the_server_says() -> None:
-    server = SimpleNamespace(
-        config=SimpleNamespace(rolling_buffer_length=3), request_timings=[*range(10)], attempts_list=[1, 2]
-    )
-    trim_timings([server, SimpleNamespace()])
+    server = OpenAIServer(APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x", rolling_buffer_length=3))
+    server.request_timings, server.attempts_list = [*range(10)], [1, 2]
+    trim_timings([server])
     assert (server.request_timings, server.attempts_list) == ([7, 8, 9], [1, 2])
+
+
+def test_lengths_of_completions_are_told_as_atropos_tells_them() -> None:
+    assert length_metrics([], 100) == {}
+    metrics = length_metrics([10, 20, 96], 100)
+    named = {name.removeprefix("train/completion_lengths"): round(value, 2) for name, value in metrics.items()}
+    assert named == {"": 42.0, "_std": 38.4, "_max": 96.0, "_min": 10.0, "_p95": 0.33}

@@ -83,18 +83,77 @@ def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
     assert str(first / "samples.jsonl") in record.getMessage()
 
 
+def change_problem(folder: Path, number: int) -> None:
+    """Give a problem of an evaluation another question."""
+    lines = (folder / "samples.jsonl").read_text().splitlines()
+    lines[number] = json.dumps({**json.loads(lines[number]), "problem": "another"})
+    (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_problems_that_differ_are_named_and_the_others_compared(
+    write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = write("a", {"codeio": [1.0, 1.0, 0.0]}, fingerprint="f")
+    second = write("b", {"codeio": [0.0, 1.0, 0.0]}, fingerprint="g")
+    change_problem(second, 1)
+    (one,) = compare(first, second)
+    assert (one["different"], one["overall"]["problems"], one["overall"]["change"]) == (["codeio 1"], 2, -0.5)
+    compare_command([str(first), str(second)])
+    assert "because the two ask something else there: codeio 1\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("settings", "words"),
     [
-        ({"fingerprint": "g", "settings": {"eval_seed": 5, "model": "y"}}, "eval_seed: 4 .*5; 1 "),
-        ({"fingerprint": "g", "settings": {"model": "y"}}, "eval_seed: 4 .*None"),
-        ({"fingerprint": "g", "settings": {"eval_seed": 4, "model": "y"}}, "model: 'x' .*'y'"),
+        ({"eval_seed": 5, "model": "y"}, "common: eval_seed: 4 and 5; they have 1 and 1 problems$"),
+        ({"model": "y"}, "eval_seed: 4 and None"),
+        ({"eval_seed": 4, "model": "y"}, "model: 'x' and 'y'"),
+        ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),
     ],
 )
-def test_different_sets_are_refused_with_what_differs(write: Write, fields: dict[str, Any], words: str) -> None:
-    first = write("a", {"task": [1.0]}, fingerprint="f", settings={"eval_seed": 4, "model": "x"})
-    with pytest.raises(ConfigError, match=words):
-        compare_command([str(first), str(write("b", {"task": [1.0]}, **fields))])
+def test_evaluations_without_a_common_problem_are_refused_with_what_differs(
+    write: Write, settings: dict[str, Any], words: str
+) -> None:
+    first = write("a", {"task": [1.0]}, settings={"eval_seed": 4, "model": "x"})
+    second = write("b", {"other": [1.0]}, settings=settings)
+    with pytest.raises(ConfigError, match=words) as refusal:
+        compare_command([str(first), str(second)])
+    assert len(str(refusal.value)) < 400
+
+
+def test_long_settings_that_differ_are_told_by_what_they_have_in_common(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"task{number}" for number in range(100)]
+    first = write("a", {"task": [1.0]}, settings={"tasks": names, "task_params": {"gcd": 1}}, preset="rg-easy")
+    second = write("b", {"task": [1.0]}, settings={"tasks": names[4:], "task_params": {"gcd": 2}}, preset="rg-hard")
+    compare_command([str(first), str(second)])
+    assert capsys.readouterr().out.splitlines()[2:5] == [
+        "preset: 'rg-easy' and 'rg-hard'",
+        "task_params: 1 differ (gcd)",
+        "tasks: 100 and 96, 96 of them in both",
+    ]
+
+
+def ranked(*paths: Path, form: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert compare_command([*map(str, paths), form]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_ranking_has_published_models_as_rows(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    published = {"lab/good": {"comparable": 0.9, "overall": 0.8}, "lab/poor": {"comparable": 0.1, "overall": 0.2}}
+    more = {"published": published, "comparable": {"library_score": 0.5}}
+    folder = write("a", {"task": [1.0]}, overall={"mean_score": 0.25, "library_score": 0.5, "problems": 1}, **more)
+    lines = ranked(folder, form="--markdown", capsys=capsys)
+    assert [line.split(" | ")[:3] for line in lines[2:]] == [
+        ["| lab/good", "0.900", "0.800"],
+        ["| m (a)", "0.500", "0.500"],
+        ["| lab/poor", "0.100", "0.200"],
+    ]
+    assert ranked(folder, form="--csv", capsys=capsys)[:2] == [
+        "model,comparable_tasks,all_tasks,score,from,to,right,problems",
+        "lab/good,0.9,0.8,,,,,",
+    ]
 
 
 @pytest.mark.parametrize("differs", ["task", "problem"])
@@ -103,7 +162,7 @@ def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write,
     if differs == "problem":
         line = json.loads((second / "samples.jsonl").read_text())
         (second / "samples.jsonl").write_text(json.dumps({**line, "problem": "of another level"}))
-    with pytest.raises(ConfigError, match=r"\b0 .*\b1 .*1$"):
+    with pytest.raises(ConfigError, match=r"no problem in common: .*\b1 and 1 problems$"):
         compare_command([str(first), str(second)])
 
 

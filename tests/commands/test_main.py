@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import ANY, Mock
 
 import pytest
 
 from reasoning_env.commands.main import HELP, main
 from reasoning_env.errors import ConfigError, ServerError
+from tests.reports.lines import group, rollout, write
 
 
 def _run(tmp_path: Path, *argv: str, **serve: Any) -> int:
@@ -74,4 +75,20 @@ def test_demo_gets_its_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo", SimpleNamespace())  # type: ignore[misc]
     monkeypatch.setitem(sys.modules, "reasoning_gym_demo.command", demo)  # type: ignore[misc]
     assert _run(tmp_path, "demo", "--batches", "3") == 5
-    demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py")
+    demo.main.assert_called_once_with(["--batches", "3"], environment_file=tmp_path / "environment.py", check_names=ANY)
+
+
+def test_demo_of_no_task_ends_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(tmp_path, "demo", "--tasks", "gcd,nope", "--dumps-dir", str(tmp_path / "dumps")) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("environment demo: --tasks: there is no task 'nope'")
+    assert captured.err.count("\n") == 1
+    assert (captured.out, (tmp_path / "dumps").exists()) == ("", False)
+
+
+def test_report_finds_what_the_demo_wrote_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "data_dumps" / "demo" / "reasoning_gym_environment_rollouts_a_0000.jsonl", group(rollout()))
+    assert main(["report", "-o", "page.html"], {}, environment_file=tmp_path / "elsewhere" / "environment.py") == 0

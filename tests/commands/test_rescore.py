@@ -58,6 +58,16 @@ def test_answers_that_are_judged_as_before_are_no_change(dumped: Dump, rescore: 
     ]
 
 
+@pytest.mark.parametrize(("formats", "after"), [(["think", "magistral"], 1.0), (["think"], 0.0), (None, 0.0)])
+def test_answers_are_read_in_the_formats_of_their_line(
+    dumped: Dump, rescore: Rescore, formats: list[str] | None, after: float
+) -> None:
+    text = "[THINK]<answer>8</answer>[/THINK]<answer>15</answer>"
+    made = line("exact", 5, [{"text": text, "score": 1.0, "answer": "15"}])
+    named = {} if formats is None else {"thinking_formats": formats}
+    assert rescore(dumped({**made, **named}))["tasks"][0]["after"] == after
+
+
 def test_item_of_a_whole_dataset_is_made_again(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
     result = rescore(dumped({**item, "item": 3, "dataset_size": 50}))

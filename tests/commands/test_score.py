@@ -28,6 +28,15 @@ def test_text_is_scored_as_a_completion_of_the_problem(
     assert result["prompt"][-1]["content"].startswith("First line of 7.")
 
 
+@pytest.mark.parametrize(("formats", "reason"), [("magistral", "right"), ("auto", "several_answers")])
+def test_draft_is_thinking_in_the_format_that_was_chosen(
+    folder: Path, capsys: pytest.CaptureFixture[str], formats: str, reason: str
+) -> None:
+    text = "[THINK]<answer>8</answer>[/THINK]<answer>21</answer>"
+    assert score_command(["exact", "--seed", "7", text, "--thinking", formats, "--json"], folder) == 0
+    assert json.loads(capsys.readouterr().out)["reason"] == reason
+
+
 def test_text_may_come_from_a_pipe_and_is_shown_escaped(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ ALONE = """
 import sys
 from pathlib import Path
 from demo.command import main
-sys.exit(main(sys.argv[2:], environment_file=Path(sys.argv[1])))
+sys.exit(main(sys.argv[2:], environment_file=Path(sys.argv[1]), check_names=str))
 """
 IDLE = "import time; time.sleep(600)"
 

@@ -60,7 +60,7 @@ def test_a_near_miss_is_a_miss(answer: str, seed: int) -> None:
 
 
 def request(temperature: float) -> GenerationRequest:
-    return GenerationRequest("vllm", QUESTION, 9, n=20, max_tokens=99, temperature=temperature, top_p=1.0)
+    return GenerationRequest("vllm", QUESTION, (9,), n=20, max_tokens=99, temperature=temperature, top_p=1.0)
 
 
 def test_at_temperature_zero_a_question_always_gets_the_same() -> None:

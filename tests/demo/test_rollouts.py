@@ -22,8 +22,8 @@ def test_groups_are_counted_by_how_they_did(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_text(line("gcd", 0.0, 1.0) + line("gcd", 1.0, 1.0))
     (tmp_path / "a.jsonl").write_text(line("maze", 0.0, 0.0) + line("lcm", 0.5, 0.5))
     rollouts.read_news()
-    assert (rollouts.kept, rollouts.all_right, rollouts.all_wrong, rollouts.all_equal) == (1, 1, 1, 1)
-    assert (rollouts.groups, rollouts.dropped, rollouts.mean_score) == (4, 3, 0.5)
+    assert (rollouts.sent, rollouts.all_right, rollouts.all_wrong, rollouts.all_equal) == (1, 1, 1, 1)
+    assert (rollouts.groups, rollouts.unsent, rollouts.mean_score) == (4, 3, 0.5)
     assert rollouts.tasks == {"gcd", "maze", "lcm"}
     assert rollouts.files == {tmp_path / "a.jsonl": 2, tmp_path / "b.jsonl": 2}
 

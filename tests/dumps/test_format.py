@@ -30,8 +30,10 @@ def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
         "answer": "2",
         "finish_reason": "stop",
         "verifier_score": 1.0,
+        "tokens": 5,
     }
-    line = encode_group(make_group((0.25,), text="two"))
+    group = make_group((0.25,), text="two")
+    line = encode_group(replace(group, rollouts=tuple(replace(each, token_count=5) for each in group.rollouts)))
     document = _document(line)
     assert document == {
         "item_id": "chain_sum",

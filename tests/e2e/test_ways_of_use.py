@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -27,7 +28,7 @@ from .processes import REPOSITORY
 pytestmark = pytest.mark.slow
 SHIPPED = (
     *("__init__.py", "__main__.py", "reasoning_gym_environment.py", "reasoning_env", "demo", "reasoning_gym_testing"),
-    *("pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
+    *("reasoning_gym_taskset.py", "pyproject.toml", "requirements.txt", "LICENSE", "README.md"),
 )
 SETUPTOOLS_NEEDED = 77
 
@@ -38,12 +39,19 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 name, tokenizer, url = sys.argv[1:]
 module = importlib.import_module(name)
 
+class TrainingConfig(module.ReasoningGymEnvConfig):
+    mine: int = 3
+
+class TrainingEnv(module.ReasoningGymEnv):
+    env_config_cls = TrainingConfig
+
+    @classmethod
+    def config_init(cls):
+        server = APIServerConfig(server_type="vllm", base_url=f"{url}/v1", model_name="m", api_key="x")
+        return TrainingConfig(tokenizer_name=tokenizer, use_wandb=False, tasks="chain_sum"), [server]
+
 async def main():
-    config = module.ReasoningGymEnvConfig(
-        tokenizer_name=tokenizer, use_wandb=False, tasks="chain_sum"
-    )
-    server = APIServerConfig(server_type="vllm", base_url=f"{url}/v1", model_name="m", api_key="x")
-    env = module.ReasoningGymEnv(config, [server])
+    env = TrainingEnv(*TrainingEnv.config_init())
     try:
         await env.setup()
         item = await env.get_next_item()
@@ -55,12 +63,16 @@ async def main():
         "core": sys.modules[type(item.problem).__module__].__file__,
         "question": item.problem.question,
         "prompt": item.prompt.text,
-        "library": env._run.session.library.path,
+        "library": env.session.library.path,
+        "mine": env.config.mine,
     }))
 
 asyncio.run(main())
 """
-"""Prints where a fresh interpreter found module, core and library, and a problem with its prompt."""
+"""A training config with a subclass that has a setting of its own.
+
+Prints where a fresh interpreter found module, core and library, and a problem with its prompt.
+"""
 
 
 def finish(process: Process) -> str:
@@ -73,9 +85,10 @@ def start_probe(processes: Processes, name: str, module: str, path: Path, tokeni
     return processes.start(name, command, variables={"PYTHONPATH": str(path)})
 
 
-def probed(process: Process, within: Path, *parts: str) -> dict[str, str]:
+def probed(process: Process, within: Path, *parts: str) -> dict[str, Any]:
     """Return what a probe found; these parts of it must be in a folder, and the question in the prompt."""
-    found: dict[str, str] = json.loads(finish(process).splitlines()[-1])
+    found: dict[str, Any] = json.loads(finish(process).splitlines()[-1])
+    assert found["mine"] == 3
     assert [found[part] for part in parts if not Path(found[part]).is_relative_to(within)] == []
     assert found["question"] in found["prompt"]
     assert "<answer>" in found["prompt"]
@@ -116,6 +129,7 @@ def install(source: Path, target: Path) -> None:
 class Ways:
     tree: Path
     target: Path
+    from_checkout: Process
     dropped_in: Process
     installed: Process
     command: Process
@@ -130,6 +144,8 @@ def url() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
     """All of them under way at the same time."""
+    tokenizer = REPOSITORY / "reasoning_gym_testing" / "tokenizer"
+    from_checkout = start_probe(processes, "checkout", "reasoning_gym_environment", REPOSITORY, tokenizer, url)
     tree = tmp_path_factory.mktemp("tree")
     copied = copy_shipped(tree / "environments" / "reasoning_gym_environment")
     checkout = copied / "reasoning-gym"
@@ -146,7 +162,11 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: st
     command = processes.start(
         "command", [sys.executable, script, "demo", "--help"], variables={"PYTHONPATH": str(target)}
     )
-    return Ways(tree, target, dropped_in, installed, command)
+    return Ways(tree, target, from_checkout, dropped_in, installed, command)
+
+
+def test_training_config_imports_a_checkout(ways: Ways) -> None:
+    probed(ways.from_checkout, REPOSITORY, "module", "core")
 
 
 def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways) -> None:
@@ -208,4 +228,5 @@ def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> 
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}
-    assert names == {"reasoning_gym_environment.py", "reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}
+    modules = {"reasoning_gym_environment.py", "reasoning_gym_taskset.py"}
+    assert names == modules | {"reasoning_env", "reasoning_gym_demo", "reasoning_gym_testing"}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -21,8 +22,11 @@ CATEGORIES = {name: "games" if name in ("maze", "survo") else "arithmetic" for n
 LIBRARY = make_library(CATEGORIES, version="0.1.25", system_prompt="The library's own.")
 
 
+TRAINED: dict[str, dict[str, Any]] = {"gcd": {"max_numbers": 3}, "maze": {"max_dist": 6}}
+
+
 def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvalPlan:
-    return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected)
+    return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected, TRAINED)
 
 
 def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
@@ -40,13 +44,39 @@ def test_without_a_preset_settings_and_training_decide() -> None:
     assert plan(("gcd",)) == EvalPlan(("gcd",), 5, 1)
 
 
+def test_parameters_are_the_librarys_unless_trainings_are_wanted() -> None:
+    assert plan(("gcd", "survo")).params == {}
+    assert plan(("gcd", "survo"), eval_params="training").params == {"gcd": {"max_numbers": 3}}
+
+
+def test_composite_is_evaluated_on_members_as_they_are_trained() -> None:
+    settings = ReasoningSettings(eval_params="training")
+    workers = FakeWorkers()
+    evaluation_set = plan(("composite", "gcd"), eval_params="training").make_set(workers, settings, TASKS)
+    asyncio.run(evaluation_set.problems())
+    params = {spec.task: spec.params for spec in workers.specs}
+    assert params == {
+        "composite": {"datasets": [{"name": "gcd", "config": {"max_numbers": 3}}]},
+        "gcd": {"max_numbers": 3},
+    }
+
+
+def test_preset_refuses_trainings_parameters() -> None:
+    with pytest.raises(ValueError, match="eval_preset sets the parameters of its tasks itself: take it or eval_params"):
+        plan(eval_preset="rg-easy", eval_params="training")
+
+
 def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
     assert (found.samples_per_task, found.repeats) == (SIZE, 3)
     assert found.system_prompt == "The library's own."
     assert plan(eval_preset="rg-hard").repeats == 1
-    assert plan(eval_preset="rg-easy", num_eval_samples_per_task=9, eval_repeats=2).samples_per_task == 9
+
+
+@pytest.mark.parametrize("asked", [5, 9])
+def test_preset_has_as_many_problems_as_are_asked_for(asked: int) -> None:
+    assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 
 @pytest.mark.parametrize(
@@ -84,10 +114,12 @@ def test_what_differs_from_the_protocol_is_remarked(settings: dict[str, Any], wo
 # ---------------------------------------------------------------------------- the published problems
 
 
-@pytest.mark.parametrize(("name", "tasks", "identical", "models"), [("rg-easy", 101, 88, 10), ("rg-hard", 100, 90, 10)])
-def test_published_data_are_whole(name: str, tasks: int, identical: int, models: int) -> None:
+@pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
+def test_published_data_are_whole(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_preset(name)
-    assert (len(preset.tasks), len(preset.identical), len(preset.published)) == (tasks, identical, models)
+    assert (len(preset.tasks), len(preset.published), preset.short.keys()) == (tasks, 10, preset.published.keys())
+    assert preset.other_questions | preset.other_scoring <= set(preset.tasks)
+    assert (tasks - len(preset.other_questions), len(preset.comparable)) == (asked, comparable)
     assert preset.params.keys() <= set(preset.tasks)
     for scores in preset.published.values():
         assert len(scores) >= tasks - 1
@@ -127,7 +159,7 @@ async def make(pool: WorkerPool, preset: str, task: str, samples: int = SIZE) ->
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task"), HASHES)
 async def test_questions_are_the_published_ones(library: Library, preset: str, task: str) -> None:
-    assert task in load_preset(preset).identical
+    assert task in load_preset(preset).comparable
     problems = await make(library[0], preset, task)
     keys = {(task, problem.spec.index): problem_key(problem) for problem in problems}
     assert fingerprint(keys) == HASHES[preset, task]

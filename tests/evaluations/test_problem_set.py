@@ -160,3 +160,9 @@ async def test_set_asks_a_question_of_its_own_where_questions_are_few(
     problem = replace(make_problem(task, question=f" {question}\n"), metadata_json=metadata)
     assert await evaluation_set.asks(problem) is asked
     assert not await evaluation_set.asks(replace(problem, question="another one"))
+
+
+async def test_set_asks_a_question_of_its_own_where_parameters_may_leave_few() -> None:
+    evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
+    question = (await evaluation_set.problems())[0].question
+    assert await evaluation_set.asks(make_problem(MANY, question=question))

@@ -23,7 +23,8 @@ def results(*, preset: bool = False, **fields: Any) -> dict[str, Any]:
     found = summarise(tally_by_task(samples), CATEGORIES, {"gcd": 2})
     if preset:
         rg_easy = load_preset("rg-easy")
-        found["identical"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.identical])
+        rg_easy.mark(found["tasks"])
+        found["comparable"] = combine([row for task, row in found["tasks"].items() if task in rg_easy.comparable])
         found["published"] = compare_published(rg_easy, found["tasks"])
     about = {"model": "m", "preset": "rg-easy" if preset else None, "fingerprint": "f" * 32, "remarks": []}
     return {**about, **found, **fields}
@@ -50,13 +51,29 @@ def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pyt
     (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
     (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]
     assert (gcd[1], len(gcd)) == ("0.500", 12)
-    models = [float(line[-1]) for line in lines[first:] if line and len(line[0]) == 1 and "/" in line[1]]
+    models = [float(line[-1]) for line in lines[first:] if len(line) == 3 and "/" in line[1]]
     assert models == sorted(models, reverse=True)
     assert len(models) == 10
-    (everything,) = [line for line in lines[first:] if line[:2] == ["ALL", "TASKS"]]
-    (identical,) = [line for line in lines[first:] if line[:1] == ["IDENTICAL"]]
-    assert (everything[2], identical[2]) == ("0.500", "0.750")
+    headlines = [line for line in lines[first:] if line[1:2] == ["TASKS"]]
+    assert [line[0] for line in headlines] == ["COMPARABLE", "ALL"]
+    assert [line[2] for line in headlines] == ["0.750", "0.500"]
     assert lines[-1][-2:] == ["is", "full."]
+
+
+def test_tasks_that_are_not_as_published_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, preset=True)
+    assert [line[:2] for line in lines if line[:1] == ["shortest_path"]] == [["shortest_path", "~"]] * 2
+    assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]
+
+
+def test_terminal_gets_the_tasks_that_matter_most(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: 100)
+    samples = [make_sample(f"task{number:02}", number / 100) for number in range(30)]
+    lines = printed(capsys, **summarise(tally_by_task(samples), {}, {}))
+    assert [line[0] for line in lines if line and line[0].startswith("task")] == [f"task{n:02}" for n in range(20)]
+    assert ["The", "worst", "20", "of", "30"] in [line[:5] for line in lines]
 
 
 def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
@@ -64,7 +81,7 @@ def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
     assert found["overall"] == pytest.approx(sum(scores[task] for task in CATEGORIES) / 3)
-    assert found["identical"] == pytest.approx((scores["gcd"] + scores["chain_sum"]) / 2)
+    assert found["comparable"] == pytest.approx((scores["gcd"] + scores["chain_sum"]) / 2)
     assert found["categories"]["graphs"] == found["tasks"]["shortest_path"] == scores["shortest_path"]
 
 

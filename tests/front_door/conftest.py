@@ -6,7 +6,6 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 import pytest_asyncio
@@ -14,9 +13,9 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from tenacity import wait_none
 
 from reasoning_env import session as session_module
-from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, Completion, InferenceServer
+from tests.lent_pool import lent_pool
 from tests.waiting import PATIENCE_S
 
 GROUP_SIZE = 4
@@ -76,12 +75,8 @@ def make_env_object(servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def workers() -> AsyncIterator[Any]:
-    """A pool of workers that are started already, and that outlive the environment they are lent to."""
-    pool: Any = WorkerPool(PoolSettings(generators=1, verifiers=1))
-    library, close = await pool.start(), pool.close
-    pool.start, pool.staff, pool.close = AsyncMock(return_value=library), Mock(), AsyncMock()
-    yield pool
-    await close()
+    async with lent_pool() as pool:
+        yield pool
 
 
 @pytest_asyncio.fixture(loop_scope="package")

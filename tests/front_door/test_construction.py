@@ -56,10 +56,10 @@ def test_groups_of_one_turn_the_filter_off_that_would_drop_them_all(group_size: 
     assert ReasoningGymEnvConfig(group_size=group_size).ensure_scores_are_not_same is filtered
 
 
-def test_default_is_an_openai_server_on_this_machine_and_every_setting_at_its_default() -> None:
+def test_default_is_any_server_on_this_machine_and_every_setting_at_its_default() -> None:
     config, servers = ReasoningGymEnv.config_init()
     assert config == ReasoningGymEnvConfig()
-    assert [(entry.server_type, entry.base_url) for entry in servers] == [("openai", "http://localhost:9001/v1")]
+    assert [(entry.server_type, entry.base_url) for entry in servers] == [("auto", "http://localhost:9001/v1")]
 
 
 # ---------------------------------------------------------------------------- construction

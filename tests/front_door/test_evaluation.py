@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import RunMode
+from reasoning_env.atropos import ReasoningGymEnvConfig, RunMode
+from reasoning_env.atropos.modes.evaluate import preview
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
@@ -111,6 +112,7 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
     (path,) = tmp_path.glob("*/results.json")
     results = json.loads(path.read_text())
     assert (results["finished"], results["overall"]["problems"]) == (False, 2)
+    env.print_summary()
     assert "2 of 4 problems" in capsys.readouterr().out
     server.requests.clear()
     server.policy = lambda request: [WRONG]
@@ -152,3 +154,29 @@ async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
         await env.evaluate()
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]
     assert sorted((results["step"], results["finished"]) for results in found) == [(10, True), (20, True)]
+
+
+async def test_budget_of_completions_counts_whatever_the_prompt_takes(
+    make_env: MakeEnv, server: InferenceServer, tmp_path: Path
+) -> None:
+    env = await make_env(tasks="gcd", num_eval_samples_per_task=1, eval_max_completion_tokens=77)
+    await evaluated(env, tmp_path)
+    assert {request.max_tokens for request in server.requests} == {77}
+
+
+async def test_what_will_be_sent_is_said_before_the_first_request(
+    make_env: MakeEnv, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = await make_env(tasks="gcd,lcm", num_eval_samples_per_task=3, eval_repeats=2, eval_max_completion_tokens=50)
+    with caplog.at_level("INFO"):
+        await evaluated(env, tmp_path)
+    [said] = [message for message in caplog.messages if "completions" in message]
+    assert "6 problems of 2 tasks, 12 completions, at most 600 tokens of completions" in said
+    assert "prompt: this environment's; temperature 0.6, top_p 0.95; at most 50 tokens a completion" in said
+
+
+async def test_preview_of_a_preset_asks_nobody() -> None:
+    config = ReasoningGymEnvConfig(eval_preset="rg-hard", num_eval_samples_per_task=5)
+    assert "500 problems of 100 tasks (rg-hard), 500 completions, at most 16.4 million tokens" in await preview(
+        config, None
+    )

@@ -18,7 +18,7 @@ from reasoning_gym_testing.completions import logprob_of
 from .conftest import WRONG, Collect, MakeEnv, right
 
 
-@pytest.mark.parametrize("kind", ["vllm", "openai", "sglang", "trl"])
+@pytest.mark.parametrize("kind", ["auto", "vllm", "openai", "completions", "sglang", "trl"])
 async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells_truncation(
     make_env: MakeEnv, server: InferenceServer, collect: Collect, chat: ChatFormat, kind: str
 ) -> None:
@@ -26,7 +26,7 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     truncated = Completion("<think>Well", "length")
     group, item = await collect(env, "right", truncated, *[WRONG] * 10)
     prompt = list(item.prompt.tokens)
-    assert [(request.n, request.prompt_tokens) for request in server.requests] == [(12, len(prompt))]
+    assert [(request.n, len(request.prompt_ids)) for request in server.requests] == [(12, len(prompt))]
     texts = [right(item), truncated.text, *[WRONG] * 10]
     completions = [chat.completion_tokens(text, finished=text != truncated.text) for text in texts]
     assert group["tokens"] == [[*prompt, *completion] for completion in completions]
@@ -36,7 +36,7 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     roles = [[message["role"] for message in messages] for messages in group["messages"]]
     assert roles == [["system", "user", "assistant"]] * 12
     logprobs = [[1.0] * len(prompt) + [logprob_of(token) for token in completion] for completion in completions]
-    assert group["inference_logprobs"] == (logprobs if kind in ("vllm", "sglang") else None)
+    assert group["inference_logprobs"] == (None if kind in ("openai", "trl") else logprobs)
     await env.report()
     env.max_token_len = len(prompt) + 15  # as run-api tells it
     server.policy = lambda request: ["<think>" + " a" * 100] * request.n
@@ -44,14 +44,24 @@ async def test_every_kind_of_server_gives_a_whole_group_in_one_request_and_tells
     assert (await env.report())["train/share_truncated"] == 1.0
 
 
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "completions"])
+@pytest.mark.parametrize(
+    ("unfit", "missing"),
+    [
+        pytest.param(Completion("?", token_ids=(), logprobs=()), 1, id="no token"),
+        pytest.param(Completion("?", token_ids=(10**6,), logprobs=(-0.5,)), 1, id="beyond the vocabulary"),
+        pytest.param(Completion("?", token_ids=(10**12,), logprobs=(-0.5,)), 2, id="no token id"),
+        pytest.param(Completion("?", token_ids=(7,), logprobs=(math.nan,)), 2, id="NaN"),
+    ],
+)
 async def test_completions_whose_tokens_are_unfit_for_training_are_asked_for_again(
-    make_env: MakeEnv, server: InferenceServer
+    make_env: MakeEnv, server: InferenceServer, kind: str, unfit: Completion, missing: int
 ) -> None:
-    env = await make_env(group_size=2, ensure_scores_are_not_same=False)
-    replies = [[WRONG, Completion("?", token_ids=(7,), logprobs=(math.nan,))], [WRONG]]
+    env = await make_env(kind, group_size=2, ensure_scores_are_not_same=False)
+    replies = [[WRONG, unfit], [WRONG] * missing]
     server.policy = lambda request: replies[len(server.requests) - 1]
     group, _ = await env.collect_trajectories(await env.get_next_item())
-    assert [request.n for request in server.requests] == [2, 1]
+    assert [request.n for request in server.requests] == [2, missing]
     assert group["tokens"][0] == group["tokens"][1]
 
 

@@ -59,6 +59,13 @@ async def test_a_group_that_does_not_fit_the_trainer_is_an_error(make: MakeEnv) 
         await make(group_size=33)
 
 
+async def test_status_is_asked_beside_a_stand_in_for_a_server(make: MakeEnv, api: ServedRunApi) -> None:
+    env = await make()
+    env.server = object()
+    await env.get_status()
+    assert env.max_num_workers == env.config.max_num_workers_per_node
+
+
 @pytest.fixture
 def serve(server: InferenceServer) -> Callable[..., Awaitable[list[ProblemSpec]]]:
     """Has an environment deliver groups one after the other, as right as their seeds say; returns the specs."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from aiohttp import web
 
+from reasoning_env.atropos.config import RunMode
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import InferenceServer, respond
 from reasoning_gym_testing.http_server import Fault, Handler
@@ -43,3 +45,23 @@ async def test_a_server_that_will_never_do_is_refused_at_once(
         server.fail(fault)
         with pytest.raises(ServerError, match=server.url):
             await asyncio.wait_for(make_env(kind, startup_timeout_s=3600), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "level", "said"),
+    [
+        ("auto", RunMode.SERVE, "INFO", "tokens and log-probabilities as sampled"),
+        ("openai", RunMode.IMPORTED, "INFO", "text only"),
+        ("openai", RunMode.SERVE, "WARNING", r"not for training\. For exact tokens serve .* `vllm serve`"),
+    ],
+)
+async def test_start_says_in_a_line_what_the_server_gives(
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, mode: RunMode, level: str, said: str
+) -> None:
+    env = await make_env(kind)
+    caplog.clear()
+    env._run.mode = mode
+    env._run._say_what_comes()
+    [record] = caplog.records
+    assert record.levelname == level
+    assert re.search(said, record.getMessage())

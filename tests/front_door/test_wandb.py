@@ -62,7 +62,7 @@ async def test_without_an_account_metrics_and_table_are_kept_in_the_working_dire
     assert b"train/mean_score" in record.read_bytes()
     logged = {name: value for metrics in env.reported for name, value in metrics.items()}
     assert (logged.pop("mine"), logged["train/mean_score"]) == (3, 0.5)
-    known = [name for name in metrics_of_the_readme() if name not in NOT_HERE]
+    known = [name for name in metrics_of_the_docs() if name not in NOT_HERE]
     assert [key for key in logged if not ATROPOS(key) and not any(matches(key, name) for name in known)] == []
     assert [name for name in known if not any(matches(key, name) for key in logged)] == []
 
@@ -73,9 +73,9 @@ ATROPOS = re.compile(r"(train/(completion_lengths|items_)|train_perf/|server/|_)
 """Names that Atropos and wandb give."""
 
 
-def metrics_of_the_readme() -> list[str]:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    table = readme.split("| name | meaning |")[1].split("\n\n")[0]
+def metrics_of_the_docs() -> list[str]:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    table = page.split("| name | meaning |")[1].split("\n\n")[0]
     return [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split(" | ")[0])]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from examples.trl_cpu import make_trainer
 from reasoning_env.bridge import Bridge
 from reasoning_env.integrations.trl import TrlEnvironment
 from reasoning_env.problems import NOT_GENERATED
+from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S
 
 # The packages' own warnings are not this project's.
@@ -109,3 +111,22 @@ def test_killed_and_resumed_the_stream_goes_on(tmp_path: Path) -> None:
         make_trainer(gym, tmp_path, 6).train(resume_from_checkpoint=str(tmp_path / "checkpoint-5"))
     assert in_flight
     assert gym.drawn[: len(in_flight)] == in_flight
+
+
+def test_two_ranks_learn_from_whole_groups(tmp_path: Path) -> None:
+    """Both sample; the first draws every row and observes the groups of both."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port", str(free_port())]
+    ended = subprocess.run(
+        [*launcher, "-m", "tests.integrations.trl_ranks", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    first, second = (json.loads((tmp_path / f"rank-{rank}.json").read_text()) for rank in range(2))
+    assert first["drawn"] == second["drawn"]
+    assert first["observed"] == [8] * 12
+    assert second["observed"] == []
+    assert first["judged"] == second["judged"] == 48

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import warnings
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -11,11 +11,26 @@ import pytest
 pandas = pytest.importorskip("pandas", reason="needs the extra `verl`: make integrations")
 pytest.importorskip("verl", reason="needs the extra `verl`: make integrations")
 
+import numpy
+import torch
+from omegaconf import OmegaConf
+from tensordict import TensorDict
+from transformers import AutoTokenizer
+
+with warnings.catch_warnings(action="ignore"):
+    from verl import DataProto
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import verl as adapter
+from reasoning_gym_testing.completions import TOKENIZER
 
-pytestmark = pytest.mark.slow
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+TOKENS = AutoTokenizer.from_pretrained(TOKENIZER)
 
 
 @pytest.fixture(scope="module")
@@ -32,50 +47,37 @@ def answers(rows: Any) -> list[str]:
         return [str(bridge._run(remake(row["ground_truth"])).answer) for row in rows["reward_model"]]
 
 
+def item(row: Any, answer: str) -> DataProto:
+    """A sampled answer to a row, as verl's agent loop hands it to a reward manager."""
+    tokens = torch.tensor([TOKENS.encode(f"<answer>{answer}</answer>")])
+    batch = TensorDict(
+        {
+            "prompts": torch.zeros((1, 1), dtype=torch.long),
+            "responses": tokens,
+            "attention_mask": torch.ones((1, tokens.shape[1] + 1), dtype=torch.long),
+        },
+        batch_size=[1],
+    )
+    columns = ("data_source", "reward_model", "extra_info")
+    others = {name: numpy.array([row[name]], dtype=object) for name in columns}
+    return DataProto(batch=batch, non_tensor_batch=others)
+
+
 def test_rows_are_what_verl_reads(rows: Any) -> None:
     assert set(rows.columns) >= {"data_source", "prompt", "ability", "reward_model", "extra_info"}
     assert set(rows["ability"]) <= {"gcd", "chain_sum"}
     assert all(prompt[-1]["role"] == "user" for prompt in rows["prompt"])
 
 
-def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
-    import torch
-    from omegaconf import OmegaConf
-    from tensordict import TensorDict
-    from transformers import AutoTokenizer
-    from verl import DataProto
-    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
-
-    from reasoning_gym_testing import TOKENIZER
-
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
-    manager = NaiveRewardManager(config=OmegaConf.create({}), tokenizer=tokenizer, compute_score=adapter.compute_score)
-
-    def item(row: Any, answer: str) -> Any:
-        tokens = torch.tensor([tokenizer.encode(f"<answer>{answer}</answer>")])
-        batch = TensorDict(
-            {
-                "prompts": torch.zeros((1, 1), dtype=torch.long),
-                "responses": tokens,
-                "attention_mask": torch.ones((1, tokens.shape[1] + 1), dtype=torch.long),
-            },
-            batch_size=[1],
-        )
-        columns = ("data_source", "reward_model", "extra_info")
-        import numpy
-
-        others = {name: numpy.array([row[name]], dtype=object) for name in columns}
-        return DataProto(batch=batch, non_tensor_batch=others)
-
-    async def score() -> list[float]:
-        right = [
-            await manager.run_single(item(row, answer))
-            for (_, row), answer in zip(rows.iterrows(), answers(rows), strict=True)
-        ]
-        wrong = [await manager.run_single(item(row, "no")) for _, row in rows.iterrows()]
-        return [found["reward_score"] for found in (*right, *wrong)]
-
-    assert asyncio.run(score()) == [1.0] * 6 + [0.0] * 6
+async def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
+    # The manager belongs to the event loop on which it is made, as in verl's own actors.
+    manager = NaiveRewardManager(OmegaConf.create({}), TOKENS, adapter.compute_score)
+    right = [
+        await manager.run_single(item(row, answer))
+        for (_, row), answer in zip(rows.iterrows(), answers(rows), strict=True)
+    ]
+    wrong = [await manager.run_single(item(row, "no")) for _, row in rows.iterrows()]
+    assert [found["reward_score"] for found in (*right, *wrong)] == [1.0] * 6 + [0.0] * 6
 
 
 async def test_fault_that_stays_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:

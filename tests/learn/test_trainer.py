@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
 
 from learn.errors import LearnError
 from learn.sampling import sample
+from learn.servers import OwnServer
 from learn.trainer import MASKED, Recipe, Trainer, advantages, collate, policy_loss
 
 PROMPTS = [[4, 20, 21, 2, 5], [4, 30, 2, 5]]
@@ -122,7 +123,7 @@ def test_checkpoint_of_another_model_is_refused(model: Any, tmp_path: Path) -> N
 
 
 def test_server_that_is_gone_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
-    trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", "http://127.0.0.1:9", Recipe())
+    trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", OwnServer(tmp_path, tmp_path), Recipe())
     with pytest.raises(LearnError, match="/batch"):
         trainer.next_batch()
 
@@ -138,11 +139,15 @@ def test_shuffled_rewards_keep_their_sum(model: Any, groups: list[dict[str, Any]
 LISTS = ("tokens", "masks", "inference_logprobs", "overrides")
 
 
+class Quiet(OwnServer):
+    """A server that takes everything and knows no versions."""
+
+    def publish(self, model: Any, version: int) -> None:
+        pass
+
+    def versions(self, prompts: Any) -> list[int | None]:
+        return [None] * len(prompts)
+
+
 def quiet_trainer(model: Any, folder: Path, recipe: Recipe | None = None) -> Trainer:
-    """A trainer whose server takes everything and knows no versions."""
-
-    class Quiet(Trainer):
-        def _ask(self, url: str, path: str, body: Any = None) -> dict[str, Any]:
-            return {"versions": []}
-
-    return Quiet(model, folder, "", "", recipe or Recipe())
+    return Trainer(model, folder, "", Quiet(folder, folder), recipe or Recipe())

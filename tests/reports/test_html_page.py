@@ -262,3 +262,48 @@ def test_evaluations_are_compared_by_problem(view: View) -> None:
     view.show("overview")
     assert "a model" in view.page.inner_text("#overview .bars")
     assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
+
+
+def test_a_problem_shows_both_runs_answers(view: View) -> None:
+    view.show("compare")
+    view.page.click("#compare .wide tbody tr:first-child")
+    assert [text.split(":")[0] for text in view.texts("#both .pair > div > h3")] == ["A", "B"]
+    assert view.page.locator("#both .pair .box h3").all_inner_texts().count("answer") == 2
+    view.page.click("#both > button")
+    assert not view.page.locator("#both").is_visible()
+
+
+def test_a_point_says_which_task_it_is_and_leads_there(view: View) -> None:
+    view.show("compare")
+    plot = view.page.locator("#compare .u-over").last
+    plot.hover()
+    assert "gcd" in view.page.locator("#compare .tip").last.inner_text()
+    plot.click()
+    assert view.page.inner_text(".title") == "gcd"
+
+
+def test_a_group_in_the_list_tells_seed_score_and_first_words(view: View) -> None:
+    view.show("rollouts")
+    view.choose(f_task="gcd", f_text="idea 33,")
+    assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
+
+
+def test_a_table_is_saved_as_csv(view: View) -> None:
+    view.show("tasks")
+    with view.page.expect_download() as download:
+        view.page.click("#tasks .card:first-child .csv")
+    heading, *rows = Path(download.value.path()).read_text().splitlines()
+    assert heading.startswith('"task","category","score"')
+    assert sorted(row.split(",")[0] for row in rows) == ['"gcd"', '"lcm"', '"maze"']
+    view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
+
+
+def test_the_title_names_the_run_and_a_link_leads_to_the_runs(browser: Any, pages: dict[str, Path]) -> None:
+    page = browser.new_page()
+    page.goto(f"{pages['usual'].as_uri()}#runs")
+    page.wait_for_selector("html[data-ready]")
+    assert page.locator("#compare").is_visible()
+    page.click("nav button[data-view=overview]")
+    assert page.title().endswith("· Overview")
+    assert page.title().split(" · ")[0] == page.locator("#run option:checked").inner_text()
+    page.close()

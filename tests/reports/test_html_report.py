@@ -22,7 +22,7 @@ from reasoning_env.reports.comparison import compare, read_evaluation
 from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
 from reasoning_env.reports.runs import find_runs
 
-from .lines import group, rollout, write, write_evaluation
+from .lines import RESULTS, group, rollout, write, write_evaluation
 
 WRONG = rollout(0.0)
 
@@ -93,9 +93,21 @@ def test_evaluations_tell_of_corrections_failures_published_models_and_problems(
     [run] = report(folder)["runs"]
     assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
     assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, "0123abcd"]])
-    assert run["published"]["models"] == [{"name": "a model", "score": 0.25, "tasks": {"gcd": 0.125}}]
+    [model] = run["published"]["models"]
+    assert (model["name"], model["score"], model["tasks"]) == ("a model", 0.25, {"gcd": 0.125})
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
     assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
+
+
+def test_tasks_that_are_as_published_have_a_headline_of_their_own(tmp_path: Path) -> None:
+    results = {
+        **RESULTS,
+        "tasks": {"gcd": {"completions": 2, "differs": None}, "maze": {"completions": 2, "differs": "scoring"}},
+        "comparable": {"mean_score": 0.4, "library_score": 0.6},
+    }
+    folder = write_evaluation(tmp_path / "e", group(rollout()), group(rollout(), task="maze"), results=results)
+    [run] = report(folder)["runs"]
+    assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
 def test_page_and_results_show_the_same_numbers(tmp_path: Path) -> None:

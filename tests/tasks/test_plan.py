@@ -102,6 +102,13 @@ async def test_params_are_checked_at_the_level_of_the_run(fields: dict[str, Any]
     ]
 
 
+async def test_params_are_checked_at_the_level_of_an_evaluation_that_has_them() -> None:
+    checker = LibraryChecker()
+    settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_params="training", eval_level=0.75)
+    await plan_tasks(settings, LIBRARY, checker)
+    assert [level for _, _, level in checker.asked] == [None, 0.75]
+
+
 # ---------------------------------------------------------------------------- what is refused
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -221,6 +221,34 @@ def test_fork_server_started_ahead_ends_with_a_process_that_never_needed_it(tmp_
     wait_until(lambda: not list(tmp_path.iterdir()))
 
 
+FORGETFUL = """
+import asyncio, json, sys
+from pathlib import Path
+from reasoning_env import PoolSettings, WorkerPool
+
+async def main(checkout):
+    pool = WorkerPool(PoolSettings(generators=1, verifiers=1, checkout=Path(checkout)))
+    await pool.start()
+    while len(pool.worker_pids) < 2:
+        await asyncio.sleep(0.01)
+    print(json.dumps([pool._fork_server.process.pid, *pool.worker_pids]))
+
+"""
+
+
+@pytest.mark.parametrize("run", ["asyncio.run(main(sys.argv[1]))", "loop.run_until_complete(main(sys.argv[1]))"])
+def test_pool_that_nobody_closes_leaves_no_process_and_one_warning(
+    fake_library: Path, tmp_path: Path, run: str
+) -> None:
+    program = f"{FORGETFUL}loop = asyncio.new_event_loop()\n{run}"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(fake_library)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    wait_until(lambda: all(map(is_gone, json.loads(ended.stdout))))
+    wait_until(lambda: not list(tmp_path.iterdir()))
+    assert ended.stderr.count("`await env.close()`") == 1
+
+
 async def test_workers_are_killed_where_there_are_no_pidfds(
     fake_library: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

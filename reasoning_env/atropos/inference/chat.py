@@ -14,11 +14,13 @@ import itertools
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from atroposlib.envs import base
-from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import Field
 
 from ...concurrency import cancel_all
 from ...errors import ConfigError
@@ -27,7 +29,7 @@ from ...thinking import choose_thinking
 
 logger = logging.getLogger(__name__)
 
-CHAT = "chat"
+AUTO, CHAT = "auto", "chat"
 NO_KEY = "x"
 """The key for servers that need none; the client refuses to be made without a key."""
 THINKING = ("reasoning_content", "reasoning")
@@ -35,13 +37,24 @@ THINKING = ("reasoning_content", "reasoning")
 OPTIONAL = ("temperature", "top_p", "extra_body")
 """Parameters that some hosted models refuse; they are then left out, which the log says."""
 
+SERVER_TYPES = Literal["auto", "openai", "trl", "sglang", "vllm", "completions", "chat"]
+
 # Atropos' own config is how a server is named in files, on the command line and from Python.
 for _config in (ServerBaseline, APIServerConfig):
-    _config.model_fields["server_type"].annotation = Literal["openai", "trl", "sglang", "vllm", "chat"]
+    _config.model_fields["server_type"].annotation = SERVER_TYPES
     _config.model_rebuild(force=True)
 
 
-class ChatServerConfig(APIServerConfig):  # type: ignore[misc]  # atroposlib has no types
+class ServerConfig(APIServerConfig):  # type: ignore[misc]  # atroposlib has no types
+    """An inference server of which nothing is known but its address."""
+
+    server_type: SERVER_TYPES = Field(
+        default="auto",
+        description="How it is asked. `auto` finds out the best that it gives; any other type is kept to.",
+    )
+
+
+class ChatServerConfig(APIServerConfig):  # type: ignore[misc]
     """A chat server for Atropos, to which it is one of type openai."""
 
 
@@ -63,16 +76,28 @@ def read_key(config: Any) -> str:
 
 
 @contextlib.contextmanager
-def tokenizer_if_needed(configs: object) -> Iterator[None]:
-    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None."""
+def tokenizer_if_needed(configs: object, *, testing: bool = False) -> Iterator[None]:
+    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None.
+
+    With `testing`, a tokenizer that is not on this machine is not downloaded.
+    """
     several = configs if isinstance(configs, list) else [configs]
     loader = base.AutoTokenizer
     if all(map(is_chat, several)):
         base.AutoTokenizer = _NoTokenizer
+    elif testing:
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=partial(_load_local, loader))
     try:
         yield
     finally:
         base.AutoTokenizer = loader
+
+
+def _load_local(loader: Any, name: str) -> Any:
+    try:
+        return loader.from_pretrained(name, local_files_only=True)
+    except OSError as error:
+        raise OSError(f"{name!r} is not on this machine, and testing=True downloads nothing") from error
 
 
 class _NoTokenizer:
@@ -88,6 +113,7 @@ class PlainChat:
     """
 
     hides_thinking = False
+    vocabulary_size = 0
 
     def __init__(self, thinking: str = "auto") -> None:
         self.thinking = choose_thinking(thinking)
@@ -104,7 +130,7 @@ class PlainChat:
     def decode(self, tokens: Sequence[int]) -> str:
         return ""
 
-    def completion_text(self, tokens: Sequence[int]) -> str:
+    def completion_text(self, tokens: Any) -> str:
         return ""
 
 
@@ -131,7 +157,7 @@ class ChatRequests:
 
         async def request_one() -> Rollout:
             server = servers[next(self._turns) % len(servers)]
-            async with _slots(server, sampling.split):
+            async with server.sem if sampling.split == "train" else server.eval_sem:
                 return await self.ask(server, messages, budget, options)
 
         requests = [asyncio.ensure_future(request_one()) for _ in range(n)]
@@ -148,19 +174,19 @@ class ChatRequests:
         self, server: Any, messages: list[dict[str, str]], budget: int, options: Mapping[str, Any]
     ) -> Rollout:
         """Send one request, and again without what the server refuses."""
-        own_client = isinstance(server, APIServer)
-        create = server.openai.chat.completions.create if own_client else server.chat_completion
-        model = {"model": server.config.model_name} if own_client else {}
+        create, model = server.openai.chat.completions.create, server.config.model_name
         while True:
             sent = {name: value for name, value in options.items() if name not in self._left_out}
-            arguments = {**model, "messages": messages, self._limit_name: budget, **sent}
+            arguments = {"model": model, "messages": messages, self._limit_name: budget, **sent}
             try:
                 reply = await create(**arguments)
             except Exception as error:
                 if not self._do_without(error, arguments):
                     raise
             else:
-                return _rollout(reply)
+                return rollout_from_message(
+                    reply.choices[0], getattr(getattr(reply, "usage", None), "completion_tokens", None)
+                )
 
     def _do_without(self, error: Exception, sent: Mapping[str, Any]) -> bool:
         """Note which parameter the error refuses; False when it is about something else."""
@@ -186,24 +212,15 @@ def _words_for(name: str, value: Any) -> list[str]:
     return list(value) if name == "extra_body" else [name]
 
 
-def _slots(server: Any, split: str) -> AbstractAsyncContextManager[Any]:
-    """Return what limits the requests that a server has at once; a stand-in for a server has no limit."""
-    if not isinstance(server, APIServer):
-        return contextlib.nullcontext()
-    return server.sem if split == "train" else server.eval_sem  # type: ignore[no-any-return]
-
-
-def _rollout(reply: Any) -> Rollout:
-    choice = reply.choices[0]
+def rollout_from_message(choice: Any, token_count: object = None) -> Rollout:
+    """Return a rollout of a chat server's text; there are no tokens to train on."""
     thinking = [getattr(choice.message, name, None) for name in THINKING]
-    usage = getattr(reply, "usage", None)
-    count = getattr(usage, "completion_tokens", None)
     return Rollout(
         text=choice.message.content or "",
         tokens=(),
         masks=(),
         logprobs=None,
         finish_reason=choice.finish_reason or "stop",
-        token_count=count if isinstance(count, int) else None,
+        token_count=token_count if isinstance(token_count, int) else None,
         thinking=next((text for text in thinking if isinstance(text, str)), ""),
     )

@@ -8,18 +8,16 @@ Atropos' own clients wait for ever while no server is healthy; the limits here e
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
-from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
@@ -27,9 +25,10 @@ from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
-from .chat import ChatRequests, ChatServerConfig, PlainChat
-from .failures import Meaning, address, explain_failure
-from .rollouts import rollout_from_text, rollout_from_tokens
+from .chat import ChatRequests, PlainChat, rollout_from_message
+from .failures import Meaning, address, explain_failure, explain_no_reply
+from .replies import in_turn, rollout_from_text, rollout_from_tokens
+from .servers import Mode, mode_of, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +39,6 @@ KEEP_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
 """How vLLM and SGLang are asked to leave the stop text in their replies."""
 HEALTH_POLL_S = 2.0
 """How often the servers' health is read. Atropos asks them for their health every second."""
-
-
-class Mode(StrEnum):
-    """What a server's reply holds."""
-
-    TOKENS = "tokens"
-    TEXT = "text"
-    CHAT = "chat"
 
 
 METHODS: Mapping[Mode, str] = {
@@ -67,7 +58,8 @@ class InferenceClient:
 
     `manager` returns the environment's ServerManager, or what a test has put in its place. It is called for each
     request, so that a manager or a server that is replaced later is asked from then on. A stand-in needs no more than
-    the method that is called (see METHODS); a server that says nothing about its health counts as healthy.
+    the method that is called (see METHODS), and of several that of `usual_mode`; a server that says nothing about its
+    health counts as healthy.
     """
 
     def __init__(
@@ -75,6 +67,7 @@ class InferenceClient:
         manager: Callable[[], Any],
         chat: ChatFormat | PlainChat,
         *,
+        usual_mode: Mode = Mode.TOKENS,
         stop_after_answer: bool = False,
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -83,7 +76,7 @@ class InferenceClient:
         self._stop_after_answer = stop_after_answer
         self._chat_template_kwargs = dict(chat_template_kwargs or {})
         self._chat_requests = ChatRequests()
-        self._usual_mode = _mode_of(self.servers) or Mode.TOKENS
+        self._usual_mode = mode_of(self.servers) or usual_mode
         self._successes = 0
         self._outage = OutageLog(logger)
         self._unusable = OutageLog(logger)
@@ -96,9 +89,14 @@ class InferenceClient:
         return servers if isinstance(servers, (list, tuple)) else [manager]
 
     @property
+    def clients(self) -> Sequence[APIServer]:
+        """Atropos' own among the servers; stand-ins have no connections, limits and timings."""
+        return [server for server in self.servers if isinstance(server, APIServer)]
+
+    @property
     def mode(self) -> Mode:
         """What the servers' replies hold."""
-        mode = _mode_of(self.servers)
+        mode = mode_of(self.servers)
         if mode is not None:
             return mode
         # A stand-in is asked as the servers before it were, if it can be.
@@ -106,19 +104,15 @@ class InferenceClient:
         offered = [mode for mode in (self._usual_mode, *Mode) if hasattr(asked, METHODS[mode])]
         return offered[0] if offered else self._usual_mode
 
-    @property
-    def request_options(self) -> Mapping[str, Any]:
-        """What every request says besides prompt and sampling, as keywords of the servers' method.
+    def options(self, mode: Mode) -> Mapping[str, Any]:
+        """Return what every request says besides prompt and sampling, as keywords of the servers' method.
 
         Token servers return the tokens of the stop text anyway; the others are asked to keep it.
         """
-        mode = self.mode
-        extra: dict[str, Any] = {}
         stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if mode is Mode.TOKENS:
             return stop
-        if stop:
-            extra.update(KEEP_STOP)
+        extra: dict[str, Any] = dict(KEEP_STOP) if stop else {}
         if mode is Mode.TEXT and self._chat.hides_thinking:
             extra["skip_special_tokens"] = False
         if mode is Mode.CHAT and self._chat_template_kwargs:
@@ -150,9 +144,9 @@ class InferenceClient:
         """Return exactly `n` rollouts; failed requests are tried again, with pauses, through an outage.
 
         Raises TimeoutError when a reply takes over `timeouts.reply_s` while other requests succeed, and ServerError for
-        a request that the server refuses, after MAX_FAILURES failures while others succeed, or when requests have
-        failed, or no server was healthy, for `timeouts.outage_s`. Where that is not for ever, a server that refuses
-        even the first requests is a RefusedError.
+        a request that the server refuses, or to which a stand-in has no reply, after MAX_FAILURES failures while others
+        succeed, after `timeouts.tries`, or when requests have failed, or no server was healthy, for
+        `timeouts.outage_s`. A server that refuses even the first requests is a RefusedError where that is not for ever.
         """
         failures, successes, waits = 0, self._successes, None
         while True:
@@ -177,8 +171,11 @@ class InferenceClient:
                 if failures >= MAX_FAILURES:
                     raise ServerError(f"{failures} failures while others succeeded: {failure.description}") from error
                 self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
-                waits = waits or pauses()
-                pause_s = next(waits)
+                if waits is None:
+                    waits = pauses() if timeouts.tries is None else itertools.repeat(0.0, timeouts.tries - 1)
+                pause_s = next(waits, None)
+                if pause_s is None:
+                    raise ServerError(f"{timeouts.tries} requests failed: {failure.description}") from error
                 if self._outage.lasting_s + pause_s > timeouts.outage_s:
                     raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {failure.description}") from error
             await asyncio.sleep(pause_s)
@@ -217,31 +214,43 @@ class InferenceClient:
     async def _request(self, prompt: Prompt, n: int, sampling: Sampling) -> Sequence[Rollout | str]:
         """Send one request; return rollouts, and in the place of each unusable completion why it is unusable."""
         mode = self.mode
-        if mode is Mode.CHAT:
-            servers = self.servers if _mode_of(self.servers) else [self._whom_to_ask()]
-            return await self._chat_requests.complete(servers, prompt, n, sampling, self.request_options)
-        ask = getattr(self._whom_to_ask(), METHODS[mode])
-        arguments = {
-            "prompt": prompt.text,
+        if mode is Mode.CHAT and mode_of(self.servers):
+            return await self._chat_requests.complete(self.servers, prompt, n, sampling, self.options(mode))
+        ask = partial(self._ask, METHODS[mode], prompt)
+        asked_with = {"messages": list(map(dict, prompt.messages))} if mode is Mode.CHAT else {"prompt": prompt.text}
+        arguments: dict[str, Any] = {
+            **asked_with,
             "n": n,
             "max_tokens": sampling.completion_budget(prompt),
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "split": sampling.split,
-            **self.request_options,
+            **self.options(mode),
         }
         convert: Callable[[Any], Rollout | str]
+        if mode is Mode.CHAT:
+            return [rollout_from_message(choice) for choice in (await ask(**arguments)).choices]
         if mode is Mode.TEXT:
             completions: Sequence[Any] = (await ask(**arguments)).choices
             stop = ANSWER_END if self._stop_after_answer else None
             convert = partial(rollout_from_text, self._chat, prompt, sampling, stop=stop)
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
-            prompt_tokens, *lists = await ask(**arguments, input_ids=list(prompt.tokens))
+            arguments["input_ids"] = list(prompt.tokens)
+            if isinstance(self._manager(), ServerManager) and all(map(reads_here, self.servers)):
+                arguments["arrays"] = True
+            prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
-            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, tuple(prompt_tokens))
-        # Many replies can come together, and the event loop must go on between them.
-        return await asyncio.to_thread(lambda: [convert(completion) for completion in completions])
+            convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
+        return [await in_turn(partial(convert, completion)) for completion in completions]
+
+    async def _ask(self, method: str, prompt: Prompt, /, **arguments: Any) -> Any:
+        """Return the reply; raises ServerError where a stand-in has no such method, or no reply."""
+        asked = self._whom_to_ask()
+        reply = await getattr(asked, method)(**arguments) if hasattr(asked, method) else None
+        if reply is None:
+            raise ServerError(explain_no_reply(asked, method, prompt))
+        return reply
 
     def _whom_to_ask(self) -> Any:
         """Return the manager, or a stand-in for a server, since Atropos' manager cannot choose among those."""
@@ -258,14 +267,3 @@ class InferenceClient:
         else:
             self._unusable.over("all completions can be used again")
         return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
-
-
-def _mode_of(servers: Sequence[Any]) -> Mode | None:
-    """Return what replies of Atropos' own servers hold; None where there is a stand-in among them, or no server."""
-    if not servers or not all(isinstance(server, APIServer) for server in servers):
-        return None
-    if any(isinstance(getattr(server, "config", None), ChatServerConfig) for server in servers):
-        return Mode.CHAT
-    if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
-        return Mode.TEXT
-    return Mode.TOKENS

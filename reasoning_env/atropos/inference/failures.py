@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import Any
+
+from ...records import Prompt
+
+NO_JSON = "its reply is no JSON"
+ANSWERS = "it answers with status"
 
 
 class Meaning(Enum):
@@ -33,7 +40,7 @@ class Failure:
 def explain_failure(error: BaseException) -> Failure:
     """Return what an error that a client raised for a request means."""
     cause = _cause(error)
-    description = describe_failure(error)
+    description = _describe_reply(cause) or describe_failure(error)
     status: Any = getattr(cause, "status_code", None) or getattr(cause, "status", None)
     meaning, remedy = _explain_status(status)
     if meaning is not Meaning.UNUSABLE:
@@ -43,11 +50,36 @@ def explain_failure(error: BaseException) -> Failure:
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
         return Failure(description, Meaning.ABSENT, "start one, or correct openai.base_url", None)
-    # The clients of vLLM and SGLang raise ContentTypeError for a web page; the others take its text for the reply.
-    text_for_reply = isinstance(cause, AttributeError) and "'str'" in str(cause)
-    if error_name == "ContentTypeError" or text_for_reply:
+    if description == NO_JSON:
         remedy = "that is no JSON, but perhaps a web page: check openai.base_url"
     return Failure(description, Meaning.UNUSABLE, remedy, status)
+
+
+def _describe_reply(cause: BaseException) -> str | None:
+    """Return what is wrong with a reply that the client could not read; None for any other failure.
+
+    Clients of vLLM and SGLang raise ContentTypeError for a web page; the others take its text for the reply.
+    """
+    if type(cause).__name__ == "ContentTypeError" or (isinstance(cause, AttributeError) and "'str'" in str(cause)):
+        return NO_JSON
+    if isinstance(cause, (TypeError, IndexError, KeyError, AttributeError)):
+        return "its reply holds no completion"
+    return None
+
+
+def describe_status(error: BaseException) -> str:
+    """Return in plain words what a server that cannot serve now has answered: its status, and how long to wait."""
+    cause = _cause(error)
+    status: Any = getattr(cause, "status_code", None) or getattr(cause, "status", None)
+    headers = getattr(getattr(cause, "response", None), "headers", None) or getattr(cause, "headers", None) or {}
+    wait = headers.get("Retry-After") or headers.get("retry-after")
+    asks = f", and asks to wait {wait} s" if wait else ""
+    return f"{ANSWERS} {status} ({HTTPStatus(status).phrase}){asks}: {describe_failure(error)}"
+
+
+def is_quota(error: BaseException) -> bool:
+    """Tell whether a hosted server refuses because nothing is left to spend, which waiting does not change."""
+    return any(word in str(_cause(error)) for word in ("insufficient_quota", "exceeded your current quota"))
 
 
 def _explain_status(status: Any) -> tuple[Meaning, str]:
@@ -75,6 +107,15 @@ def _explain_status(status: Any) -> tuple[Meaning, str]:
             return Meaning.UNUSABLE, "check openai.server_type, openai.model_name and openai.api_key"
 
 
+def explain_no_reply(asked: object, method: str, prompt: Prompt) -> str:
+    """Return why a stand-in for a server gave nothing for a prompt."""
+    name = type(asked).__name__
+    if not hasattr(asked, method):
+        return f"env.server ({name}) cannot be asked for completions: it needs a method {method}"
+    words = textwrap.shorten(prompt.text or prompt.messages[0]["content"], 100)
+    return f"{method} of {name} has no reply to the prompt that begins {words!r}"
+
+
 def describe_failure(error: BaseException) -> str:
     """Return the failure in one line; of tenacity's RetryError, the failure of its last attempt."""
     cause = _cause(error)
@@ -89,4 +130,5 @@ def _cause(error: BaseException) -> BaseException:
 
 def address(server: Any) -> str:
     """Return what a server is called in messages."""
-    return str(getattr(getattr(server, "config", None), "base_url", None) or type(server).__name__)
+    url = getattr(getattr(server, "config", None), "base_url", None)
+    return url if url and isinstance(url, str) else type(server).__name__

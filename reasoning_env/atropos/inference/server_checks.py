@@ -5,21 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai import AsyncOpenAI
 
 from ...concurrency import cancel_all
-from ...errors import ServerError
+from ...errors import ConfigError, ServerError
 from ...outage_log import OutageLog
+from ...prompting import ChatFormat
 from ...retries import pauses
-from .chat import CHAT, ChatRequests
-from .client import Mode
-from .failures import Failure, Meaning, address, describe_failure, explain_failure
+from .chat import CHAT, PlainChat
+from .failures import (
+    ANSWERS,
+    Failure,
+    Meaning,
+    address,
+    describe_failure,
+    describe_status,
+    explain_failure,
+    is_quota,
+)
+from .servers import AutoServer, Mode, ask_for_one_token, endpoint, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -29,21 +40,59 @@ LEAST_PROBE_S = 1.0
 """How long it may take however little time is left; a server on the same machine answers within milliseconds."""
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
+TELLING_TEXT = (
+    "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
+)
+"""A text that tokenizers of different models read differently."""
+MAX_ADDED_TOKENS = 2
+"""Special tokens that a server may put around a text."""
 NO_REPLY = "it accepts requests and does not reply"
 NO_SPECIAL_TOKENS = (
     "leaves out the special tokens with which this model marks its thinking; use openai.server_type vllm or sglang "
     "(tokens), or chat; `thinking: think` if the model does not think in that format"
 )
-WANTED = {
-    Mode.TOKENS: "POST /generate with tokens and log-probabilities",
-    Mode.TEXT: "POST /v1/completions",
-    Mode.CHAT: "POST /v1/chat/completions",
-}
-"""What servers must answer, by what their replies hold."""
+
+Options = Callable[[Mode], Mapping[str, Any]]
+"""What requests for such replies carry besides prompt and sampling."""
+
+
+async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
+    """Return when something listens at one of the URLs; raises ServerError when nothing does in time.
+
+    Behind a proxy nobody can tell, and nothing is waited for.
+    """
+    if getproxies():
+        return
+    deadline, waits = time.monotonic() + timeout_s, pauses()
+    while True:
+        problems = []
+        for url in urls:
+            parts = urlsplit(url)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            try:
+                async with asyncio.timeout(max(LEAST_PROBE_S, deadline - time.monotonic())):
+                    _, writer = await asyncio.open_connection(parts.hostname, port)
+                writer.close()
+                return
+            except (OSError, TimeoutError) as error:
+                problems.append(f"{url}: {describe_failure(error)}")
+        if time.monotonic() >= deadline:
+            raise ServerError(_nobody(timeout_s, "; ".join(problems)))
+        await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+
+def _nobody(timeout_s: float, problems: str) -> str:
+    """Return why no server can be used; one that answers is there, and only cannot serve now."""
+    if ANSWERS in problems:
+        return (
+            f"no inference server gave a completion within {timeout_s:g} s ({problems}); try again later, check your "
+            "plan with its provider, or look into its log"
+        )
+    return f"no inference server answered within {timeout_s:g} s ({problems}); start one, or correct openai.base_url"
 
 
 async def check_servers(
-    servers: Sequence[Any], mode: Mode, timeout_s: float, options: Mapping[str, Any] | None = None
+    servers: Sequence[Any], mode: Mode, timeout_s: float, options: Options = lambda mode: {}
 ) -> None:
     """Return when one of the servers has given a token; requests carry `options`, as training's do.
 
@@ -55,7 +104,7 @@ async def check_servers(
     problems: list[str | None] = [None] * len(servers)
     while True:
         timeout_left_s = min(PROBE_TIMEOUT_S, max(LEAST_PROBE_S, deadline - time.monotonic()))
-        replies = await _probe_all(servers, mode, timeout_left_s, options or {})
+        replies = await _probe_all(servers, mode, timeout_left_s, options)
         # A probe that was cut short says less than the one before it.
         problems = [(old if reply == NO_REPLY else None) or reply for reply, old in zip(replies, problems, strict=True)]
         named = [f"{address(server)}: {problem}" for server, problem in zip(servers, problems, strict=True) if problem]
@@ -66,17 +115,12 @@ async def check_servers(
                 logger.warning("not every inference server answers yet (%s)", summary)
             return
         if time.monotonic() >= deadline:
-            raise ServerError(
-                f"no inference server answered within {timeout_s:g} s ({summary}); "
-                "start one, or correct openai.base_url"
-            )
+            raise ServerError(_nobody(timeout_s, summary))
         absent.note(f"waiting for an inference server ({summary})")
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
-async def _probe_all(
-    servers: Sequence[Any], mode: Mode, timeout_left_s: float, options: Mapping[str, Any]
-) -> list[str | None]:
+async def _probe_all(servers: Sequence[Any], mode: Mode, timeout_left_s: float, options: Options) -> list[str | None]:
     """Return what is wrong with each server, or None; once one is well, the others get OTHERS_S."""
     probes = [asyncio.ensure_future(_probe(server, mode, options)) for server in servers]
     left, deadline = set(probes), time.monotonic() + timeout_left_s
@@ -90,34 +134,23 @@ async def _probe_all(
         await cancel_all(probes)
 
 
-async def _probe(server: Any, mode: Mode, options: Mapping[str, Any]) -> str | None:
+async def _probe(server: Any, mode: Mode, options: Options) -> str | None:
     """Return None if the server works, or why it is absent; raises ServerError if it will never work.
 
     A stand-in for a server, as tests use them, is not asked.
     """
     if not isinstance(server, APIServer):
         return None
-    hidden = "skip_special_tokens" in options.get("extra_body", {})
+    hidden = "skip_special_tokens" in options(mode).get("extra_body", {})
     if hidden and isinstance(server, TrlVllmServer):
         raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}")
-    arguments = {
-        "model": server.config.model_name,
-        "prompt": "1 + 1 =",
-        "n": 1,
-        "max_tokens": 1,
-        "temperature": 1.0,
-        **options,
-    }
     try:
-        if mode is Mode.CHAT:
-            await ChatRequests().ask(server, [{"role": "user", "content": "1 + 1 ="}], 1, options)
-            usable = True
-        elif mode is Mode.TEXT:
-            reply = await server._completion_wrapper(**arguments)
-            usable = bool(reply.choices)
-        else:
-            _, outputs, _, _ = await server._tokens_and_logprobs_completion_wrapper(**arguments)
-            usable = bool(outputs) and bool(outputs[0])
+        if isinstance(server, AutoServer):
+            await server.find_out(options)
+            return None
+        usable = await ask_for_one_token(server, mode, options(mode))
+    except ServerError:
+        raise
     except Exception as error:
         if hidden and "skip_special_tokens" in str(error):
             raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}") from error
@@ -130,13 +163,21 @@ async def _probe(server: Any, mode: Mode, options: Mapping[str, Any]) -> str | N
 def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     """Return why the server is absent, or None if it works all the same; raises ServerError if it never will."""
     failure = explain_failure(error)
-    if failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+    if failure.meaning is Meaning.BUSY and is_quota(error):
+        raise ServerError(
+            f"the inference server at {address(server)} refuses: the quota of this key is used up "
+            f"({failure.description}); check your plan with its provider, or openai.api_key"
+        ) from error
+    if failure.status is not None and failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+        return describe_status(error)
+    if failure.meaning is Meaning.ABSENT:
         return failure.description
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few
     fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
+    wanted = endpoint(mode, getattr(server, "protocol", None))
     raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it {fault} {WANTED[mode]} "
+        f"the inference server at {address(server)} cannot be used: it {fault} {wanted} "
         f"({failure.description}); {_remedy(server, mode, failure)}"
     ) from error
 
@@ -158,11 +199,50 @@ def _type_of(server: Any, mode: Mode) -> str:
     return CHAT if mode is Mode.CHAT else getattr(server.config, "server_type", "unknown")
 
 
+async def check_tokenizer(servers: Sequence[Any], chat: ChatFormat | PlainChat) -> None:
+    """Compare how the servers and the environment's tokenizer read a text; raises ConfigError where they differ.
+
+    Only what gives tokens and is there is asked; a server may add special tokens at the ends.
+    """
+    for server in servers:
+        if not reads_here(server) or server.protocol is None or not isinstance(chat, ChatFormat):
+            continue
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                theirs = await server.read_text(TELLING_TEXT)
+        except Exception as error:  # it is not there, or takes no text; its completions are checked by themselves
+            logger.debug("%s does not tell how it reads a text: %s", address(server), describe_failure(error))
+            continue
+        ours = chat.encode(TELLING_TEXT)
+        if not _reads_alike(ours, theirs):
+            raise ConfigError(
+                f"env.tokenizer_name: {chat.name!r} is not the tokenizer of the inference server at {address(server)}, "
+                f"which reads {_in_short(theirs)} where it reads {_in_short(ours)}; name the tokenizer of "
+                f"{server.config.model_name!r}"
+            )
+
+
+def _reads_alike(ours: Sequence[int], theirs: Sequence[int] | int | None) -> bool:
+    if theirs is None:
+        return True
+    added = (theirs if isinstance(theirs, int) else len(theirs)) - len(ours)
+    if not 0 <= added <= MAX_ADDED_TOKENS:
+        return False
+    ends = range(added + 1)
+    return isinstance(theirs, int) or any(list(theirs[at : at + len(ours)]) == list(ours) for at in ends)
+
+
+def _in_short(reading: Sequence[int] | int | None) -> str:
+    if not isinstance(reading, Sequence):
+        return f"{reading} tokens"
+    return f"{len(reading)} tokens ({', '.join(map(str, reading[:8]))}...)"
+
+
 async def context_length(server: Any) -> int | None:
     """Return how many tokens a server takes for prompt plus completion; None where it does not say."""
-    config = getattr(server, "config", None)
-    if config is None:  # a stand-in, as tests use them
+    if not isinstance(server, APIServer):  # a stand-in, as tests use them
         return None
+    config = server.config
     client = getattr(server, "openai", None) or AsyncOpenAI(api_key=config.api_key, base_url=config.base_url)
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):

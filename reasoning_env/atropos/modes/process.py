@@ -42,7 +42,7 @@ async def process(env: Any, run: Run) -> None:
     env.max_token_len = config.max_token_length
     await env.setup()
     await env.setup_wandb()
-    models = sorted({str(getattr(server.config, "model_name", "")) for server in env.server.servers})
+    models = sorted({str(client.config.model_name) for client in run.inference.clients})
     versions = {"models": models, "reasoning_gym": run.session.library.version}
     file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
     scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
@@ -100,7 +100,7 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     group = (run.line.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
     if not packed:
         return
-    env.completion_lengths += [len(masks) - masks.count(-100) for masks in packed["masks"]]
+    env.completion_lengths += [rollout.completion_tokens or 0 for rollout in group.rollouts]
     if env.config.use_wandb:
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))

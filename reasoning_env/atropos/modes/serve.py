@@ -14,21 +14,18 @@ from typing import Any
 
 from ...errors import ConfigError
 from ..config import RunMode
-from ..inference.client import Mode
+from ..inference.servers import Mode
 from ..run import Run
 
 
 async def serve(env: Any, run: Run) -> None:
     """Serve groups until the trainer has had `total_steps` batches; raises ConfigError for chat servers."""
-    if run.inference.mode is Mode.CHAT:
-        raise ConfigError(
-            "openai.server_type: a chat server gives text without tokens, and a trainer needs tokens; serve takes vllm "
-            "or sglang, and openai or trl for trainers that compute log-probabilities themselves"
-        )
+    _refuse_chat(run)
     run.mode = RunMode.SERVE
     await run.start_dumps()
     await run.run_api.wait_until_there(run.line.startup_timeout_s)
     await env.setup()
+    _refuse_chat(run)  # of a server of type auto this is known only now
     await env.setup_wandb()
     await env.register_env()
     await env.get_server_info()
@@ -48,6 +45,14 @@ async def serve(env: Any, run: Run) -> None:
         await asyncio.sleep(0.1)
     for worker in env.workers:
         worker.cancel()
+
+
+def _refuse_chat(run: Run) -> None:
+    if run.inference.mode is Mode.CHAT:
+        raise ConfigError(
+            "openai.server_type: a chat server gives text without tokens, and a trainer needs tokens; serve takes "
+            "vllm, sglang or completions, and openai or trl for trainers that compute log-probabilities themselves"
+        )
 
 
 def _is_over(env: Any) -> bool:

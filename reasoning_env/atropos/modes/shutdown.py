@@ -26,13 +26,13 @@ async def close(env: Any, run: Run) -> None:
         await finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
 
     async def stop_working() -> None:
-        checks = [getattr(server, "check_task", None) for server in env.server.servers]
+        checks = [getattr(client, "check_task", None) for client in run.inference.clients]
         await cancel_all(filter(None, [*env.workers, *env.eval_workers, env.eval_runner, *checks]))
         await run.stop_background()
 
     async def close_clients() -> None:
         # Atropos never closes its clients, whose connections outlive the environment.
-        for client in filter(None, [getattr(server, "openai", None) for server in env.server.servers]):
+        for client in filter(None, [getattr(client, "openai", None) for client in run.inference.clients]):
             await client.close()
 
     steps = [stop_working, close_clients, lambda: run.stop_sending(deadline), lambda: run.save_last(env.curr_step)]

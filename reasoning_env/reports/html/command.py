@@ -23,7 +23,7 @@ from ...errors import ConfigError
 from ...files import replace_file
 from ...library_facts import category
 from ...terminal import progress_bar
-from ...thinking import TAGS, named_thinking
+from ...thinking import TAGS, Thinking, named_thinking
 from ..comparison import compare_problems
 from ..runs import StoredRun, find_runs
 from .figures import PAGE_OUTCOMES, Figures
@@ -147,16 +147,28 @@ def _facts(results: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return mean scores of published models and of this model on the same tasks; None without any."""
+    """Return mean scores of published models and of this model on the same tasks; None without any.
+
+    `comparable` tells of the tasks whose questions and scoring are those of the published runs.
+    """
     models = [
-        {"name": name, "score": row["overall"], "tasks": row["tasks"]}
+        {"name": name, "score": row["overall"], "comparable": row.get("comparable"), "tasks": row["tasks"]}
         for name, row in results.get("published", {}).items()
     ]
     if not models:
         return None
-    overall = results["overall"]
-    own = {"as published": overall.get("library_score"), "strict": overall.get("mean_score")}
-    return {"models": models, "own": {name: score for name, score in own.items() if score is not None}}
+    rows: Mapping[str, Any] = results.get("tasks", {})
+    same = [task for task, row in rows.items() if row["completions"] and row.get("differs", "unknown") is None]
+    return {
+        "models": models,
+        "own": _own_scores(results["overall"]),
+        "comparable": {"tasks": same, "own": _own_scores(results.get("comparable") or {})},
+    }
+
+
+def _own_scores(row: Mapping[str, Any]) -> dict[str, float]:
+    scores = {"as published": row.get("library_score"), "strict": row.get("mean_score")}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def encode(data: dict[str, Any]) -> bytes:
@@ -178,17 +190,16 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
         "failed": group.failed,
         "params": json.dumps(group.params),
         "thinking": None if group.thinking_formats is None else ", ".join(group.thinking_formats) or "none",
-        "marks": _marks(group),
+        "marks": format_marks(TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)),
         "command": _command(group, program),
         "messages": encode_messages(prompt),
         "rollouts": [encode_rollout(rollout, prompt) for rollout in group.rollouts],
     }
 
 
-def _marks(group: DumpedGroup) -> list[list[Any]]:
-    """Return opening and closing mark of each format of thinking, and whether it has channels."""
-    thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
-    return [[one.opening, one.closing, one.channels] for one in thinking.formats]
+def format_marks(thinking: Thinking) -> list[list[Any]]:
+    """Return opening and closing mark of each format, and whether it has channels and is compared in any case."""
+    return [[one.opening, one.closing, one.channels, one.any_case] for one in thinking.formats]
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:

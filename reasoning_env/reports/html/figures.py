@@ -21,7 +21,6 @@ from ..comparison import ProblemKey
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
 """The words for completions, and OTHER for the reasons of a later version."""
-LENGTH_BINS_PER_DOUBLING = 2
 
 
 def known_outcome(rollout: DumpedRollout) -> str:
@@ -270,7 +269,7 @@ class Figures:
         counts = self._tokens if by_tokens else self._characters
         bins = {position for position, _ in counts}
         return [
-            [2 ** (position / LENGTH_BINS_PER_DOUBLING), *(counts[position, word] for word in (RIGHT, PARTIAL, WRONG))]
+            [2**position, *(counts[position, word] for word in (RIGHT, PARTIAL, WRONG))]
             for position in range(min(bins, default=0), max(bins, default=-1) + 1)
         ]
 
@@ -286,4 +285,5 @@ def _level_bin(level: float | None) -> int:
 
 
 def _length_bin(length: int) -> int:
-    return round(LENGTH_BINS_PER_DOUBLING * math.log2(max(1, length)))
+    """Return the power of two that a length is at least."""
+    return max(1, length).bit_length() - 1

@@ -3,7 +3,7 @@
 (async () => {
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
-const MOST_LISTED = 200, MOST_PARTS = 300, MOST_CONTROLS = 500;
+const MOST_LISTED = 200, MOST_ROWS = 100, MOST_PARTS = 300, MOST_CONTROLS = 500;
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\ud800-\udfff]/gu;
 
 function h(tag, props = {}, ...children) {
@@ -59,6 +59,33 @@ function resolved(name) {
 
 // ------------------------------------------------------------------------------------------------ charts
 
+// What the pointer is at: `says(at)` in words, or the values of all series; a click goes where `click(at)` leads.
+function tip(series, says, click) {
+  const box = h("div", { class: "tip" });
+  const values = (plot, at) => series.map(({ label, value }, number) => {
+    const of = plot.data[number]?.[at];
+    return label && of !== null && of !== undefined && h("div", {}, `${label}: `, h("b", {}, value ? value(plot, of, number, at) : String(of)));
+  });
+  return { hooks: {
+    init: (plot) => {
+      plot.over.append(box);
+      if (click) {
+        plot.over.style.cursor = "pointer";
+        plot.over.addEventListener("click", () => plot.cursor.idx !== null && plot.cursor.idx !== undefined && click(plot.cursor.idx));
+      }
+    },
+    setCursor: (plot) => {
+      const { idx, left, top } = plot.cursor;
+      box.hidden = idx === null || idx === undefined || left < 0;
+      if (box.hidden) return;
+      box.replaceChildren(...(says ? says(idx) : values(plot, idx)).filter(Boolean));
+      box.classList.toggle("left", left > plot.over.clientWidth / 2);
+      box.style.setProperty("left", `${left}px`);
+      box.style.setProperty("top", `${Math.min(top, plot.over.clientHeight - box.offsetHeight)}px`);
+    },
+  } };
+}
+
 const charts = [];
 const observer = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) if (target.chart && contentRect.width) target.chart.setSize({ width: contentRect.width, height: target.chart.height });
@@ -74,7 +101,7 @@ function chart(make, height = 230) {
     const axis = (own) => ({ stroke: colours.muted, grid: { stroke: colours.line, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", labelSize: 18, labelGap: 0, ...own });
     place.chart = new uPlot({
       width: Math.max(200, place.clientWidth), height, cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-      legend: { show: legend, markers: { fill: (_, number) => series[number].stroke } }, axes: [axis({ size: 26, ...axes[0] }), axis({ size: 42, ...axes[1] })], series, ...options,
+      plugins: [tip(series, options.says, options.click)], legend: { show: legend && series.length > 2, live: false, markers: { fill: (_, number) => series[number].stroke } }, axes: [axis({ size: 26, ...axes[0] }), axis({ size: 42, ...axes[1] })], series, ...options,
     }, data, place);
   };
   charts.push(draw);
@@ -125,7 +152,7 @@ function histogram(title, note, labels, stacks, names, label) {
 
 function lengths(run) {
   const bins = run.lengths.bins;
-  return histogram("Lengths of completions", `In ${run.lengths.unit}; each bar is 1.4 times as long as the one before it.`, bins.map((bin) => count(bin[0])), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
+  return histogram("Lengths of completions", `In ${run.lengths.unit}; each bar holds lengths from its number up to twice as much.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
 }
 
 // On the lines of a chart, best first; those that would stand over another stay without.
@@ -150,11 +177,12 @@ function passes(runs) {
   return card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
     data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
+    bands: one ? [{ series: [3, 2], fill: c.accent.replace("rgb(", "rgba(").replace(")", ", .18)") }] : [],
     scales: { x: { time: false }, y: unit }, axes: [{ label: "k", incrs: [1, 2, 5, 10, 20, 50, 100] }, {}],
     series: [{ label: "k" }, ...runs.flatMap((run, number) => {
       const stroke = c[shades[number % shades.length]];
       const line = share(one ? "pass@k" : run.name, stroke, { points: { show: true, size: 7, fill: stroke } });
-      return one ? [line, share("low", stroke, { width: 0.7, dash: [4, 4] }), share("high", stroke, { width: 0.7, dash: [4, 4] })] : [line];
+      return one ? [line, share("95 % from", stroke, { width: 0, class: "band" }), share("to", stroke, { width: 0, class: "band" })] : [line];
     }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4], class: "named" }))],
   }), models.length ? 340 : 230));
 }
@@ -176,37 +204,53 @@ function parts(outcomes, big = false) {
 
 function legend(outcomes) {
   const all = outcomes.reduce((sum, value) => sum + value, 0);
-  return h("div", { class: "legend" }, outcomes.map((value, at) => value ? h("span", {}, h("i", { style: { background: colour(D.outcomes[at]) } }), words(D.outcomes[at]), " ", h("b", {}, percent(value / all))) : null));
+  return h("div", { class: "legend" }, outcomes.map((value, at) => value >= 0.0005 * all && value ? h("span", {}, h("i", { style: { background: colour(D.outcomes[at]) } }), words(D.outcomes[at]), " ", h("b", {}, percent(value / all))) : null));
 }
 
-function range(interval, ticks = []) {
+function range(interval) {
   const at = (value) => `${100 * Math.min(1, Math.max(0, value))}%`;
   return h("span", { class: "range", title: `95 %: ${between(interval)}` }, h("i", { class: "bar", style: { width: at(interval[0]) } }),
-    h("i", { class: "span", style: { left: at(interval[1]), width: at(interval[2] - interval[1]) } }),
-    ticks.map((tick) => h("i", { class: "tick", title: `${tick.name}: ${f3(tick.value)}`, style: { left: at(tick.value) } })));
+    h("i", { class: "span", style: { left: at(interval[1]), width: at(interval[2] - interval[1]) } }));
 }
 
 // Columns: [heading, value to sort by, what the cell holds (default: the value), whether it is text].
-function table(columns, rows, sortBy, go, descending = true) {
+function table(all, rows, sortBy, go, descending = true) {
+  const holds = (heading, value) => (value ?? null) !== null && (heading !== "format failures" || value >= 0.0005);
+  const columns = all.filter(([heading, of], number) => number === sortBy || rows.some((row) => holds(heading, of(row))));
+  sortBy = columns.indexOf(all[sortBy]);
   const body = h("tbody");
   const heads = columns.map(([heading, , , text], number) => h("th", { class: text && "name", scope: "col" }, h("button", { onclick: () => {
     descending = number === sortBy ? !descending : !columns[number][3];
     sortBy = number;
     fill();
   } }, heading)));
+  let most = MOST_ROWS, sorted = rows;
+  const more = h("button", { class: "more", onclick: () => { most = Infinity; fill(); } });
   const fill = () => {
     const value = columns[sortBy][1];
-    const sorted = rows.toSorted((a, b) => {
+    sorted = rows.toSorted((a, b) => {
       const [x, y] = [value(a), value(b)];
       if (x === null || y === null || x === undefined || y === undefined) return (x ?? null) === null ? ((y ?? null) === null ? 0 : 1) : -1;
       return (x < y ? -1 : x > y ? 1 : 0) * (descending ? -1 : 1);
     });
     heads.forEach((head, number) => number === sortBy ? head.setAttribute("aria-sort", descending ? "descending" : "ascending") : head.removeAttribute("aria-sort"));
-    body.replaceChildren(...sorted.map((row) => h("tr", go ? { "data-go": true, tabindex: 0, onclick: () => go(row), onkeydown: (event) => event.key === "Enter" && go(row) } : {},
+    more.hidden = sorted.length <= most;
+    more.textContent = `Show all ${count(sorted.length)} rows`;
+    body.replaceChildren(...sorted.slice(0, most).map((row) => h("tr", go ? { "data-go": true, tabindex: 0, onclick: () => go(row), onkeydown: (event) => event.key === "Enter" && go(row) } : {},
       columns.map(([, of, cell, text]) => h("td", { class: text && "name" }, (cell ?? of)(row) ?? "–")))));
   };
   fill();
-  return h("div", { class: "scroll" }, h("table", { class: "data" }, h("thead", {}, h("tr", {}, heads)), body));
+  const save = h("button", { class: "csv", title: "Save this table as CSV", onclick: () => saveCsv(columns, sorted) }, "CSV");
+  return [h("div", { class: "scroll" }, h("table", { class: "data" }, h("thead", {}, h("tr", {}, heads)), body)), h("div", { class: "row below" }, more, save)];
+}
+
+// As RFC 4180 has it. A text that a spreadsheet would take for a formula gets an apostrophe in front.
+function saveCsv(columns, rows) {
+  const cell = (value) => (typeof value === "number" || value === null || value === undefined ? String(value ?? "") : `"${String(value).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`);
+  const lines = [columns.map(([heading]) => cell(heading)), ...rows.map((row) => columns.map(([, of]) => cell(of(row))))];
+  const link = h("a", { download: "table.csv", href: URL.createObjectURL(new Blob([`${lines.map((line) => line.join(",")).join("\r\n")}\r\n`], { type: "text/csv" })) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value < -0.0005 ? "down" : "" }, signed(value));
@@ -223,7 +267,7 @@ function overview() {
     tile(percent(accuracy[0]), "accuracy", `${percent(accuracy[1])} – ${percent(accuracy[2])}`),
     run.signal !== null && !run.evaluation && tile(percent(run.signal), "groups with a signal", "scores differ"),
     last && last[0] > 1 && tile(percent(last[1]), `pass@${last[0]}`, `${percent(last[2])} – ${percent(last[3])}`),
-    tile(percent(run.format), "format failures", "no answer that counts"),
+    run.format >= 0.0005 && tile(percent(run.format), "format failures", "no answer that counts"),
     tile(count(run.tokens ?? run.characters), "mean length", `${run.tokens === null ? "characters" : "tokens"} of a completion`),
     tile(count(run.rollouts), "rollouts", `${count(run.groups)} groups, ${count(run.by_task.length)} tasks`),
     run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
@@ -239,11 +283,41 @@ function overview() {
 }
 
 function published(run) {
-  const own = Object.entries(run.published.own).map(([kind, score]) => [`this run, ${kind}`, score, true]);
-  const rows = [...run.published.models.map(({ name, score }) => [name, score, false]), ...own].sort((a, b) => b[1] - a[1]);
-  return card("Beside published models", "Mean scores over the tasks of this run. \u201cAs published\u201d is the score by the rules of the published ones.", h("div", { class: "bars" }, rows.map(([name, score, ours]) => [
+  const { models, own, comparable } = run.published;
+  const rows = (of, ours) => [...models.map((model) => [model.name, of(model), false]), ...Object.entries(ours).map(([kind, score]) => [`this run, ${kind}`, score, true])]
+    .filter(([, score]) => score !== null && score !== undefined).sort((a, b) => b[1] - a[1]);
+  const bars = (pairs) => h("div", { class: "bars" }, pairs.map(([name, score, ours]) => [
     h("span", { class: ours && "ours" }, name), h("div", { class: "parts" }, h("i", { style: { width: `${100 * score}%`, background: ours ? "var(--accent)" : "var(--muted)" } })), h("span", { class: ours && "ours" }, f3(score)),
-  ])));
+  ]));
+  const same = comparable.tasks.length > 0;
+  return h("div", { class: "card wide" }, h("h2", {}, "Beside published models"),
+    same ? [h("div", { class: "note" }, `Mean scores over the ${count(comparable.tasks.length)} tasks whose questions and scoring are those of the published runs. “As published” is the score by their rules.`), bars(rows((model) => model.comparable, comparable.own))] : null,
+    h("details", { open: !same }, h("summary", {}, `All ${count(run.by_task.length)} tasks`), h("div", { class: "note" }, "Of the others, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
+}
+
+// A line for each task: this run's interval, the best and the median of the published models, and one that is chosen.
+function forest(run) {
+  const { models, comparable } = run.published;
+  const known = new Set(comparable.tasks);
+  const rows = run.by_task.filter((row) => models.some((model) => Object.hasOwn(model.tasks, taskName(row.task))));
+  let chosen = -1;
+  const place = h("div", { class: "forest" });
+  const fill = () => {
+    const lines = rows.map((row) => {
+      const scores = models.filter((model) => Object.hasOwn(model.tasks, taskName(row.task))).map((model) => model.tasks[taskName(row.task)]).sort((a, b) => a - b);
+      return { row, best: scores.at(-1), median: scores[Math.floor((scores.length - 1) / 2)], own: models[chosen]?.tasks[taskName(row.task)] };
+    }).sort((x, y) => x.row.score[0] - (x.own ?? x.best) - (y.row.score[0] - (y.own ?? y.best)));
+    const at = (value) => `${100 * Math.min(1, Math.max(0, value))}%`;
+    const mark = (kind, value, title) => value === undefined ? null : h("i", { class: kind, title: `${title}: ${f3(value)}`, style: { left: at(value) } });
+    place.replaceChildren(...lines.map(({ row, best, median, own }) => h("div", { class: "line", onclick: () => browse({ task: row.task }) },
+      h("span", {}, taskName(row.task), known.has(taskName(row.task)) ? "" : " *"),
+      h("div", { class: "axis" }, h("i", { class: "span", style: { left: at(row.score[1]), width: at(row.score[2] - row.score[1]) } }), mark("best", best, "best published"), mark("median", median, "median of the published"), mark("chosen", own, models[chosen]?.name), mark("own", row.score[0], "this run")),
+      h("b", {}, f3(row.score[0])))));
+  };
+  const pick = h("select", { "aria-label": "Published model to show", onchange: (event) => { chosen = Number(event.target.value); fill(); } }, h("option", { value: -1 }, "beside the best model"), models.map((model, number) => h("option", { value: number }, model.name)));
+  fill();
+  const key = [["own", "this run, with its 95 % interval"], ["best", "best published model"], ["median", "median of the published"], ["chosen", "the model chosen"]];
+  return card("Tasks beside published models", "From 0 to 1; those furthest behind come first. * its questions or its scoring have changed since publication.", pick, h("div", { class: "legend keys" }, key.map(([kind, meaning]) => h("span", {}, h("i", { class: kind }), meaning))), place);
 }
 
 // ------------------------------------------------------------------------------------------------ tasks
@@ -251,22 +325,22 @@ function published(run) {
 function tasks() {
   const run = D.runs[state.run];
   const models = run.published?.models ?? [];
-  const ticks = (row) => models.filter((model) => Object.hasOwn(model.tasks, taskName(row.task))).map((model) => ({ name: model.name, value: model.tasks[taskName(row.task)] }));
   const go = (row) => browse({ task: row.task });
   const name = ["task", (row) => taskName(row.task), null, true];
   const columns = [
-    name, ["score", (row) => row.score[0], (row) => [range(row.score, ticks(row)), ` ${f3(row.score[0])}`]],
+    name, ["category", (row) => D.tasks[row.task][1], null, true], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])],
     ["signal", (row) => row.signal, (row) => percent(row.signal, 0)], ["format failures", (row) => row.format, (row) => percent(row.format)],
     [run.tokens === null ? "characters" : "tokens", (row) => row.tokens ?? row.characters, (row) => count(run.tokens === null ? row.characters : row.tokens)],
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
-  columns.push(["groups", (row) => row.groups, (row) => count(row.groups)], ["category", (row) => D.tasks[row.task][1], null, true]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. ${models.length ? "Thin marks are published models. " : ""}Lines in the bars are 95 % intervals over problems.`, table(columns, run.by_task, 1, go, false))];
+  columns.push(["groups", (row) => row.groups, (row) => count(row.groups)]);
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Lines in the bars are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
   cards.push(card("Categories", "Means over their tasks.", table([
     ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
   ], run.categories, 2, (row) => browse({ category: row.category }), false)));
+  if (models.length) cards.push(forest(run));
   if (run.level !== null) cards.push(heat(run));
   cards.push(card("Outcomes by task", null, legend(run.outcomes), table([
     name, ["right", (row) => row.outcomes[0] / row.rollouts, (row) => percent(row.outcomes[0] / row.rollouts)],
@@ -285,16 +359,19 @@ function heat(run) {
   const bins = [...new Set(run.cells.map((cell) => cell.bin))].sort((a, b) => a - b);
   const cells = new Map(run.cells.map((cell) => [`${cell.task} ${cell.bin}`, cell]));
   const label = (bin) => (bin < 0 ? "default" : `${(bin / 10).toFixed(1)}–${((bin + 1) / 10).toFixed(1)}`);
+  const lines = (rows) => rows.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
+    const cell = cells.get(`${row.task} ${bin}`);
+    if (!cell) return h("td");
+    return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
+      style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
+      onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
+    f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
+  })));
+  const body = h("tbody", {}, lines(run.by_task.slice(0, MOST_ROWS)));
+  const more = h("button", { class: "more", hidden: run.by_task.length <= MOST_ROWS, onclick: () => { body.append(...lines(run.by_task.slice(MOST_ROWS))); more.hidden = true; } }, `Show all ${count(run.by_task.length)} tasks`);
   return card("Tasks by level", "Mean score, half of its 95 % interval, and the number of groups n. Click a cell to read.", h("div", { class: "scroll" }, h("table", { class: "heat", style: { width: `${220 + 110 * bins.length}px` } },
     h("thead", {}, h("tr", {}, h("th"), bins.map((bin) => h("th", { scope: "col" }, label(bin))))),
-    h("tbody", {}, run.by_task.map((row) => h("tr", {}, h("th", { scope: "row", onclick: () => browse({ task: row.task }) }, taskName(row.task)), bins.map((bin) => {
-      const cell = cells.get(`${row.task} ${bin}`);
-      if (!cell) return h("td");
-      return h("td", { title: `${taskName(row.task)}, level ${label(bin)}: ${f3(cell.score[0])}, 95 %: ${between(cell.score)}, ${count(cell.groups)} groups`,
-        style: { background: `color-mix(in oklab, var(--hot) ${100 * cell.score[0]}%, var(--cold))`, cursor: "pointer" },
-        onclick: () => browse({ task: row.task, low: bin < 0 ? "" : bin / 10, high: bin < 0 ? "" : (bin + 1) / 10 }) },
-      f2(cell.score[0]), h("small", {}, `±${f2((cell.score[2] - cell.score[1]) / 2).slice(1)}  n ${count(cell.groups)}`));
-    })))))));
+    body)), h("div", { class: "row below" }, more));
 }
 
 // ------------------------------------------------------------------------------------------------ run against run
@@ -306,7 +383,7 @@ function compare() {
   const list = table([
     ["run", (run) => run.name, null, true], ["rollouts", (run) => run.rollouts, (run) => count(run.rollouts)], ["tasks", (run) => run.by_task.length],
     ["mean over tasks", (run) => run.of_tasks.score[0], (run) => [range(run.of_tasks.score), ` ${f3(run.of_tasks.score[0])}`]], ["accuracy", (run) => run.of_tasks.accuracy[0], (run) => percent(run.of_tasks.accuracy[0])],
-    ["format failures", (run) => run.format, (run) => percent(run.format)], ["length", (run) => run.tokens ?? run.characters, (run) => `${count(run.tokens ?? run.characters)} ${run.tokens === null ? "ch." : "tok."}`],
+    ["format failures", (run) => run.format, (run) => percent(run.format)], ["tokens", (run) => run.tokens, (run) => count(run.tokens)], ["characters", (run) => run.characters, (run) => count(run.characters)],
   ], D.runs, 3, (run) => { state.run = D.runs.indexOf(run); $("run").value = state.run; show("overview"); });
   const pair = h("div", { class: "stack" });
   const pickers = [0, 1].map((side) => h("select", { "aria-label": `Run ${"AB"[side]}`, onchange: (event) => { pairChosen[side] = Number(event.target.value); against(pair); drawn(pair); } },
@@ -333,20 +410,37 @@ function against(place) {
   const other = new Map(b.problems.map((problem) => [key(problem), problem]));
   const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], first: problem[4], second: other.get(key(problem))[4] }));
   const { overall } = compared, byTask = compared.tasks.toSorted((x, y) => x.first - y.first);
+  const here = (at) => byTask.filter((row) => Math.abs(row.first - byTask[at].first) < 0.01 && Math.abs(row.second - byTask[at].second) < 0.01).slice(0, 8);
   const name = ["task", (row) => taskName(row.task), null, true];
   const sides = [["A", (row) => row.first, (row) => f3(row.first)], ["B", (row) => row.second, (row) => f3(row.second)], ["B − A", (row) => Math.abs(row.second - row.first), (row) => difference(row.second - row.first)]];
   place.replaceChildren(
     h("div", { class: "tiles" }, tile(signed(overall.change), "B − A, mean over tasks", `${signed(overall.low)} – ${signed(overall.high)} (95 %)`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`),
       tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
-      card("Mean scores of tasks", "A point is a task: above the line, B is better.", chart((c) => ({
+      card("Mean scores of tasks", "A point is a task: above the line, B is better. Click one to read its rollouts.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
+        says: (at) => here(at).map((row) => h("div", {}, h("b", {}, taskName(row.task)), ` A ${f3(row.first)}, B ${f3(row.second)}`)), click: (at) => browse({ task: byTask[at].task, run: "" }),
         data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
         series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
       }), 330)),
       card("By task", null, table([name, ["n", (row) => row.problems], ...sides, ["B better", (row) => row.better], ["A better", (row) => row.worse]], byTask, 4, (row) => browse({ task: row.task, run: "" }))),
-      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
-        both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, (row) => browse({ task: row.task, run: "", text: String(row.seed) })))));
+      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most. Click one to see both answers."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
+        both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, sideBySide))));
+}
+
+// Both runs' first completions of a problem, as far as the page holds them.
+function sideBySide(row) {
+  const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && group.task === taskName(row.task) && group.seed === row.seed));
+  const known = groups.find(Boolean);
+  const side = (group, at) => h("div", {}, h("h3", {}, `${"AB"[at]}: ${D.runs[pairChosen[at]].name}`), group ? [
+    h("div", { class: "muted" }, `${words(D.outcomes[group.rollouts[0].outcome])}, score ${f3(group.rollouts[0].score)}`),
+    box("answer", group.rollouts[0].right ? "right" : "wrong", put(h("pre"), group.rollouts[0].answer ?? "(none that counts)")), completion(group.rollouts[0], group.expected, group.marks),
+  ] : h("p", { class: "muted" }, "This page's sample does not hold its rollouts; `--sample-mb` makes it larger."));
+  $("both").querySelector("div").replaceChildren(
+    h("h2", {}, taskName(row.task), h("span", { class: "muted" }, ` #${row.seed}`)),
+    ...(known ? [message(...known.messages.at(-1)), box("expected answer", "", put(h("pre"), known.expected ?? "(no single answer: the verifier accepts many)"))] : []),
+    h("div", { class: "pair" }, groups.map(side)));
+  $("both").showModal();
 }
 
 // ------------------------------------------------------------------------------------------------ rollouts: filters
@@ -395,9 +489,19 @@ function browse({ task = "", category = "", low = "", high = "", text = "", run 
 
 // ------------------------------------------------------------------------------------------------ rollouts: list and group
 
+const mean = (group) => group.rollouts.reduce((sum, rollout) => sum + rollout.score, 0) / group.rollouts.length;
+
+// The first words of the first answer that the filters ask for.
+function firstWords(group) {
+  const rollout = group.rollouts.find((rollout) => state.matching(rollout, group)) ?? group.rollouts[0];
+  const answer = rollout.answer ?? rollout.text.match(/<answer>([^]{0,200})<\/answer>/i)?.[1];
+  return answer === undefined ? `(${words(D.outcomes[rollout.outcome])})` : shorten(answer.slice(0, 200).trim().replace(/\s+/g, " "), 60);
+}
+
 function list() {
   const items = state.found.slice(0, state.shown).map((group, at) => h("li", { "aria-current": at === state.at && "true", onclick: () => { select(at); open(); } },
-    h("b", {}, group.task), h("span", { class: "muted" }, [group.level !== null && ` level ${f2(group.level)}`, several && state.anyRun && ` ${D.runs[group.run].name}`]),
+    h("b", {}, group.task), h("span", { class: "muted" }, [group.seed !== null && ` #${group.seed}`, group.level !== null && ` level ${f2(group.level)}`, several && state.anyRun && ` ${D.runs[group.run].name}`]),
+    put(h("div", { class: "first" }, h("b", {}, f2(mean(group))), " "), firstWords(group)),
     h("div", { class: "squares" }, group.rollouts.slice(0, 64).map((rollout) => h("i", { class: state.matching(rollout, group) || "dim", title: `${words(D.outcomes[rollout.outcome])}, ${f2(rollout.score)}`, style: { background: colour(D.outcomes[rollout.outcome]) } })))));
   if (state.found.length > state.shown) items.push(h("li", { onclick: () => { state.shown += MOST_LISTED; list(); } }, h("b", {}, `${count(state.found.length - state.shown)} more …`)));
   $("list").replaceChildren(...items);
@@ -473,23 +577,25 @@ function completion(rollout, expected, marks) {
   return box("completion", "", pieces);
 }
 
-// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. A mark is
+// As the scoring rule removes thinking: closed blocks, all before a stray closing mark, all after an open one. Tags are
 // compared in any case; only the final channel of a format with channels counts.
 function split(text, marks) {
   const literal = (mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const kinds = marks.flatMap(([opening, closing, channels], format) => [[opening, format, false, channels], [closing, format, true, channels]])
+  const kinds = marks.flatMap(([opening, closing, channels, anyCase], format) => [[opening, format, false, channels, anyCase], [closing, format, true, channels, anyCase]])
     .sort((one, other) => other[0].length - one[0].length);
   if (!kinds.length) return [[false, text]];
   let found = [], from = 0, inside = null, final = false;
   for (const mark of text.matchAll(new RegExp(kinds.map(([written]) => literal(written)).join("|"), "gi"))) {
-    const end = mark.index + mark[0].length, [, format, closes, channels] = kinds.find(([written]) => written.toLowerCase() === mark[0].toLowerCase());
+    const kind = kinds.find(([written, , , , anyCase]) => written === mark[0] || (anyCase && written.toLowerCase() === mark[0].toLowerCase()));
     if (found.length > MOST_PARTS) break;
+    if (!kind) continue;
+    const end = mark.index + mark[0].length, [, format, closes, channels] = kind;
     if (!closes) {
       if (inside !== null) continue;
       found.push([false, text.slice(from, mark.index)]);
       [from, inside] = [mark.index, format];
     } else if (inside === null || inside === format) {
-      if (channels && final) found.push([inside !== null, text.slice(from, end)]);
+      if (channels && final) found.push([inside !== null, text.slice(from, mark.index)], [true, mark[0]]);
       else if (inside === null || channels) found = [[true, text.slice(0, end)]];
       else found.push([true, text.slice(from, end)]);
       final ||= channels;
@@ -550,6 +656,7 @@ async function copy() {
 // ------------------------------------------------------------------------------------------------ views and keys
 
 const VIEWS = { overview, tasks, ...(several ? { compare } : {}), rollouts: filter };
+const NAMES = { compare: "runs" };
 const TITLES = { overview: "Overview", tasks: "Tasks", compare: "Runs", rollouts: "Rollouts" };
 
 function show(view) {
@@ -560,7 +667,8 @@ function show(view) {
   VIEWS[view]();
   drawn($(view));
   open(false);
-  history.replaceState(null, "", `#${view}`);
+  history.replaceState(null, "", `#${NAMES[view] ?? view}`);
+  document.title = [several && view === "compare" ? `${D.runs.length} runs` : D.runs[state.run].name, TITLES[view]].join(" · ");
   scrollTo(0, 0);
 }
 
@@ -586,7 +694,7 @@ const KEYS = {
 const SAME = { ArrowDown: "j", ArrowUp: "k", ArrowRight: "l", ArrowLeft: "h" };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open || $("both").open) return;
   if (event.key === "Escape") { open(false); document.activeElement.blur(); }
   if (/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
   const key = SAME[event.key] ?? event.key, view = Object.keys(VIEWS)[Number(key) - 1];
@@ -603,6 +711,7 @@ $("run").addEventListener("change", (event) => { state.run = Number(event.target
 $("scheme").addEventListener("click", toggleScheme);
 $("keys").addEventListener("click", () => $("help").showModal());
 $("help").querySelector("button").addEventListener("click", () => $("help").close());
+$("both").querySelector("button").addEventListener("click", () => $("both").close());
 $("help").querySelector("dl").append(...Object.entries(KEYS).flatMap(([key, [meaning]]) => [h("dt", {}, key), h("dd", {}, meaning)]), h("dt", {}, `1 – ${Object.keys(VIEWS).length}`), h("dd", {}, "views"));
 let waiting = 0;
 $("filters").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 120); });
@@ -617,7 +726,7 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
-const wanted = location.hash.slice(1);
-show(Object.hasOwn(VIEWS, wanted) ? wanted : "overview");
+const hash = location.hash.slice(1), wanted = Object.keys(VIEWS).find((view) => view === hash || NAMES[view] === hash);
+show(wanted ?? "overview");
 root.setAttribute("data-ready", "");
 })();

@@ -1,0 +1,135 @@
+"""TRL's GRPOTrainer in place of the trainer of `learn/`: the same warm start, tasks, test set and learning rate.
+
+    python -m benchmarks.learning_trl --folder data_dumps/learn --steps 150
+
+`--folder` is the folder of a `make learn`, whose warm model is taken; without one it is made there first. Prints a line
+of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extra `trl`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from learn import model as models
+from learn.evaluation import COMPLETION_TOKENS, accuracies
+from learn.problems import Problems
+from learn.tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
+from learn.trainer import Recipe
+from learn.warm_start import warm_start
+from reasoning_env.bridge import Bridge
+from reasoning_env.integrations.trl import TrlEnvironment
+from reasoning_env.records import CORRECT_SCORE
+
+GROUP_SIZE = 8
+RECIPE = Recipe()
+
+
+class RightOrWrong(TrlEnvironment):
+    """Rewards as in `learn/trainer.py`: 1 for a right answer and 0 for all others, without partial credit."""
+
+    async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
+        scores = await super().reward(completions, reference, log_extra)
+        return [None if score is None else float(score >= CORRECT_SCORE) for score in scores]
+
+
+class TestSet(TrainerCallback):
+    """Prints greedy accuracies before the first step and after every `interval` steps."""
+
+    def __init__(self, tokenizer: Any, problems: Problems, interval: int) -> None:
+        self._tokenizer, self._problems, self._interval = tokenizer, problems, interval
+        self._started = time.monotonic()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        self._tell(state.global_step, model)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if state.global_step % self._interval == 0:
+            self._tell(state.global_step, model)
+
+    def _tell(self, step: int, model: Any) -> None:
+        was_training = model.training
+        model.eval()
+        test = accuracies(model, self._tokenizer, self._problems, self._problems.tests)
+        model.train(was_training)
+        line = {
+            "step": step,
+            "completions": step * RECIPE.batch_size,
+            "seconds": round(time.monotonic() - self._started),
+            "test": test,
+            "mean": round(sum(test.values()) / len(test), 3),
+        }
+        print(json.dumps(line), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Train the model of learn/ with TRL.")
+    parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"))
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
+    parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
+    options = parser.parse_args()
+    args = GRPOConfig(
+        output_dir=str(options.folder / "trl"),
+        seed=options.seed,
+        max_steps=options.steps,
+        num_generations=GROUP_SIZE,
+        per_device_train_batch_size=RECIPE.batch_size,
+        max_completion_length=COMPLETION_TOKENS,
+        shuffle_dataset=False,
+        learning_rate=RECIPE.learning_rate,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=RECIPE.ramp_steps,
+        adam_beta2=0.95,
+        max_grad_norm=RECIPE.max_grad_norm,
+        loss_type="dr_grpo",
+        scale_rewards="none",
+        beta=0.0,
+        epsilon=RECIPE.clip_low,
+        epsilon_high=RECIPE.clip_high,
+        disable_dropout=True,
+        gradient_checkpointing=False,
+        bf16=False,
+        report_to=[],
+        save_strategy="no",
+        logging_steps=options.interval,
+        use_cpu=not torch.cuda.is_available(),
+    )
+    with Problems(options.seed, options.tests) as problems:
+        warm = options.folder / "warm"
+        if not warm.exists():
+            model, tokenizer = models.build(options.seed)
+            warm_start(model, tokenizer, problems, options.seed, 1000, print)
+            models.save(model, tokenizer, warm)
+        model, tokenizer = models.load(warm)
+        with Bridge(
+            tasks=sorted(TASKS),
+            task_params=PARAMS,
+            seed=options.seed,
+            system_prompt=SYSTEM_PROMPT,
+            eval_seed=TEST_SEED,
+            num_eval_samples_per_task=options.tests,
+            num_generators=1,
+            num_verifiers=1,
+        ) as bridge:
+            gym = RightOrWrong(bridge)
+            GRPOTrainer(
+                model,
+                reward_funcs=gym.reward,
+                args=args,
+                train_dataset=gym.rows(),
+                processing_class=tokenizer,
+                callbacks=[gym.callback(), TestSet(tokenizer, problems, options.interval)],
+            ).train()
+
+
+if __name__ == "__main__":
+    main()

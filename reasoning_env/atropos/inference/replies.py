@@ -1,0 +1,438 @@
+"""What servers answer, from bytes to rollouts: tokens and log-probabilities as they were sampled.
+
+Three protocols: `/generate` of Atropos' own vLLM server, `/generate` of SGLang, and `/v1/completions` with token ids,
+as an ordinary `vllm serve` has it. A reply has tens of bytes a token and may be many megabytes long. It is cut into the
+bytes of each completion first, then the numbers of one completion are read at a time, each in a turn of its own (see
+`in_turn`), so that the event loop goes on in between. Log-probabilities are the floats that the server wrote, bit for
+bit.
+
+Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again. A completion
+that is unfit for training is left out, with a reason, and another is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ...prompting import ChatFormat
+from ...records import Prompt, Rollout, Sampling
+from .chat import PlainChat
+
+T = TypeVar("T")
+TokenIds = npt.NDArray[np.int32]
+Logprobs = npt.NDArray[np.float64]
+
+_NUMBERS = b"0123456789+-.eE"
+_BLANKS = b" \t\r\n"
+_FLOATS = msgspec.json.Decoder(list[float])
+_INTEGERS = msgspec.json.Decoder(list[int])
+_NULL = msgspec.Raw(b"null")
+
+
+REPLIES_AT_A_TIME = 2
+"""How many replies are read from their connections at a time: one takes several times the memory of its rollouts."""
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """What replies on one event loop share."""
+
+    one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REPLIES_AT_A_TIME))
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+
+def _turns() -> _Turns:
+    return _TURNS.setdefault(asyncio.get_running_loop(), _Turns())
+
+
+async def in_turn(work: Callable[[], T]) -> T:
+    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done."""
+    async with _turns().one_at_a_time:
+        await asyncio.sleep(0)
+        return work()
+
+
+def room_for_reply() -> asyncio.Semaphore:
+    """Return what is held while a reply is read and taken apart; others wait in their connections."""
+    return _turns().room
+
+
+class ReplyError(Exception):
+    """A reply that does not hold what its protocol promises."""
+
+
+@dataclass(frozen=True)
+class RawCompletion:
+    """A completion whose numbers are not read yet: `ids` is null where `logprobs` holds the token ids too."""
+
+    ids: msgspec.Raw
+    logprobs: msgspec.Raw
+    finish_reason: str | None
+
+
+@dataclass(frozen=True)
+class TokenProtocol:
+    """How tokens are asked for, and what the reply looks like.
+
+    `endpoint` is what messages call it. `path` is joined to the server's address, of which `/v1` is a part only where
+    `below_v1`. `request` makes the body of the prompt's tokens, the model's name and the sampling options in OpenAI's
+    words. `cut` takes a reply apart, a piece at each step; `read` reads the numbers of a completion. `request_for_text`
+    asks to go on from a text by one token, and `prompt_of` returns how the server has read it: the tokens, only their
+    number, or None where the reply does not say.
+    """
+
+    endpoint: str
+    path: str
+    below_v1: bool
+    request: Callable[[Sequence[int], str, Mapping[str, Any]], dict[str, Any]]
+    cut: Callable[[bytes], Iterator[RawCompletion]]
+    read: Callable[[RawCompletion], tuple[TokenIds, Logprobs]]
+    request_for_text: Callable[[str, str], dict[str, Any]]
+    prompt_of: Callable[[bytes], list[int] | int | None]
+
+    def url(self, base_url: str) -> str:
+        """Return where to ask a server; `base_url` is its address with `/v1`."""
+        base = base_url.rstrip("/")
+        return f"{base if self.below_v1 else base.removesuffix('/v1')}{self.path}"
+
+
+# ---------------------------------------------------------------------------- /generate of Atropos' vLLM server
+
+
+class _VllmReply(msgspec.Struct):
+    logprobs: list[msgspec.Raw]
+    finish_reasons: list[str | None]
+
+
+class _VllmPrompt(msgspec.Struct):
+    prompt_token_ids: list[int] | None = None
+
+
+def _vllm_request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"prompt": {"prompt_token_ids": list(prompt)}, "logprobs": 0, **options}
+
+
+def _vllm_request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"prompt": text, "logprobs": 0, "max_tokens": 1}
+
+
+def _cut_vllm(body: bytes) -> Iterator[RawCompletion]:
+    reply = _decode(body, _VLLM_REPLY)
+    if len(reply.logprobs) != len(reply.finish_reasons):
+        raise ReplyError(f"{len(reply.logprobs)} completions with {len(reply.finish_reasons)} finish reasons")
+    for raw, reason in zip(reply.logprobs, reply.finish_reasons, strict=True):
+        yield RawCompletion(_NULL, raw, reason)
+
+
+def _read_vllm(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    """Read `[[{"5": -0.25}], [{"6": -1.5}]]`."""
+    raw = bytes(completion.logprobs)
+    _check_layout(raw, b'[{"":}]', raw.count(b":"), '[{"token id": log-probability}] for each token')
+    flat = raw.translate(None, b'[]{}"').replace(b":", b",")
+    numbers = _read_floats(b"[%b]" % flat)
+    return _as_ids(numbers[0::2]), numbers[1::2].copy()
+
+
+# ---------------------------------------------------------------------------- /generate of SGLang
+
+
+class _SglangFinish(msgspec.Struct):
+    type: str = "stop"
+
+
+class _SglangMeta(msgspec.Struct):
+    output_token_logprobs: msgspec.Raw
+    prompt_tokens: int | None = None
+    finish_reason: _SglangFinish | str | None = None
+
+
+class _SglangReply(msgspec.Struct):
+    meta_info: _SglangMeta
+
+
+def _sglang_request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    sampling = {"max_new_tokens" if name == "max_tokens" else name: value for name, value in options.items()}
+    return {
+        "input_ids": list(prompt),
+        "sampling_params": sampling,
+        "return_logprob": True,
+        "return_text_in_logprobs": False,
+    }
+
+
+def _sglang_request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"text": text, "sampling_params": {"max_new_tokens": 1}, "return_logprob": True}
+
+
+def _prompt_of_sglang(body: bytes) -> int | None:
+    reply = _decode(body, _SGLANG_REPLY)
+    first = reply[0] if isinstance(reply, list) else reply
+    return first.meta_info.prompt_tokens
+
+
+def _cut_sglang(body: bytes) -> Iterator[RawCompletion]:
+    reply = _decode(body, _SGLANG_REPLY)
+    for one in reply if isinstance(reply, list) else [reply]:
+        finish = one.meta_info.finish_reason
+        reason = finish.type if isinstance(finish, _SglangFinish) else finish
+        yield RawCompletion(_NULL, one.meta_info.output_token_logprobs, reason)
+
+
+def _read_sglang(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    """Read `[[-0.25, 5, null], [-1.5, 6, null]]`."""
+    raw = bytes(completion.logprobs)
+    _check_layout(raw, b"[,,null]", raw.count(b"n"), "[log-probability, token id, null] for each token")
+    flat = raw.translate(None, b"[]" + _BLANKS).replace(b",null", b"")
+    numbers = _read_floats(b"[%b]" % flat)
+    return _as_ids(numbers[1::2]), numbers[0::2].copy()
+
+
+# ---------------------------------------------------------------------------- /v1/completions with token ids
+
+
+class _TokenLogprobs(msgspec.Struct):
+    token_logprobs: msgspec.Raw
+
+
+class _Choice(msgspec.Struct):
+    token_ids: msgspec.Raw = _NULL
+    logprobs: _TokenLogprobs | None = None
+    finish_reason: str | None = None
+
+
+class _CompletionsReply(msgspec.Struct):
+    choices: list[_Choice]
+
+
+class _CompletionsPrompt(msgspec.Struct):
+    choices: list[_VllmPrompt]
+
+
+def _completions_request(prompt: Sequence[int], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": model, "prompt": list(prompt), "logprobs": 0, "return_token_ids": True, **options}
+
+
+def _completions_request_for_text(text: str, model: str) -> dict[str, Any]:
+    return {"model": model, "prompt": text, "max_tokens": 1, "logprobs": 0, "return_token_ids": True}
+
+
+def _prompt_of_completions(body: bytes) -> list[int] | None:
+    return _decode(body, _COMPLETIONS_PROMPT).choices[0].prompt_token_ids
+
+
+def _cut_completions(body: bytes) -> Iterator[RawCompletion]:
+    """Take apart a choice at a time where the body looks as vLLM writes it, without blanks, else all at once.
+
+    Choices that are found by their beginnings are whole JSON each, and so is what remains without them; so nothing is
+    taken for a choice that is none, whatever a model has written.
+    """
+    cut = 0
+    try:
+        for choice in _split_choices(body):
+            yield _raw_of_choice(_CHOICE.decode(choice))
+            cut += 1
+    except msgspec.DecodeError:
+        for one in _decode(body, _COMPLETIONS_REPLY).choices[cut:]:
+            yield _raw_of_choice(one)
+
+
+def _split_choices(body: bytes) -> Iterator[memoryview]:
+    """Yield the choices' own JSON; raises DecodeError where the body has another layout."""
+    key = b'"choices":['
+    head = body.find(key) + len(key)
+    end = body.rfind(b'}],"') + 1
+    remains = _COMPLETIONS_REPLY.decode(body[:head] + body[end:])
+    if remains.choices or not body.startswith(b'{"index":0,', head):
+        raise msgspec.DecodeError("another layout")
+    view, start, number = memoryview(body), head, 0
+    while start < end:
+        number += 1
+        following = body.find(b',{"index":%d,' % number, start, end)
+        choice_end = end if following < 0 else following
+        yield view[start:choice_end]
+        start = choice_end + 1
+
+
+def _raw_of_choice(choice: _Choice) -> RawCompletion:
+    if choice.token_ids == _NULL or choice.logprobs is None:
+        missing = "token_ids" if choice.token_ids == _NULL else "logprobs"
+        raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")
+    return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason)
+
+
+def _read_completions(completion: RawCompletion) -> tuple[TokenIds, Logprobs]:
+    try:
+        ids = _INTEGERS.decode(completion.ids)
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"token ids that are no list of integers ({error})") from error
+    return _as_ids(ids), _read_floats(completion.logprobs)
+
+
+# ---------------------------------------------------------------------------- what they share
+
+
+_VLLM_REPLY = msgspec.json.Decoder(_VllmReply)
+_SGLANG_REPLY: msgspec.json.Decoder[_SglangReply | list[_SglangReply]] = msgspec.json.Decoder(
+    _SglangReply | list[_SglangReply]
+)
+_COMPLETIONS_REPLY = msgspec.json.Decoder(_CompletionsReply)
+_CHOICE = msgspec.json.Decoder(_Choice)
+_VLLM_PROMPT = msgspec.json.Decoder(_VllmPrompt)
+_COMPLETIONS_PROMPT = msgspec.json.Decoder(_CompletionsPrompt)
+
+
+def _decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise ReplyError(f"JSON of another shape ({error})") from error
+    except msgspec.DecodeError as error:
+        if any(word in body for word in (b"NaN", b"Infinity")):
+            raise ReplyError("log-probabilities that are not finite") from error
+        raise ReplyError(f"no JSON, or not all of it ({error}; {len(body)} bytes)") from error
+
+
+def _check_layout(raw: bytes, one: bytes, count: int, wanted: str) -> None:
+    """Raise ReplyError unless `raw`, its numbers left out, is a list of `count` times `one`."""
+    layout = raw.translate(None, _NUMBERS + _BLANKS)
+    if layout != b"[%b]" % b",".join([one] * count):
+        came = raw[:80].decode(errors="replace")
+        raise ReplyError(f"log-probabilities of another shape: expected {wanted}, got {came!r}")
+
+
+def _read_floats(raw: bytes | msgspec.Raw) -> Logprobs:
+    try:
+        return np.array(_FLOATS.decode(raw), dtype=np.float64)
+    except msgspec.DecodeError as error:
+        raise ReplyError(f"log-probabilities that are no list of numbers ({error})") from error
+
+
+def _as_ids(numbers: Sequence[float] | Logprobs) -> TokenIds:
+    """Return token ids as an array; raises ReplyError for what is no whole number from 0 to 2**31 - 1."""
+    given = np.asarray(numbers)
+    if not given.size:
+        return np.empty(0, np.int32)
+    if given.min() < 0 or given.max() > np.iinfo(np.int32).max:
+        raise ReplyError(f"a token id out of range: {given.min()} to {given.max()}")
+    ids = given.astype(np.int32)
+    if given.dtype != np.int64 and not np.array_equal(ids, given):
+        raise ReplyError("a token id that is no whole number")
+    return ids
+
+
+VLLM = TokenProtocol(
+    endpoint="POST /generate of Atropos' vLLM server",
+    path="/generate",
+    below_v1=False,
+    request=_vllm_request,
+    cut=_cut_vllm,
+    read=_read_vllm,
+    request_for_text=_vllm_request_for_text,
+    prompt_of=lambda body: _decode(body, _VLLM_PROMPT).prompt_token_ids,
+)
+SGLANG = TokenProtocol(
+    endpoint="POST /generate of SGLang",
+    path="/generate",
+    below_v1=False,
+    request=_sglang_request,
+    cut=_cut_sglang,
+    read=_read_sglang,
+    request_for_text=_sglang_request_for_text,
+    prompt_of=_prompt_of_sglang,
+)
+COMPLETIONS = TokenProtocol(
+    endpoint="POST /v1/completions with token ids",
+    path="/completions",
+    below_v1=True,
+    request=_completions_request,
+    cut=_cut_completions,
+    read=_read_completions,
+    request_for_text=_completions_request_for_text,
+    prompt_of=_prompt_of_completions,
+)
+
+
+# ---------------------------------------------------------------------------- rollouts
+
+
+def rollout_from_tokens(
+    chat: ChatFormat | PlainChat,
+    token_limit: int,
+    prompt: Sequence[int],
+    completion: tuple[Any, Any, Any],
+) -> Rollout | str:
+    """Return a rollout of the server's own tokens, or what makes them unfit for training.
+
+    `completion` has the tokens, their log-probabilities and the finish reason, for which SGLang has a mapping. Tokens
+    and log-probabilities are numpy's arrays, or lists where a stand-in for a server gave them.
+    """
+    given_tokens, given_logprobs, finish_reason = completion
+    if len(given_tokens) == 0:
+        return "no completion tokens"
+    if len(given_tokens) != len(given_logprobs):
+        return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
+    if len(prompt) + len(given_tokens) >= token_limit:
+        return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
+    tokens, logprobs = np.asarray(given_tokens, dtype=np.int64), np.asarray(given_logprobs, dtype=np.float64)
+    if not np.isfinite(logprobs).all():
+        return "log-probabilities that are not finite"
+    if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
+        ids = f"token ids from {tokens.min()} to {tokens.max()}"
+        return f"{ids}, of which the tokenizer has {chat.vocabulary_size}; check env.tokenizer_name"
+    reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
+    in_bytes = tokens.astype(np.int32).tobytes()
+    return Rollout(
+        text=chat.completion_text(tokens),
+        tokens=_joined("i", prompt, in_bytes),
+        masks=_joined("i", [-100] * len(prompt), in_bytes),
+        logprobs=_joined("d", [1.0] * len(prompt), logprobs.tobytes()),
+        finish_reason=reason or "stop",
+        token_count=len(tokens),
+    )
+
+
+def _joined(kind: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
+    """Return an array of what belongs to the prompt, then the completion: a tenth of a list's memory."""
+    joined: array[Any] = array(kind, of_prompt)
+    joined.frombytes(of_completion)
+    return joined
+
+
+def rollout_from_text(
+    chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any, *, stop: str | None = None
+) -> Rollout | str:
+    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training.
+
+    `stop` is the text with which the server was asked to end; the model has then produced no end of turn after it.
+    """
+    assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
+    text = chat.strip_end_of_turn(choice.text or "")
+    finish_reason = choice.finish_reason or "stop"
+    stopped = stop is not None and text.endswith(stop)
+    completion = chat.completion_tokens(text, finished=finish_reason == "stop" and not stopped)
+    if not completion:
+        return "no text, and says that it was cut short"
+    room = sampling.token_limit - 1 - len(prompt.tokens)
+    if len(completion) > room:
+        # The text may have more tokens here than at the server.
+        completion, finish_reason = completion[:room], "length"
+    return Rollout(
+        text=text,
+        tokens=array("i", [*prompt.tokens, *completion]),
+        masks=array("i", [*[-100] * len(prompt.tokens), *completion]),
+        logprobs=None,
+        finish_reason=finish_reason,
+        token_count=len(completion),
+    )

@@ -1,0 +1,202 @@
+"""Replies of token servers, from their bytes to numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import struct
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol, in_turn
+
+PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]
+NAMES = ["vllm", "sglang", "completions"]
+
+
+def write(protocol: TokenProtocol, *completions: tuple[list[Any], list[Any]]) -> Any:
+    """What a server of the protocol answers, as Python's objects."""
+    if protocol is VLLM:
+        logprobs = [[[{str(token): value}] for token, value in zip(*one, strict=True)] for one in completions]
+        return {"text": ["x"] * len(completions), "logprobs": logprobs, "finish_reasons": ["stop"] * len(completions)}
+    if protocol is SGLANG:
+        return [
+            {
+                "text": "x",
+                "meta_info": {
+                    "finish_reason": {"type": "stop", "matched": 7},
+                    "output_token_logprobs": [[value, token, None] for token, value in zip(*one, strict=True)],
+                },
+            }
+            for one in completions
+        ]
+    return {
+        "choices": [
+            {
+                "index": index,
+                "text": "x",
+                "logprobs": {"token_logprobs": values, "tokens": ["x"] * len(values)},
+                "finish_reason": "stop",
+                "token_ids": tokens,
+            }
+            for index, (tokens, values) in enumerate(completions)
+        ]
+    }
+
+
+def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
+    cut = list(protocol.cut(body))
+    numbers = [protocol.read(one) for one in cut]
+    return [
+        (ids.tolist(), logprobs.tolist(), one.finish_reason) for one, (ids, logprobs) in zip(cut, numbers, strict=True)
+    ]
+
+
+def in_bits(numbers: list[float]) -> list[bytes]:
+    return [struct.pack("d", number) for number in numbers]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+def test_numbers_arrive_as_they_were_sent_to_the_bit(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
+    chance = random.Random(7)
+    values = [-chance.expovariate(1.0) * 10.0 ** chance.randrange(-30, 3) for _ in range(2000)]
+    values += [0.0, -0.0, -1.0, -5e-324, -1.7976931348623157e308, struct.unpack("f", struct.pack("f", -0.1))[0]]
+    tokens = [chance.randrange(2**31) for _ in values]
+    body = json.dumps(write(protocol, (tokens, values), ([5], [-0.5])), separators=separators).encode()
+    first, second = read(protocol, body)
+    assert first[0] == tokens
+    assert in_bits(first[1]) == in_bits(values)
+    assert second == ([5], [-0.5], "stop")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+def test_completion_without_tokens_is_empty(protocol: TokenProtocol) -> None:
+    assert read(protocol, json.dumps(write(protocol, ([], []))).encode()) == [([], [], "stop")]
+
+
+def test_sglang_answers_a_single_completion_without_a_list() -> None:
+    [reply] = write(SGLANG, ([5], [-0.5]))
+    assert read(SGLANG, json.dumps(reply).encode()) == [([5], [-0.5], "stop")]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+def test_reply_that_is_cut_anywhere_is_told(protocol: TokenProtocol) -> None:
+    body = json.dumps(write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
+    for end in range(len(body)):
+        with pytest.raises(ReplyError, match="not all of it"):
+            read(protocol, body[:end])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize(
+    ("tokens", "values", "reason"),
+    [
+        ([-1], [-0.5], "out of range: -1"),
+        ([2**31], [-0.5], "out of range"),
+        ([2**70], [-0.5], "token id"),
+        ([1.5], [-0.5], "token id"),
+        ([5], [math.nan], "not finite"),
+        ([5], [-math.inf], "not finite"),
+        ([5], [None], "log-probabilities"),
+        ([5], ["x"], "log-probabilities"),
+        ([5], [[-0.5]], "log-probabilities"),
+        ([5], [True], "log-probabilities"),
+    ],
+    ids=str,
+)
+def test_numbers_that_cannot_be_are_told(
+    protocol: TokenProtocol, tokens: list[Any], values: list[Any], reason: str
+) -> None:
+    with pytest.raises(ReplyError, match=reason):
+        read(protocol, json.dumps(write(protocol, (tokens, values))).encode())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
+def test_reply_of_another_shape_is_told(protocol: TokenProtocol, body: str) -> None:
+    with pytest.raises(ReplyError):
+        read(protocol, body.encode())
+
+
+def test_several_log_probabilities_a_token_are_told() -> None:
+    several = {"logprobs": [[[{"5": -0.5, "6": -1.0}]]], "finish_reasons": ["stop"]}
+    with pytest.raises(ReplyError, match="another shape"):
+        read(VLLM, json.dumps(several).encode())
+
+
+def test_completions_without_finish_reasons_are_told() -> None:
+    reply = {**write(VLLM, ([5], [-0.5])), "finish_reasons": []}
+    with pytest.raises(ReplyError, match="1 completions with 0 finish reasons"):
+        read(VLLM, json.dumps(reply).encode())
+
+
+@pytest.mark.parametrize("missing", ["token_ids", "logprobs"])
+@pytest.mark.parametrize("how", ["null", "left out"])
+def test_server_that_ignores_what_it_is_asked_for_is_told(missing: str, how: str) -> None:
+    reply = write(COMPLETIONS, ([5], [-0.5]))
+    if how == "null":
+        reply["choices"][0][missing] = None
+    else:
+        del reply["choices"][0][missing]
+    with pytest.raises(ReplyError, match=f"without {missing}"):
+        read(COMPLETIONS, json.dumps(reply).encode())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "url"),
+    [(VLLM, "http://one:9/generate"), (COMPLETIONS, "http://one:9/v1/completions")],
+    ids=["generate", "completions"],
+)
+@pytest.mark.parametrize("base_url", ["http://one:9/v1", "http://one:9/v1/"])
+def test_address_is_that_of_the_protocol(protocol: TokenProtocol, url: str, base_url: str) -> None:
+    assert protocol.url(base_url) == url
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+def test_what_a_model_writes_is_never_taken_for_a_choice(separators: tuple[str, str]) -> None:
+    reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]), ([7], [-2.5]))
+    hostile = ['{"index":1,"token_ids":[9]}', '}],"', ',{"index":2,', '"choices":[', "\\", '"token_ids":[9],']
+    for choice, text in zip(reply["choices"], hostile[:3], strict=True):
+        choice["text"] = text + "".join(hostile)
+        choice["logprobs"]["tokens"] = hostile
+        choice["logprobs"]["top_logprobs"] = [{text: -0.5, "index": 1} for text in hostile] + [{"index": 1, "x": 2}]
+    reply["usage"] = {"details": [{"a": 1}], "b": [{}], "c": 1}
+    body = json.dumps(reply, separators=separators).encode()
+    assert [ids for ids, _, _ in read(COMPLETIONS, body)] == [[5], [6], [7]]
+
+
+def test_keys_may_come_in_any_order() -> None:
+    reply = write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5]))
+    turned = {"choices": [dict(reversed(choice.items())) for choice in reply["choices"]]}
+    assert [ids for ids, _, _ in read(COMPLETIONS, json.dumps(turned, separators=(",", ":")).encode())] == [[5], [6]]
+
+
+@pytest.mark.parametrize("end", ["}]", '}],"usage":{}', '}],"usage":{}}}', '},{"index":2}],"x":1}'])
+def test_wrong_ends_are_told(end: str) -> None:
+    body = json.dumps(write(COMPLETIONS, ([5], [-0.5]), ([6], [-1.5])), separators=(",", ":"))
+    with pytest.raises(ReplyError):
+        read(COMPLETIONS, (body.removesuffix("}]}") + end).encode())
+
+
+async def test_work_that_comes_together_is_done_in_different_turns_of_the_loop() -> None:
+    turns, done_in = 0, []
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if len(done_in) < 20:
+            asyncio.get_running_loop().call_soon(count)
+
+    asyncio.get_running_loop().call_soon(count)
+    await asyncio.gather(*(in_turn(lambda: done_in.append(turns)) for _ in range(20)))
+    assert len(set(done_in)) == 20
+
+
+async def test_work_that_fails_lets_the_next_go_on() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_turn(lambda: 1 // 0)
+    assert await in_turn(lambda: 1) == 1

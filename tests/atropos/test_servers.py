@@ -1,0 +1,147 @@
+"""Servers whose replies are read here, and what those of type auto are found to give, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+import numpy as np
+import pytest
+from aiohttp import web
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_manager import ServerManager
+
+from reasoning_env.atropos.inference import servers
+from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
+from reasoning_env.atropos.inference.servers import Mode, ask_for_one_token, choose_server_class, mode_of
+from reasoning_env.errors import ConfigError, ServerError
+from reasoning_env.prompting import ChatFormat
+from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
+from reasoning_gym_testing.http_server import Handler, cut_reply
+from reasoning_gym_testing.inference_server import InferenceServer as RealServer
+from tests.chat_templates import tokenizer_with
+
+
+def manager_of(*configs: Any) -> ServerManager:
+    listed = [config.model_copy(update={"tokenizer_name": TOKENIZER}) for config in configs]
+    return ServerManager(listed, server_class=choose_server_class(APIServer, listed))
+
+
+async def found(*servers: InferenceServer) -> list[Any]:
+    """Let an environment's check find out what the servers give."""
+    manager = manager_of(*(server.config("auto") for server in servers))
+    try:
+        await check_servers(manager.servers, Mode.TOKENS, 5.0)
+    finally:
+        for one in manager.servers:
+            await one.openai.close()
+    return list(manager.servers)
+
+
+@pytest.mark.parametrize(
+    ("paths", "mode", "protocol"),
+    [
+        (["/generate", "/v1/completions"], Mode.TOKENS, VLLM),
+        (["/v1/completions", "/v1/chat/completions"], Mode.TOKENS, COMPLETIONS),
+        (["/v1/chat/completions"], Mode.CHAT, None),
+    ],
+    ids=["generate", "completions", "chat"],
+)
+async def test_best_way_that_works_is_taken(paths: Sequence[str], mode: Mode, protocol: TokenProtocol | None) -> None:
+    async with RealServer(paths=paths) as server:
+        [one] = await found(server)
+    assert (one.mode, one.protocol) == (mode, protocol)
+
+
+async def check_reading(server: InferenceServer, kind: str, tokenizer: Any) -> None:
+    """Let an environment with this tokenizer compare what the server reads."""
+    manager = manager_of(server.config(kind))
+    try:
+        await check_servers(manager.servers, Mode.TOKENS, 5.0)
+        await check_tokenizer(manager.servers, ChatFormat(tokenizer, "mine"))
+    finally:
+        for one in manager.servers:
+            await one.openai.close()
+
+
+KINDS = ["auto", "vllm", "sglang", "completions"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_tokenizer_of_the_server_passes(kind: str, tokenizer: Any) -> None:
+    async with RealServer() as server:
+        await check_reading(server, kind, tokenizer)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_tokenizer_of_another_model_is_told_in_one_line(kind: str, tokenizer: Any) -> None:
+    other = tokenizer_with(tokenizer, tokenizer.chat_template, more=("a", "e"))
+    async with RealServer() as server:
+        with pytest.raises(
+            ConfigError, match=r"env\.tokenizer_name: 'mine' is not the tokenizer of .* at http"
+        ) as raised:
+            await check_reading(server, kind, other)
+    assert "\n" not in str(raised.value)
+
+
+async def test_server_that_does_not_tell_how_it_reads_passes(tokenizer: Any) -> None:
+    async with RealServer() as server:
+        server.fail(respond(400), only=lambda request, body: b'"text"' in body)
+        await check_reading(server, "sglang", tokenizer)
+
+
+async def test_server_that_gives_nothing_is_refused_in_one_line() -> None:
+    async with RealServer(paths=[]) as server:
+        with pytest.raises(ServerError, match=r"openai\.base_url") as raised:
+            await found(server)
+    assert "\n" not in str(raised.value)
+    assert server.url in str(raised.value)
+
+
+async def test_what_all_servers_give_is_taken() -> None:
+    async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
+        assert mode_of(await found(whole, chats)) is Mode.CHAT
+
+
+async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stop_on_the_way(request: web.Request, _handler: Handler) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"text": [')
+        await asyncio.Event().wait()
+        return response
+
+    monkeypatch.setattr(servers, "STALL_S", 0.05)
+    async with RealServer() as server:
+        server.fail(stop_on_the_way)
+        manager = manager_of(server.config("vllm"))
+        with pytest.raises(ReplyError, match="stopped after 10 bytes"):
+            await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+        await manager.servers[0].openai.close()
+
+
+async def test_reply_that_is_cut_by_the_connection_is_a_failure() -> None:
+    async with RealServer() as server:
+        server.fail(cut_reply)
+        manager = manager_of(server.config("completions"))
+        with pytest.raises((ReplyError, aiohttp.ClientError)):
+            await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+        await manager.servers[0].openai.close()
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+async def test_whoever_does_not_ask_for_arrays_gets_lists(arrays: bool) -> None:
+    async with RealServer() as server:
+        manager = manager_of(server.config("completions"))
+        asked = {"arrays": True} if arrays else {}
+        prompt, ids, logprobs, reasons = await manager.tokens_and_logprobs_completion(
+            prompt="", input_ids=[5, 6], n=2, max_tokens=9, **asked
+        )
+        for one in manager.servers:
+            one.check_task.cancel()
+            await one.openai.close()
+    assert (prompt, len(reasons)) == ([5, 6], 2)
+    assert {type(one) for one in [*ids, *logprobs]} == {np.ndarray if arrays else list}

@@ -1,0 +1,131 @@
+"""Base models, models that think in a format of their own, and options of chat templates, from the settings on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import ValidationError
+from transformers import AutoTokenizer
+
+from reasoning_env.errors import ConfigError, ServerError
+from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
+from reasoning_gym_testing.http_server import Handler
+from tests.chat_templates import tokenizer_with
+
+from .conftest import MakeEnv, make_config, make_env_object
+
+
+@pytest.fixture
+def base_model(tmp_path: Path) -> str:
+    """A tokenizer without a chat template."""
+    folder = Path(shutil.copytree(TOKENIZER, tmp_path / "base"))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings.pop("chat_template", None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    return str(folder)
+
+
+@pytest.fixture
+def magistral(tmp_path: Path) -> str:
+    """A tokenizer whose special tokens mark thinking."""
+    plain = AutoTokenizer.from_pretrained(TOKENIZER)
+    folder = tmp_path / "magistral"
+    tokenizer_with(plain, plain.chat_template, more=("[THINK]", "[/THINK]")).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "openai"])
+async def test_base_model_that_runs_on_is_scored_for_its_answer(
+    make_env: MakeEnv, server: InferenceServer, base_model: str, kind: str
+) -> None:
+    env = await make_env(kind, tokenizer_name=base_model, chat_template="plain", include_messages=True)
+    item = await env.get_next_item()
+    begins = [f"hm</think> <answer>{item.problem.answer}</answer>", "<answer>?</answer>"] * 2
+    runs_on = "\n\nUser: And 1 + 1?\n\nAssistant: <think>2</think> <answer>2</answer>"
+    server.policy = lambda request: [begin + runs_on for begin in begins[: request.n]]
+    group, _ = await env.collect_trajectories(item)
+    assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
+    assert [messages[-1]["content"] for messages in group["messages"]] == begins
+    assert server.requests[0].prompt.endswith("Assistant: <think>")
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
+async def test_draft_in_native_thinking_costs_nothing(
+    make_env: MakeEnv, server: InferenceServer, magistral: str, kind: str
+) -> None:
+    env = await make_env(kind, tokenizer_name=magistral)
+    item = await env.get_next_item()
+    right = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
+    server.policy = lambda request: [right, "<answer>?</answer>"] * 2
+    group, _ = await env.collect_trajectories(item)
+    assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "openai"])
+async def test_format_that_the_tokenizer_does_not_know_gains_nothing(
+    make_env: MakeEnv, server: InferenceServer, kind: str
+) -> None:
+    env = await make_env(kind, ensure_scores_are_not_same=False)
+    item = await env.get_next_item()
+    text = f"[THINK]Not <answer>0</answer>.[/THINK]<answer>{item.problem.answer}</answer>"
+    server.policy = lambda request: [text] * request.n
+    group, _ = await env.collect_trajectories(item)
+    assert group["scores"] == [0.0] * 4
+
+
+async def test_text_server_that_keeps_no_special_tokens_ends_the_start(
+    make_env: MakeEnv, server: InferenceServer, magistral: str
+) -> None:
+    server.fail(respond(400, {"error": {"message": "Unrecognized request argument: skip_special_tokens"}}))
+    with pytest.raises(ServerError, match=r"leaves out the special tokens.*use openai.server_type vllm or sglang"):
+        await make_env("openai", tokenizer_name=magistral)
+
+
+async def test_trls_server_cannot_serve_a_model_that_hides_its_thinking(make_env: MakeEnv, magistral: str) -> None:
+    with pytest.raises(ServerError, match="leaves out the special tokens"):
+        await make_env("trl", tokenizer_name=magistral)
+
+
+async def test_chat_server_gets_the_options_of_its_template(make_env: MakeEnv, server: InferenceServer) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def listen(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked.append(await request.json())
+        return await handler(request)
+
+    env = await make_env("chat", chat_template_kwargs={"enable_thinking": False})
+    item = await env.get_next_item()
+    server.fail(listen)
+    await env.collect_trajectories(item)
+    assert asked
+    assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in asked)
+
+
+def test_unknown_format_of_thinking_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValidationError, match=r"(?s)thinking.*'magistral'"):
+        make_config(thinking="thikn")
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        (None, "cannot be read .No such file"),
+        ("{% for m in messages %}", "TemplateSyntaxError"),
+        ("{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}", "it loses the question"),
+    ],
+)
+def test_template_that_will_not_do_is_one_line_before_anything_starts(
+    tmp_path: Path, template: str | None, says: str
+) -> None:
+    path = tmp_path / "own.jinja"
+    if template is not None:
+        path.write_text(template)
+    with pytest.raises(ConfigError, match=says) as refused:
+        make_env_object(chat_template=str(path))
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,152 @@
+"""Atropos' test mode: its harness, and mocks in place of servers; no server listens anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from atroposlib.envs.server_handling.server_harness import create_chat_completion, create_completion
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.records import Problem
+from reasoning_gym_testing import InferenceServer
+from reasoning_gym_testing.protocols import MODEL_NAME
+from tests.waiting import PATIENCE_S
+
+from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, make_env_object
+
+FORMS = ("vllm", "openai", "chat")
+
+
+@pytest.fixture
+def make(make_env: MakeEnv, server: InferenceServer) -> MakeEnv:
+    """Makes environments in test mode, whose server's address leads nowhere."""
+    server.url = "http://127.0.0.1:9"
+
+    async def make(kind: str = "vllm", **fields: Any) -> Env:
+        return await make_env(kind, testing=True, **fields)
+
+    return make
+
+
+def teach(env: Env, kind: str, problem: Problem, texts: list[str]) -> None:
+    """Have Atropos' harness answer the prompt of a problem with these texts."""
+    prompt, harness = env._run.line.prompt(problem), env.server.servers[0]
+    if kind == "chat":
+        harness.set_desired_response(list(prompt.messages), create_chat_completion(texts, len(texts)))
+    elif kind == "openai":
+        harness.set_desired_completion(prompt.text, create_completion(texts, len(texts)))
+    else:
+        tokens = [env.tokenizer.encode(text) for text in texts]
+        logprobs = [[-0.5] * len(ids) for ids in tokens]
+        harness.set_tokens_and_logprobs_response(
+            prompt.text, list(prompt.tokens), tokens, logprobs, ["stop"] * len(texts)
+        )
+
+
+def answer(problem: Problem) -> str:
+    return f"<answer>{problem.answer}</answer>"
+
+
+@pytest.mark.parametrize("kind", FORMS)
+@pytest.mark.parametrize("given", [2, GROUP_SIZE, 6])
+async def test_harness_gives_a_whole_group_in_each_form(make: MakeEnv, kind: str, given: int) -> None:
+    env = await make(kind)
+    item = await env.get_next_item()
+    teach(env, kind, item.problem, [answer(item.problem), *[WRONG] * (given - 1)])
+    group, backlog = await env.collect_trajectories(item)
+    expected = [1.0, 0.0, 1.0, 0.0] if given == 2 else [1.0, 0.0, 0.0, 0.0]
+    assert (group["scores"], backlog) == (expected, [])
+    assert all(map(len, group["tokens"])) is (kind != "chat")
+
+
+@pytest.mark.parametrize("kind", FORMS)
+async def test_harness_serves_an_evaluation_in_each_form(make: MakeEnv, tmp_path: Path, kind: str) -> None:
+    env = await make(kind, num_eval_samples_per_task=2, data_dir_to_save_evals=str(tmp_path))
+    for problem in await env.session.evaluation_set.problems():
+        teach(env, kind, problem, [answer(problem)] * 4)
+    await env.evaluate()
+    assert env.reported[-1]["eval/mean_score"] == 1.0
+    [written] = tmp_path.glob("*/results.json")
+    assert json.loads(written.read_text())["model"] == MODEL_NAME
+
+
+async def wait_for_ever(**_: Any) -> None:
+    await asyncio.Event().wait()
+
+
+FAILURES: dict[str, Callable[[], AsyncMock]] = {
+    "raises": lambda: AsyncMock(side_effect=ConnectionError("gone")),
+    "hangs": lambda: AsyncMock(side_effect=wait_for_ever),
+    "gives none": lambda: AsyncMock(return_value=create_completion([], 0)),
+    "gives what nobody set": AsyncMock,
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_failing_server_is_asked_again_and_the_group_dropped(make: MakeEnv, failure: str) -> None:
+    env = await make()
+    call = FAILURES[failure]()
+    env.server = SimpleNamespace(completion=call)
+    item = await env.get_next_item()
+    assert await asyncio.wait_for(env.collect_trajectories(item), PATIENCE_S) == (None, [])
+    assert call.call_count >= 3
+    assert env._run.session.metrics.dropped == {"inference_failed": 1}
+
+
+async def test_server_that_comes_back_is_asked_with_the_next_completion(make: MakeEnv) -> None:
+    env = await make()
+    env.server = SimpleNamespace(completion=AsyncMock(side_effect=ConnectionError))
+    assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
+    item = await env.get_next_item()
+    replies = create_completion([answer(item.problem), *[WRONG] * 3], 4)
+    env.server = SimpleNamespace(completion=AsyncMock(return_value=replies))
+    assert (await env.collect_trajectories(item))[0]["scores"] == [1.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+async def test_prompt_without_a_reply_is_one_warning(
+    make: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    env = await make(kind)
+    caplog.clear()
+    assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
+    [message] = caplog.messages
+    assert "has no reply to the prompt that begins" in message
+    assert "You solve reasoning problems." in message
+
+
+async def test_server_without_a_method_is_one_warning_that_names_it(
+    make: MakeEnv, caplog: pytest.LogCaptureFixture
+) -> None:
+    env = await make("openai")
+    env.server = object()
+    caplog.clear()
+    assert (await env.collect_trajectories(await env.get_next_item()))[0] is None
+    [message] = caplog.messages
+    assert "env.server (object) cannot be asked for completions: it needs a method completion" in message
+
+
+@pytest.mark.parametrize("stand_in", [AsyncMock(), object(), SimpleNamespace(servers=[object()])])
+async def test_everything_but_completions_does_without_a_server(make: MakeEnv, stand_in: Any) -> None:
+    env = await make()
+    env.server = stand_in
+    assert "train/own" in await report_with(env, {"train/own": 1.0})
+    await env.close()
+
+
+async def report_with(env: Env, metrics: dict[str, float]) -> dict[str, Any]:
+    await env.wandb_log(metrics)
+    return env.reported[-1]
+
+
+def test_no_tokenizer_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    with pytest.raises(ConfigError, match="'no-such-owner/no-such-model' is not on this machine"):
+        make_env_object(tokenizer_name="no-such-owner/no-such-model", testing=True)

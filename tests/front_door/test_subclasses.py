@@ -1,0 +1,165 @@
+"""What a subclass may override, line by line as the table of docs/testing.md has it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from atroposlib.envs.base import ScoredDataGroup
+
+from reasoning_env import session as session_module
+from reasoning_env.atropos import RolloutItem, RunMode
+from reasoning_env.atropos.launch import build_launch
+from reasoning_env.records import Group
+from reasoning_gym_environment import ReasoningGymEnvConfig
+from reasoning_gym_testing import InferenceServer
+from tests.atropos.run_api.served import ServedRunApi
+from tests.waiting import PATIENCE_S
+
+from .conftest import WRONG, Env, make_config, right
+
+
+class OwnConfig(ReasoningGymEnvConfig):
+    """A config with a field of its own."""
+
+    bonus: float = 0.5
+
+
+class Own(Env):
+    """Overrides everything that the table names."""
+
+    env_config_cls = OwnConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.called: list[str] = []
+
+    @classmethod
+    def config_init(cls) -> tuple[Any, list[Any]]:
+        _config, servers = super().config_init()
+        return OwnConfig(group_size=2), servers
+
+    async def setup(self) -> None:
+        await super().setup()
+        self.called.append("setup")
+
+    async def get_next_item(self) -> RolloutItem:
+        while (item := await super().get_next_item()).problem.task != "gcd":
+            self.session.done(item.problem)
+        return item
+
+    async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]:
+        group, backlog = await super().collect_trajectories(item)
+        if group is not None:
+            group["group_overrides"] = {"task": item.problem.task}
+        return group, backlog
+
+    async def score(self, group: Group) -> ScoredDataGroup | None:
+        scored = await super().score(group)
+        if scored is not None:
+            assert [rollout.finish_reason for rollout in group.rollouts] == ["stop", "stop"]
+            scored["scores"] = [score + self.config.bonus * (score == 1.0) for score in scored["scores"]]
+        return scored
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        await self.wandb_log({"eval/own": 1.0})
+
+    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
+        await super().wandb_log({**(wandb_metrics or {}), "own/metric": 2.0})
+
+    async def close(self) -> None:
+        self.called.append("close")
+        await super().close()
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def api() -> AsyncIterator[ServedRunApi]:
+    async with ServedRunApi() as api:
+        yield api
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def env(
+    workers: Any, server: InferenceServer, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Own]:
+    """The subclass, registered at run-api."""
+    fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url, shutdown_grace_s=0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(session_module, "WorkerPool", lambda settings: workers)
+        env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")])
+    await env.setup()
+    env._run.mode = RunMode.SERVE
+    await env.register_env()
+    await env.get_server_info()
+    yield env
+    await env.close()
+
+
+async def sent_to_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> Any:
+    """The group that run-api got of a right and a wrong completion."""
+    item = await env.get_next_item()
+    server.policy = lambda request: [right(item), WRONG]
+    group, _ = await env.collect_trajectories(item)
+    await env.handle_send_to_api(group, item)
+    await env._run.queue.drain(PATIENCE_S)
+    [sent] = api.groups
+    return sent
+
+
+def test_config_init_gives_the_defaults_of_the_commands() -> None:
+    assert build_launch(Own, "serve", {}).config == OwnConfig(group_size=2)
+
+
+def test_field_of_ones_own_is_set_on_the_command_line() -> None:
+    config: Any = build_launch(Own, "serve", {"env.bonus": "0.25"}).config
+    assert config.bonus == 0.25
+
+
+def test_field_of_ones_own_is_set_in_yaml(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("env:\n  bonus: 0.75\n")
+    config: Any = build_launch(Own, "serve", {"config": str(file)}).config
+    assert config.bonus == 0.75
+
+
+async def test_problems_that_are_passed_over_are_not_in_flight(env: Own) -> None:
+    assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
+    assert env.session.in_flight == 4
+
+
+async def test_what_collecting_adds_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+    assert (await sent_to_run_api(env, server, api))["group_overrides"] == {"task": "gcd"}
+
+
+async def test_bonus_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:
+    assert (await sent_to_run_api(env, server, api))["scores"] == [1.5, 0.0]
+
+
+async def test_estimates_learn_from_scores_without_the_bonus(
+    env: Own, server: InferenceServer, api: ServedRunApi
+) -> None:
+    await sent_to_run_api(env, server, api)
+    assert (await env.report())["train/mean_score"] == 0.5
+
+
+async def test_own_evaluation_hands_over_its_metrics(env: Own) -> None:
+    await env.evaluate()
+    assert env.reported[-1]["eval/own"] == 1.0
+
+
+async def test_own_metrics_stand_beside_those_of_the_environment(env: Own) -> None:
+    assert {"own/metric", "workers/queued_jobs"} <= (await env.report()).keys()
+
+
+async def test_own_setup_and_close_are_called_by_the_commands(
+    workers: Any, server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = make_config(tasks="gcd", group_size=2, total_steps=1, data_path_to_save_groups=str(tmp_path / "groups"))
+    with monkeypatch.context() as patch:
+        patch.setattr(session_module, "WorkerPool", lambda settings: workers)
+        env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")])
+    await env.process_manager()
+    assert env.called == ["setup", "close"]

@@ -1,0 +1,88 @@
+"""verifiers' own command line over the taskset, with the rig in a model's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+vf = pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers`: make integrations")
+
+import reasoning_env
+from demo.policy import ScriptedPolicy
+from reasoning_env.errors import ScoringError
+from reasoning_env.integrations import verifiers as adapter
+from reasoning_gym_testing import InferenceServer
+from tests.waiting import PATIENCE_S
+
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(reasoning_env.__file__).parent.parent
+FLAGS = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess", "--no-push")
+
+
+def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
+    """Run `vf-eval` on four problems, two rollouts each, and return its traces."""
+    command = [
+        *(Path(sys.executable).with_name("vf-eval"), "reasoning-gym-taskset"),
+        *("-n", "4", "-r", "2", "--env.taskset.tasks", "gcd,chain_sum", *FLAGS),
+        *("-m", "rig", "--client.base-url", f"{server.url}/v1", "--client.api-key-var", "RIG_KEY"),
+        *("-o", output),
+    ]
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "RIG_KEY": "x", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=2 * PATIENCE_S,
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    [traces] = output.rglob("traces.jsonl")
+    return [json.loads(line) for line in traces.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("skill", "expected"), [(1.0, {1.0}), (0.0, {0.0})])
+def test_command_line_scores_every_rollout(tmp_path: Path, skill: float, expected: set[float]) -> None:
+    with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
+        traces = evaluate(server, tmp_path)
+    assert len(traces) == 8
+    assert {trace["rewards"]["score"]["value"] for trace in traces} == expected
+    assert all(trace["info"]["reason"] for trace in traces)
+
+
+def taskset(**settings: Any) -> Any:
+    return adapter.ReasoningGymTaskset(adapter.ReasoningGymConfig(tasks="gcd", seed=3, **settings))
+
+
+def test_problem_is_the_prompt() -> None:
+    [task] = islice(taskset(), 1)
+    assert "greatest common divisor" in task.data.prompt.lower()
+    assert task.data.reference.startswith("gcd:train:")
+
+
+def test_level_is_that_of_the_settings() -> None:
+    [task] = islice(taskset(level=0.5), 1)
+    assert task.data.reference.split(":")[3] == "0.5"
+
+
+async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Down:
+        async def ajudge(self, reference: str, completions: list[str]) -> list[None]:
+            return [None]
+
+    class Trace:
+        last_reply = "<answer>1</answer>"
+
+    monkeypatch.setattr(adapter, "_judge", Down)
+    [task] = islice(taskset(), 1)
+    with pytest.raises(ScoringError, match="could not be judged"):
+        await task.score(Trace())

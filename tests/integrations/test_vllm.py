@@ -1,0 +1,328 @@
+"""A real vLLM on the CPU with a tiny model of random weights: both token protocols, and `serve` through its deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: make integrations-vllm")
+torch = pytest.importorskip("torch")
+
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
+from atroposlib.envs.server_handling.server_manager import ServerManager
+
+from learn.line import SETTINGS
+from learn.model import build, save
+from learn.servers import Vllm, ask
+from learn.tasks import SYSTEM_PROMPT
+from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.errors import ServerError
+from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
+from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
+from tests.integrations.vllm_servers import CONTEXT, RealServer
+from tests.reply_shapes import RECORDED, requests_for, shape_of_reply
+from tests.waiting import PATIENCE_S, until, wait_until
+
+# Beside vLLM's own warnings there is nothing that could be mended here.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+TOLERANCE = 1e-4
+MASKED = -100
+PATIENT = Timeouts(reply_s=None, outage_s=PATIENCE_S)
+TRAINING = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train")
+PROTOCOLS = {"completions": "/v1/completions", "vllm": "/generate"}
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    """A GPT-2 and its tokenizer, by characters, so that one token in a hundred ends a completion."""
+    return build(1, width=128, layers=2)
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with Processes(tmp_path_factory.mktemp("vllm"), {"OMP_NUM_THREADS": "1"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def folder(model: Any, processes: Processes) -> Path:
+    path = processes.folder / "model"
+    save(*model, path)
+    return path
+
+
+class Servers(dict[str, RealServer]):
+    """The servers by name, each started when it is asked for first; `vllm` has Atropos' /generate."""
+
+    def __init__(self, processes: Processes, folder: Path) -> None:
+        self._processes = processes
+        self._folder = folder
+
+    def __missing__(self, name: str) -> RealServer:
+        server = self[name] = RealServer(self._processes, name, self._folder, atropos=name == "vllm")
+        server.wait()
+        return server
+
+
+@pytest.fixture(scope="module")
+def servers(processes: Processes, folder: Path) -> Servers:
+    return Servers(processes, folder)
+
+
+class Client:
+    """The environment's client of one server."""
+
+    def __init__(self, url: str, server_type: str, folder: Path, tokenizer: Any, **options: Any) -> None:
+        named = server_settings(url.removesuffix("/v1"), server_type)
+        config = APIServerConfig(**named, tokenizer_name=str(folder))
+        self.manager = ServerManager([config], server_class=choose_server_class(APIServer, [config]))
+        self.chat = ChatFormat(tokenizer, "tiny")
+        self.client = InferenceClient(lambda: self.manager, self.chat, **options)
+        self.prompt: Prompt = self.chat.prompt(build_messages(SYSTEM_PROMPT, "Spell this word backward: sun"))
+
+    async def complete(self, n: int, sampling: Sampling = TRAINING) -> list[Rollout]:
+        return await self.client.complete(self.prompt, n, sampling, PATIENT)
+
+    async def close(self) -> None:
+        for server in self.manager.servers:
+            await server.openai.close()
+
+
+@pytest.fixture
+async def make_client(folder: Path, model: Any, servers: Servers) -> AsyncIterator[Any]:
+    made: list[Client] = []
+
+    def make(server_type: str, **options: Any) -> Client:
+        made.append(Client(servers[server_type].url, server_type, folder, model[1], **options))
+        return made[-1]
+
+    yield make
+    for client in made:
+        await client.close()
+
+
+both = pytest.mark.parametrize("server_type", PROTOCOLS)
+
+
+def largest_difference(model: Any, tokens: Sequence[int], masks: Sequence[int], logprobs: Sequence[float]) -> float:
+    """Return how far the log-probabilities of tokens that are not masked are from those of a forward pass."""
+    row = torch.tensor([list(tokens)])
+    with torch.no_grad():
+        chances = torch.log_softmax(model(row).logits[0, :-1].double(), dim=-1)
+    own = chances.gather(1, row[0, 1:, None])[:, 0]
+    active = torch.tensor([mask != MASKED for mask in masks[1:]])
+    return float((own - torch.tensor(list(logprobs)[1:], dtype=torch.float64)).abs()[active].max())
+
+
+# ---------------------------------------------------------------------------- one request
+
+
+@both
+async def test_forward_pass_repeats_log_probabilities(make_client: Any, model: Any, server_type: str) -> None:
+    rollouts = await make_client(server_type).complete(8)
+    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
+
+
+@both
+async def test_request_gives_several_different_completions(make_client: Any, server_type: str) -> None:
+    rollouts = await make_client(server_type).complete(8)
+    assert len({tuple(one.tokens) for one in rollouts}) == 8
+
+
+@both
+async def test_masks_hold_the_completion_alone(make_client: Any, server_type: str) -> None:
+    client = make_client(server_type)
+    (rollout,) = await client.complete(1)
+    prompt = list(client.prompt.tokens)
+    assert list(rollout.tokens[: len(prompt)]) == prompt
+    assert list(rollout.masks) == [MASKED] * len(prompt) + list(rollout.tokens[len(prompt) :])
+
+
+@both
+async def test_completion_without_room_ends_by_length(make_client: Any, server_type: str) -> None:
+    short = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train", max_completion_tokens=2)
+    rollouts = await make_client(server_type).complete(8, short)
+    assert {one.token_count for one in rollouts if one.finish_reason == "length"} == {2}
+
+
+@both
+async def test_completion_that_stops_has_its_end_of_turn(make_client: Any, model: Any, server_type: str) -> None:
+    rollouts = await make_client(server_type).complete(32)
+    stopped = [one for one in rollouts if one.finish_reason == "stop"]
+    assert stopped
+    assert {one.tokens[-1] for one in stopped} == {model[1].eos_token_id}
+    assert not any(model[1].eos_token in one.text for one in stopped)
+
+
+@both
+async def test_answers_end_stays_in_text_and_tokens(make_client: Any, model: Any, server_type: str) -> None:
+    rollouts = await make_client(server_type, stop_after_answer=True).complete(64)
+    closing = model[1].convert_tokens_to_ids("</answer>")
+    ended = [one for one in rollouts if one.tokens[-1] == closing]
+    assert ended
+    assert all(one.text.endswith("</answer>") and one.finish_reason == "stop" for one in ended)
+
+
+async def test_context_overflow_is_refused_in_one_line(make_client: Any) -> None:
+    beyond = Sampling(temperature=1.0, top_p=1.0, token_limit=4 * CONTEXT, split="train")
+    with pytest.raises(ServerError, match=rf"refuses requests .*{CONTEXT}") as raised:
+        await make_client("completions").complete(1, beyond)
+    assert "\n" not in str(raised.value)
+
+
+async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+    client, server = make_client("completions"), servers["completions"]
+    aborted = server.aborted
+    requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
+    await until(lambda: server.in_flight > 32)
+    for request in requests:
+        request.cancel()
+    await asyncio.wait(requests)
+    await until(lambda: server.in_flight == 0)
+    assert server.aborted > aborted
+
+
+async def test_weights_that_were_handed_over_are_sampled_with(processes: Processes, folder: Path, model: Any) -> None:
+    other = build(2, width=128, layers=2)[0]
+    learning = Vllm(folder, processes.folder / "served")
+    own = Processes(processes.folder / "learning")
+    with own:
+        learning.start(own)
+        await asyncio.to_thread(learning.wait)
+        await asyncio.to_thread(learning.publish, other, 1)
+        client = Client(learning.settings["base_url"], "completions", folder, model[1])
+        rollouts = await client.complete(8)
+        await client.close()
+    assert max(largest_difference(other, one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
+    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) > 0.1
+
+
+# ---------------------------------------------------------------------------- what replies look like
+
+
+def test_replies_look_as_recorded(servers: Servers, model: Any) -> None:
+    prompt = model[1].encode("sun", add_special_tokens=False)
+    shapes: dict[str, Any] = {"vllm": version("vllm")}
+    for name, (path, body) in requests_for(prompt, CONTEXT).items():
+        server = servers["vllm" if path == "/generate" else "completions"]
+        shapes[name] = shape_of_reply(*server.post(path, body))
+    # As text, which tells orders of keys apart.
+    came = json.dumps(shapes, indent=1) + "\n"
+    if not RECORDED.exists():
+        RECORDED.write_text(came)
+    assert came == RECORDED.read_text()
+
+
+# ---------------------------------------------------------------------------- `serve` over deaths
+
+
+class Serving:
+    """run-api, and an environment whose groups are taken from there."""
+
+    def __init__(self, processes: Processes, folder: Path, name: str, servers: Sequence[RealServer]) -> None:
+        own = Processes(processes.folder / name)
+        self.processes = own
+        run_api = RunApi(own)
+        run_api.start()
+        registration = {"wandb_group": "", "wandb_project": "", "batch_size": 8, "max_token_len": CONTEXT}
+        registration |= {"checkpoint_dir": "", "save_checkpoint_interval": -1, "starting_step": 0, "num_steps": 10**6}
+        ask(run_api.url, "/register", registration)
+        self._url = run_api.url
+        settings = {
+            **SETTINGS,
+            "tokenizer_name": folder,
+            "rollout_server_url": run_api.url,
+            "max_token_length": CONTEXT,
+            "max_num_workers": 4,
+            "worker_niceness": 0,
+            # A random model is never right.
+            "ensure_scores_are_not_same": False,
+            "dump_rollouts": False,
+            "dump_failed_rollouts": False,
+        }
+        listed = [server_settings(server.url, "auto") for server in servers]
+        self.environment: Process = start_environment(own, "environment", settings, listed)
+        self.groups: list[dict[str, Any]] = []
+
+    def take(self, more: int) -> None:
+        """Take so many more groups."""
+        wanted = len(self.groups) + more
+        self.take_until(lambda: len(self.groups) >= wanted)
+
+    def take_until(self, condition: Callable[[], object]) -> None:
+        """Take groups, without which the environment pauses, until the condition holds."""
+
+        def holds() -> object:
+            self.environment.check()
+            self.groups += ask(self._url, "/batch").get("batch") or []
+            return condition()
+
+        wait_until(holds, "groups, or what they were taken for")
+
+
+@pytest.fixture
+def serve(processes: Processes, folder: Path, servers: Servers, request: pytest.FixtureRequest) -> Iterator[Any]:
+    started: list[Serving] = []
+
+    def start(*names: str) -> Serving:
+        name = request.node.name.replace("[", "-").rstrip("]")
+        started.append(Serving(processes, folder, name, [servers[name] for name in names]))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        serving.processes.stop()
+
+
+@pytest.mark.parametrize("name", ["completions", "vllm"])
+def test_trainer_gets_what_was_sampled(serve: Any, model: Any, name: str) -> None:
+    serving = serve(name)
+    serving.take(4)
+    assert "tokens and log-probabilities as sampled" in serving.environment.stderr
+    for group in serving.groups:
+        rows = zip(group["tokens"], group["masks"], group["inference_logprobs"], strict=True)
+        assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
+
+
+def test_groups_arrive_again_after_a_death_amid_generation(serve: Any, model: Any, servers: Servers) -> None:
+    serving, server = serve("completions"), servers["completions"]
+    serving.take(1)
+    serving.take_until(lambda: server.in_flight > 0)
+    server.kill()
+    wait_until(lambda: re.search("tried again|no inference server is healthy", serving.environment.stderr))
+    server.start()
+    server.wait()
+    serving.take(8)
+    for group in serving.groups:
+        rows = zip(group["tokens"], group["masks"], group["inference_logprobs"], strict=True)
+        assert max(largest_difference(model[0], *row) for row in rows) < TOLERANCE
+
+
+def test_second_server_serves_on_where_the_first_is_lost(serve: Any, servers: Servers) -> None:
+    serving = serve("completions", "second")
+    serving.take(1)
+    servers["second"].kill()
+    done = servers["completions"].metric("generation_tokens_total")
+    serving.take(8)
+    assert servers["completions"].metric("generation_tokens_total") > done
+
+
+def test_requests_end_with_serve(serve: Any, servers: Servers) -> None:
+    serving, server = serve("completions"), servers["completions"]
+    serving.take(1)
+    serving.take_until(lambda: server.in_flight > 0)
+    aborted = server.aborted
+    assert serving.environment.end(signal.SIGINT) in (0, 130)
+    wait_until(lambda: server.in_flight == 0)
+    assert server.aborted > aborted

@@ -1,0 +1,81 @@
+"""A real vLLM as a process that can die and come back, and Atropos' own server over it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from learn.servers import VLLM, VLLM_VARIABLES
+from reasoning_gym_testing import HOST, Processes, free_port, wait_until
+
+CONTEXT = 256
+START_TIMEOUT_S = 800.0
+"""Just below the time that a test may take: on a busy machine vLLM takes minutes to start."""
+OPTIONS = ("--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "64")
+ATROPOS_SERVER = Path(__file__).with_name("atropos_server.py")
+
+
+class RealServer:
+    """vLLM with the model in a folder, on a port that it keeps; `atropos` for /generate instead of /v1/completions."""
+
+    def __init__(self, processes: Processes, name: str, model: Path, *, atropos: bool = False) -> None:
+        port = str(free_port())
+        self.url = f"http://{HOST}:{port}"
+        words = [ATROPOS_SERVER, "--model", model] if atropos else ["-m", VLLM, "serve", model]
+        named = [] if atropos else ["--served-model-name", "policy", "--enable-log-requests"]
+        self._command = [sys.executable, *map(str, words), *named, "--host", HOST, "--port", port, *OPTIONS]
+        self._processes = processes
+        self._name = name
+        self._starts = 0
+        self.start()
+
+    def start(self) -> None:
+        self._starts += 1
+        name = f"{self._name}-{self._starts}"
+        self._process = self._processes.start(name, self._command, variables=VLLM_VARIABLES)
+
+    def wait(self) -> None:
+        """Return once it answers."""
+        wait_until(lambda: self._process.check() and self.answers(), START_TIMEOUT_S, f"the start of {self._name}")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.end(signal.SIGKILL)
+
+    def answers(self) -> bool:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health"):
+            return True
+        return False
+
+    def post(self, path: str, body: Any) -> tuple[int, Any]:
+        """Return the status and the JSON of a reply."""
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}{path}", json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def metric(self, name: str) -> float:
+        """Return the sum of a metric of vLLM over its labels."""
+        with urllib.request.urlopen(f"{self.url}/metrics") as response:
+            lines = response.read().decode().splitlines()
+        found = [line for line in lines if re.match(rf"vllm:{name}[{{ ]", line)]
+        return sum(float(line.rpartition(" ")[2]) for line in found)
+
+    @property
+    def in_flight(self) -> float:
+        return self.metric("num_requests_running") + self.metric("num_requests_waiting")
+
+    @property
+    def aborted(self) -> int:
+        """How often it has logged that a request was given up."""
+        return self._process.stdout.count("Aborted request")

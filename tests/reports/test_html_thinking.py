@@ -1,0 +1,62 @@
+"""The page folds as thinking what the answer rule removes: its own `split`, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from importlib import resources
+
+import pytest
+
+from reasoning_env.reports.html.command import format_marks
+from reasoning_env.rewards import remove_thinking
+from reasoning_env.thinking import FORMATS, Thinking
+from tests.test_thinking import ANALYSIS, FINAL, WRITTEN
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="needs a Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
+ODD = [
+    "<THINK>a</Think>b",
+    "[think]a[/think]b",
+    "a</think>b<think>c",
+    "[THINK] a <think> b </think> c [/THINK]d",
+    "<think> [/THINK] a</think>b",
+    f"{FINAL}a<|end|>{ANALYSIS}b{FINAL}c",
+    f"{FINAL}a{FINAL}b",
+    f"a{ANALYSIS}b",
+    "",
+]
+Shown = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[Shown]:
+    """Returns what the page shows of a text outside its thinking."""
+    script = resources.files("reasoning_env.reports.html").joinpath("assets/app.js").read_text(encoding="utf-8")
+    [split] = re.findall(r"^function split\(.*?^}$", script, re.DOTALL | re.MULTILINE)
+    with playwright.sync_playwright() as driver:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = driver.chromium.launch(executable_path=BROWSER, args=arguments)
+        page = browser.new_page()
+        marks = format_marks(Thinking(FORMATS))
+
+        def ask(text: str) -> str:
+            parts = page.evaluate(
+                f"([text, marks]) => {{ const MOST_PARTS = 300; {split}; return split(text, marks); }}", [text, marks]
+            )
+            return " ".join(part for thought, part in parts if part and not thought)
+
+        yield ask
+        browser.close()
+
+
+@pytest.mark.parametrize("text", [*WRITTEN.values(), *ODD])
+def test_page_folds_what_the_answer_rule_removes(shown: Shown, text: str) -> None:
+    assert shown(text) == remove_thinking(text, Thinking(FORMATS))
