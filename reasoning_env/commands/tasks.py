@@ -174,7 +174,8 @@ def _describe(sample: Sample) -> dict[str, Any]:
         return {"task": sample.task.name, "category": sample.task.category, "error": str(sample.outcome)}
     prompt = build_messages(SYSTEM_PROMPT, sample.question)
     described = describe_problem(sample.outcome)
-    return {"category": sample.task.category, **described, "prompt": [dict(message) for message in prompt]}
+    lengths = _lengths(sample.outcome)
+    return {"category": sample.task.category, **described, **lengths, "prompt": [dict(message) for message in prompt]}
 
 
 def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
@@ -186,7 +187,22 @@ def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
         shown = _as_sent(chat, sample.question)
     else:
         shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
-    return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer\n{answer}\n"
+    lengths = _describe_lengths(sample.outcome)
+    return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
+
+
+def _lengths(problem: Problem) -> dict[str, int]:
+    """Return how long a problem's prompt and expected answer are; an answer is 0 long where many are right."""
+    prompt = build_messages(SYSTEM_PROMPT, problem.question)
+    return {
+        "prompt_characters": sum(len(message["content"]) for message in prompt),
+        "answer_bytes": len((problem.answer or "").encode("utf-8", "replace")),
+    }
+
+
+def _describe_lengths(problem: Problem) -> str:
+    lengths = _lengths(problem)
+    return f"prompt {lengths['prompt_characters']} characters, answer {lengths['answer_bytes']} bytes"
 
 
 def _as_sent(chat: ChatFormat, question: str) -> str:

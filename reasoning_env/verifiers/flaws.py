@@ -135,6 +135,10 @@ def _differ_in_letters(entry: Entry) -> bool:
     return len(set(one)) != len(set(other))
 
 
+def _repeat_no_letter(entry: Entry) -> bool:
+    return all(len(set(word)) == len(word) for word in entry["metadata"]["words"])
+
+
 def _lacks_a_letter(entry: Entry) -> bool:
     return not set(entry["metadata"]["ransom_note"]) <= set(entry["metadata"]["magazine"])
 
@@ -239,7 +243,10 @@ REFUSED: Mapping[str, Sequence[Refusal]] = {
     "intermediate_integration": (
         _wrong("the library could not solve its own integral", lambda entry: "Integral(" in str(entry["answer"])),
     ),
-    "isomorphic_strings": (_easy("its strings have different numbers of letters", _differ_in_letters),),
+    "isomorphic_strings": (
+        _easy("its strings have different numbers of letters", _differ_in_letters),
+        _easy("no letter comes twice, so that there is nothing to check", _repeat_no_letter),
+    ),
     "largest_island": (_easy("the count of land gives the answer", _counts_land),),
     "maze": (_easy("its way is as short as its parameters allow, as most are", _is_shortest),),
     "number_sequence": (_easy("its answer is one of its numbers", _repeats_a_number),),

@@ -60,7 +60,7 @@ def test_named_tasks_are_shown_whole_with_their_answers(show: Show) -> None:
     assert "cannot be generated: broken, seed 5: ValueError: no such puzzle" in output
     for seed, answer in ((5, 15), (1005, 3015)):
         assert f"=== exact (family), seed {seed}\n" in output
-        assert f"--- answer\n{answer}\n" in output
+        assert f" characters, answer {len(str(answer))} bytes)\n{answer}\n" in output
 
 
 def test_prompt_of_a_problem_is_what_a_model_gets(show: Show) -> None:

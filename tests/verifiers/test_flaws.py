@@ -168,7 +168,7 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
     ),
     "strings with different numbers of letters": (
         "isomorphic_strings",
-        [_entry("ab aa", "False", words=["ab", "aa"])],
+        [_entry("ab aa", "False", words=["ab", "aa"]), _entry("ab cd", "True", words=["ab", "cd"])],
         [_entry("aba cdd", "False", words=["aba", "cdd"])],
     ),
     "magazine that lacks a letter": (
