@@ -105,7 +105,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# Here it is\n[a](#here-it-is) [b](#there) [c](gone.md) [d](page.md#here-it-is) [e](https://x.org)")
+    page.write_text(
+        "# Here it is\n[a](#here-it-is) [b](#there) [c](gone.md) [d](page.md#here-it-is) [e](https://x.org)"
+    )
     assert broken_links(page) == ["#there", "gone.md"]
 
 
