@@ -76,9 +76,7 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
     different = comparison.different
     if different:
         more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
-        print(
-            f"\n{len(different)} problems are not the same in both, and left out: {', '.join(different[:MOST])}{more}"
-        )
+        print(f"\nLeft out, because the two ask something else there: {', '.join(different[:MOST])}{more}")
     missing = comparison.unpaired - 2 * len(different)
     if missing:
         print(f"\n{missing} problems that only one of the two has are left out")
