@@ -458,6 +458,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
             FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
             FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
+            FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is the easier kind"),
         ),
     ),
     "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
