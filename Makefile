@@ -11,7 +11,7 @@ FAILED  = echo "Installation failed. If the log above says that 'pycosat' could 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo learn integrations-vllm test lint bench dist docs clean
+.PHONY: help demo learn integrations integrations-vllm test lint bench dist docs clean
 
 help:
 	@echo "make demo    rollouts, scores and batches, with a scripted policy: no GPU, no network"
@@ -19,6 +19,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
+	@echo "make integrations        the tests with TRL, Ray, verl, verifiers and Inspect, each in an environment of its own (10 GB)"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
@@ -46,6 +47,31 @@ bench: .venv/installed-dev
 	    echo "$(RUN) -m $$module $(ARGS)" >&2; \
 	    $(RUN) -m $$module $(ARGS) || exit 1; \
 	done
+
+# Each adapter's package, with the files that test it. Some want other releases than constraints.txt pins, so that each has
+# an environment of its own.
+EXTRAS_trl       = atropos,trl,ray,learn
+EXTRAS_verl      = atropos,verl
+EXTRAS_verifiers = atropos,verifiers
+EXTRAS_inspect   = atropos,inspect
+TESTS_trl       = test_trl.py test_ray.py test_same_verdicts.py test_chat_templates.py
+TESTS_verl      = test_verl.py
+TESTS_verifiers = test_verifiers.py
+TESTS_inspect   = test_inspect.py
+ADAPTERS        = trl verl verifiers inspect
+
+integrations: $(ADAPTERS:%=integrations-%)
+
+$(ADAPTERS:%=integrations-%): integrations-%: .venv-%/installed
+	.venv-$*/bin/python -m pytest -p no:xdist $(TESTS_$*:%=tests/integrations/%) $(ARGS)
+
+$(ADAPTERS:%=.venv-%/installed): .venv-%/installed: pyproject.toml requirements-dev.txt | .venv/created
+	@echo "Installing the extra $* into .venv-$* (some minutes)"
+	@.venv/bin/python -m venv .venv-$*
+	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 -r requirements-dev.txt \
+	    ".[$(EXTRAS_$*)]"
+	@.venv-$*/bin/python -m pip uninstall --quiet --yes reasoning-gym-environment
+	@touch $@
 
 # vLLM wants other releases than constraints.txt pins.
 integrations-vllm: .venv-vllm/installed
