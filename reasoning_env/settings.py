@@ -328,7 +328,7 @@ class ReasoningSettings(BaseModel):
         default=1024, ge=512, le=1_048_576, description="Address space of a worker process, in megabytes."
     )
     worker_niceness: int = Field(
-        default=10, ge=0, le=19, description="How far workers give way to the main process and its event loop."
+        default=3, ge=0, le=19, description="How far workers give way to the main process and its event loop."
     )
     worker_start_timeout_s: float = Field(
         default=300.0,

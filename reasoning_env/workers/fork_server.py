@@ -47,7 +47,7 @@ class PoolSettings:
     """Processor time for all answers of a group; a group that takes more is not scored. None for four deadlines."""
     memory_mb: int = 1024
     file_mb: int = 16
-    niceness: int = 10
+    niceness: int = 3
     start_timeout_s: float = 300.0
     """For any process to start, and for a worker to build a task or to get processor time."""
     strict_rewards: bool = True
