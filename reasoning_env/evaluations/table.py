@@ -15,8 +15,6 @@ from ..terminal import UNLIMITED, print_table, width
 ALL, COMPARABLE = "ALL TASKS", "COMPARABLE TASKS"
 MOST = 20
 """Tasks that fit a screen."""
-MARKS = {"questions": "~", "scoring": "+"}
-"""Stand behind tasks of which something differs from the published runs."""
 UNKNOWN = "-"
 TASK, OF_RIGHT, TOKENS, WHY = "TASK", "95 % OF IT", "TOKENS", "NOT RIGHT"
 
@@ -62,7 +60,8 @@ def _rows(results: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[tuple[st
     categories = results["categories"].items()
     for task in tasks:
         row = results["tasks"][task]
-        mark = MARKS.get(row.get("differs") or "")
+        # Of which something differs from the published runs.
+        mark = {"questions": "~", "scoring": "+"}.get(row.get("differs") or "")
         yield f"{task} {mark}" if mark else task, row
     if len(categories) > 1:
         yield from ((f"category:{name}", row) for name, row in categories)

@@ -191,19 +191,6 @@ def _explain(first: EvaluationScores, second: EvaluationScores) -> str:
     return "; ".join([*said, f"they have {len(first.scores)} and {len(second.scores)} problems"])
 
 
-RANKING = {
-    "MODEL": "",
-    "COMPARABLE TASKS": ".3f",
-    "ALL TASKS": ".3f",
-    "SCORE": ".3f",
-    "FROM": ".3f",
-    "TO": ".3f",
-    "RIGHT": ".3f",
-    "PROBLEMS": "d",
-}
-"""Columns of `rank`. The second and the third are the library's own scores, as published; the others are ours."""
-
-
 def rank(evaluations: Sequence[EvaluationScores]) -> Table:
     """Return a row for each evaluation, and for each model that was published beside one of them, the best first."""
     rows: dict[str, tuple[Any, ...]] = {}
@@ -216,4 +203,15 @@ def rank(evaluations: Sequence[EvaluationScores]) -> Table:
         for model, means in evaluation.results.get("published", {}).items():
             rows.setdefault(model, (model, means.get("comparable"), means["overall"], *[None] * 5))
     best_first = sorted(rows.values(), key=lambda row: [-(value or 0.0) for value in row[1:4]])
-    return Table(RANKING, best_first)
+    # The second and the third are the library's own scores, as published; the others are ours.
+    columns = {
+        "MODEL": "",
+        "COMPARABLE TASKS": ".3f",
+        "ALL TASKS": ".3f",
+        "SCORE": ".3f",
+        "FROM": ".3f",
+        "TO": ".3f",
+        "RIGHT": ".3f",
+        "PROBLEMS": "d",
+    }
+    return Table(columns, best_first)

@@ -33,10 +33,6 @@ ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
 """How many times as many problems follow, for kinds that earned more than what share of the bound before."""
 LONG_BYTES = 20_000
 """Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
-MOST_WORDS = 300
-"""Single words that a split may look for: those that are in nearest to half of the questions."""
-MOST_PLACES = 40
-"""Places of words that a split may compare two by two, from the end of the question."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -326,12 +322,12 @@ def surface_features(questions: Sequence[str]) -> list[list[float]]:
     for of_question in placed:
         for place, word in of_question.items():
             seen[place].add(word)
-    varied = sorted(place for place, of_place in seen.items() if len(of_place) > 1)[:MOST_PLACES]
+    varied = sorted(place for place, of_place in seen.items() if len(of_place) > 1)[:40]  # from the question's end
     pairs = [*combinations(varied, 2)]
     return [
         [
             *count_surface(question),
-            *(float(word in has) for word in telling[:MOST_WORDS]),
+            *(float(word in has) for word in telling[:300]),
             *(float(one in at and at[one] == at.get(other)) for one, other in pairs),
         ]
         for question, has, at in zip(questions, words, placed, strict=True)

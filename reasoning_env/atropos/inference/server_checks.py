@@ -44,8 +44,6 @@ TELLING_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
 """A text that tokenizers of different models read differently."""
-MAX_ADDED_TOKENS = 2
-"""Special tokens that a server may put around a text."""
 NO_REPLY = "it accepts requests and does not reply"
 NO_SPECIAL_TOKENS = (
     "leaves out the special tokens with which this model marks its thinking; use openai.server_type vllm or sglang "
@@ -226,7 +224,7 @@ def _reads_alike(ours: Sequence[int], theirs: Sequence[int] | int | None) -> boo
     if theirs is None:
         return True
     added = (theirs if isinstance(theirs, int) else len(theirs)) - len(ours)
-    if not 0 <= added <= MAX_ADDED_TOKENS:
+    if not 0 <= added <= 2:  # special tokens that a server may put around a text
         return False
     ends = range(added + 1)
     return isinstance(theirs, int) or any(list(theirs[at : at + len(ours)]) == list(ours) for at in ends)
