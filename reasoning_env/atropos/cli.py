@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import gc
 import logging
 import os
 import re
@@ -27,7 +26,7 @@ from ..options import OptionParser, option_parser, settings_parser
 from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
-from .config import BASE_RANGES, Range
+from .config import BASE_RANGES, Range, calm_garbage_collector
 from .inference.chat import CHAT
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
@@ -135,16 +134,6 @@ def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iter
         pattern = r"(?:--)?\b(?P<setting>(?:env|openai)\.[a-z]\w*)|(?:^|(?<=; ))(?P<bare>[a-z]\w*)(?=: )"
         error.args = tuple(re.sub(pattern, name, word) if isinstance(word, str) else word for word in error.args)
         raise
-
-
-def calm_garbage_collector() -> None:
-    """Leave what exists now out of later collections, and collect less often.
-
-    A walk over all that was imported takes 40 to 70 ms, and one over all that is under way 20 ms.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
