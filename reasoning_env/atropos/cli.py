@@ -20,9 +20,11 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
+from ..concurrency import run_on_thread
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..folders import find_checkout
 from ..options import OptionParser, option_parser, settings_parser
+from ..results import EvaluationResult
 from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
@@ -93,6 +95,33 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
                 raise
             raise explained from error
     return 0
+
+
+def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[str, str]) -> EvaluationResult:
+    """Do what the command `evaluate` does, and return the result; blocks, and may be called where an event loop runs.
+
+    `arguments` are settings as `section.name`; `names` has what callers know these by. Ctrl-C ends the evaluation, and
+    what is done is kept. Raises ConfigError for what a caller got wrong, and whatever else ends the command.
+    """
+    with options_as_typed(names, env_cls.env_config_cls.model_fields):
+        launch = build_launch(env_cls, "evaluate", arguments)
+        secrets = find_secrets(launch.servers)
+        try:
+            return run_on_thread(_evaluate(env_cls, launch))
+        except Exception as error:
+            explained = explain(error, secrets)
+            if explained is error:
+                raise
+            raise explained from error
+
+
+async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
+    await check_first(launch, "evaluate")
+    env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
+    try:
+        return await env._evaluate_alone()  # type: ignore[no-any-return]
+    finally:
+        await env.close()
 
 
 async def check_first(launch: Launch, command: str) -> None:

@@ -102,6 +102,8 @@ class Run:
         self.evaluation_end: Callable[[], str] = str
         self.results: Mapping[str, Any] | None = None
         """Of the last evaluation, as results.json holds them."""
+        self.evaluation_folder: Path | None = None
+        """Where the last evaluation is kept."""
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
         self._background: list[asyncio.Task[None]] = []
