@@ -125,7 +125,7 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
         case "compare":
             from .compare import compare_command
 
-            return compare_command
+            return functools.partial(compare_command, program=program())
         case "rescore":
             from .rescore import rescore_command
 
