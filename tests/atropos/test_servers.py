@@ -14,9 +14,9 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference import servers
-from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, ReplyError, TokenProtocol
-from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import Mode, ask_for_one_token, choose_server_class, mode_of
+from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, Mode, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
+from reasoning_env.atropos.inference.servers import choose_server_class, mode_of
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompting import ChatFormat
 from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
