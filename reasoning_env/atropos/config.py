@@ -20,7 +20,7 @@ from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
-from .inference.servers import Mode
+from .inference.replies import Mode
 
 
 class RunMode(StrEnum):

@@ -31,8 +31,9 @@ from .config import (
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
-from .inference.server_checks import check_servers, check_tokenizer
-from .inference.servers import Mode, what_comes
+from .inference.replies import Mode
+from .inference.server_checks import check_servers, check_tokenizer, what_comes
+from .inference.servers import mode_of
 from .line import Line
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
@@ -159,7 +160,7 @@ class Run:
 
     def _say_what_comes(self) -> None:
         """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""
-        said = what_comes(self.servers)
+        said = what_comes(mode_of(self.servers), self.servers)
         if self.mode is RunMode.SERVE and self.inference.mode is Mode.TEXT:
             logger.warning(
                 "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
