@@ -3,8 +3,8 @@
     python -m benchmarks.learning_trl --folder data_dumps/learn --steps 150
 
 `--folder` is the folder of a `make learn`, whose warm model is taken; without one it is made there first. Prints a line
-of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extras `trl` and
-`learn`.
+of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extras
+`atropos`, `trl` and `learn`.
 """
 
 from __future__ import annotations
