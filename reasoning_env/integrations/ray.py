@@ -62,7 +62,7 @@ class RayJudges:
         self._resting_until: dict[Any, float] = dict.fromkeys(self._busy, 0.0)
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion; raises as `Session.judge` does, and ScoringError when all nodes fail."""
+        """Return a verdict for each completion; raises as `Session.judge`, and ScoringError when every node fails."""
         untried = set(self._busy)
         while untried:
             judge = min(untried, key=self._order)

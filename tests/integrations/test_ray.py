@@ -121,5 +121,6 @@ async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
 
             scores = await judged_while_a_node_dies(cluster, problems, judge)
         server.terminate()
+        await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
     assert scores == [expected for _, _, expected in problems]
     assert server.returncode == 0
