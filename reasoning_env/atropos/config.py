@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,6 +114,12 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         default=None,
         description="End generation with the first `</answer>`; none for yes with `chat_template: plain`, else no.",
     )
+    calm_garbage_collector: bool = Field(
+        default=False,
+        description="For importers: `setup` takes what exists out of Python's garbage collections (`gc.freeze`) and "
+        "makes them rarer. Else a full one holds the event loop for 130 ms, about once in 2,500 groups. Commands "
+        "always do so.",
+    )
 
     @field_validator("chat_template", "stop_after_answer", mode="before")
     @classmethod
@@ -129,6 +136,16 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
             # The scores of a single rollout are always equal; the filter would drop every group.
             self.ensure_scores_are_not_same = False
         return self
+
+
+def calm_garbage_collector() -> None:
+    """Leave what exists now out of later collections, and collect less often.
+
+    A walk over all that was imported takes 40 to 130 ms, and one over all that is under way 20 ms.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def check_url(setting: str, url: str | None) -> None:

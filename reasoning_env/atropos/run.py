@@ -17,7 +17,14 @@ from ..folders import default_dumps_folder, find_checkout
 from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
-from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry, usual_mode
+from .config import (
+    RunMode,
+    calm_garbage_collector,
+    does_stop_after_answer,
+    make_chat_format,
+    run_api_entry,
+    usual_mode,
+)
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
@@ -95,6 +102,8 @@ class Run:
         self.evaluation_end: Callable[[], str] = str
         self.results: Mapping[str, Any] | None = None
         """Of the last evaluation, as results.json holds them."""
+        self.evaluation_folder: Path | None = None
+        """Where the last evaluation is kept."""
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
         self._background: list[asyncio.Task[None]] = []
@@ -139,6 +148,8 @@ class Run:
         self.keeper = StateKeeper(made_with, accept_changes=self.config.resume_with_changes)
         self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+        if self.config.calm_garbage_collector:
+            calm_garbage_collector()
 
     def _say_what_comes(self) -> None:
         """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""

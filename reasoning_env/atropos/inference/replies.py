@@ -58,8 +58,12 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done."""
+    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done.
+
+    A wake-up takes two turns, of the timer and of the task; with both between two pieces, it waits for one piece only.
+    """
     async with _turns().one_at_a_time:
+        await asyncio.sleep(0)
         await asyncio.sleep(0)
         return work()
 

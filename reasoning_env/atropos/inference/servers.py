@@ -123,7 +123,8 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
             async with asyncio.timeout(STALL_S):
                 part = await response.content.readany()
             if not part:
-                return b"".join(parts)
+                # To join 20 MB takes 9 ms, in which a thread leaves the event loop free.
+                return await asyncio.to_thread(b"".join, parts)
             parts.append(part)
     except TimeoutError as error:
         size = sum(map(len, parts))
