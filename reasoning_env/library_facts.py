@@ -62,6 +62,8 @@ class TaskFacts:
     """It runs code that may read the time, which stands still meanwhile."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
+    many_draws: str | None = None
+    """Why a served problem costs more than four draws, in the mean over the task's defaults and levels."""
 
 
 TRUE_OR_FALSE = ("true", "false")
@@ -219,6 +221,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
+        many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
         options=2,
         even_options=TRUE_OR_FALSE,
         few_questions=True,
@@ -290,6 +293,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "manipulate_matrix": TaskFacts(),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
+        many_draws="nearly all boards of four by four fill themselves",
         few_questions=True,
         levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
     ),
@@ -349,6 +353,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "prime_factorization": TaskFacts(few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
+        many_draws="most premises contradict each other or conclude everything",
         few_questions=True,
         pays_for="a premise follows from itself",
         levels=(
@@ -367,7 +372,12 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
-    "ransom_note": TaskFacts(options=2, even_options=TRUE_OR_FALSE, pays_for=BOTH),
+    "ransom_note": TaskFacts(
+        options=2,
+        even_options=TRUE_OR_FALSE,
+        pays_for=BOTH,
+        many_draws="what a short note lacks is mostly a whole letter",
+    ),
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(
         few_questions=True,
@@ -434,7 +444,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "two by two is always the same"),
         ),
     ),
-    "string_insertion": TaskFacts(few_questions=True),
+    "string_insertion": TaskFacts(few_questions=True, many_draws="short strings seldom hold what makes an insertion"),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
