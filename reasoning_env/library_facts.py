@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 COMPOSITE = "composite"
@@ -28,16 +27,6 @@ class FieldLevels:
     reason: str
 
 
-class Rebuild(StrEnum):
-    """When a cached dataset object must be built anew."""
-
-    NEVER = "never"
-    FOR_OTHER_PARAMS = "params"
-    """Its constructor keeps on its class what it computes from its parameters, where the next one overwrites it."""
-    FOR_EACH_SEED = "seed"
-    """Its constructor consumes the seed."""
-
-
 @dataclass(frozen=True)
 class TaskFacts:
     """What one task needs."""
@@ -46,7 +35,12 @@ class TaskFacts:
     """There are fewer than some five million questions: one came twice among 3,000 random seeds at the defaults."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
-    rebuild: Rebuild = Rebuild.NEVER
+    built_for_each_seed: bool = False
+    """Its constructor consumes the seed."""
+    built_from: tuple[str, ...] | None = None
+    """The only parameters that its constructor reads, which loads much; None where it may read all."""
+    data_on_class: str = ""
+    """The attribute of its class in which its constructor keeps what it loads."""
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
     """Its guard needs sympy."""
@@ -75,14 +69,14 @@ TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
     "arc_1d": TaskFacts(),
-    "arc_agi": TaskFacts(),
+    "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
@@ -128,7 +122,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, reads_clock=True, rebuild=Rebuild.FOR_OTHER_PARAMS),
+    "codeio": TaskFacts(few_questions=True, reads_clock=True, data_on_class="_jsonl_data"),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -210,6 +204,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "group_anagrams": TaskFacts(
+        built_from=(),
         levels=(
             FieldLevels(
                 ("min_words_per_group", "max_words_per_group"),
@@ -218,7 +213,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
+    "gsm_symbolic": TaskFacts(few_questions=True, built_for_each_seed=True),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
         many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
@@ -286,7 +281,7 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "list_functions": TaskFacts(built_for_each_seed=True),
     "mahjong_puzzle": TaskFacts(
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
@@ -520,7 +515,7 @@ CATEGORIES: Mapping[str, str] = {
 }
 """The tasks of each of the library's categories, for those who read results without the library."""
 
-UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
+UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
 """Facts that are safe for any task."""
 
 
