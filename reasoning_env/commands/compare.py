@@ -8,6 +8,7 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 
 from ..evaluations.table import MOST
+from ..options import CommandParser
 from ..reports.comparison import (
     Comparison,
     compare,
@@ -92,7 +93,7 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="compare",
         description="Put evaluation folders side by side, paired over the same problems, what changed most first. "
         "Every further folder is compared with the first.",

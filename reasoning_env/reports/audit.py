@@ -18,6 +18,7 @@ from ..errors import ConfigError, WorkerError
 from ..files import replace_file
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, facts
+from ..options import CommandParser
 from ..stats import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
@@ -77,7 +78,7 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -88,10 +89,19 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
                 writer.close()
                 return
             except (OSError, TimeoutError) as error:
-                problems.append(f"{url}: {describe_failure(error)}")
+                problems.append(f"{url}: {_in_the_systems_words(error)}")
         if time.monotonic() >= deadline:
             raise ServerError(_nobody(timeout_s, "; ".join(problems)))
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+
+def _in_the_systems_words(error: OSError) -> str:
+    """Return why there is no connection: `Connection refused`, `Name or service not known`."""
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _nobody(timeout_s: float, problems: str) -> str:

@@ -23,6 +23,7 @@ from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...files import replace_file
 from ...library_facts import category
+from ...options import CommandParser
 from ...terminal import progress_bar
 from ...thinking import TAGS, Thinking, named_thinking
 from ..comparison import compare_problems
@@ -51,10 +52,11 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     if output.resolve() in {file.resolve() for run in runs for file in run.files}:
         raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
     data = collect(runs, program, options.sample_mb)
+    if not data["groups"]:
+        causes = "".join(f"; {line}" for line in data["notes"][:3])
+        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}{causes}")
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
-    if not data["groups"]:
-        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}")
     write_page(output, make_page(encode(data)))
     rollouts, groups = (sum(run[name] for run in data["runs"]) for name in ("rollouts", "groups"))
     print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
@@ -96,7 +98,7 @@ def _say(line: str, last: str) -> str:
 
 
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="report",
         description="Write one HTML file that shows what dumps, files of `process` and evaluations hold: scores over "
         "time, by task and level, reasons, and rollouts to read. It opens by a double click, without a network.",
