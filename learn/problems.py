@@ -22,7 +22,7 @@ class Problems:
     """A bridge, from `with` to its end; methods block. `params` make tasks other than easy."""
 
     def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] = PARAMS) -> None:
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "tasks": sorted(TASKS),
             "task_params": {task: dict(params.get(task, {})) for task in sorted(TASKS)},
             "seed": seed,
