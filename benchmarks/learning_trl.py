@@ -25,9 +25,8 @@ from learn.problems import Problems
 from learn.tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 from learn.trainer import Recipe
 from learn.warm_start import warm_start
-from reasoning_env.bridge import Bridge
+from reasoning_env import Bridge, Verdict
 from reasoning_env.integrations.trl import TrlEnvironment
-from reasoning_env.records import CORRECT_SCORE
 
 GROUP_SIZE = 8
 RECIPE = Recipe()
@@ -38,7 +37,7 @@ class RightOrWrong(TrlEnvironment):
 
     async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
         scores = await super().reward(completions, reference, log_extra)
-        return [None if score is None else float(score >= CORRECT_SCORE) for score in scores]
+        return [None if score is None else float(score >= Verdict.CORRECT_SCORE) for score in scores]
 
 
 def give_positions(model: Any) -> None:

@@ -25,7 +25,8 @@ from reasoning_env import InvalidReferenceError, Problem, ReasoningSettings, Sco
 from reasoning_env.integrations.ray import RayJudges
 from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.slow
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 Judge = Callable[[str, list[str]], Awaitable[list[float]]]
@@ -61,6 +62,7 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
     await session.close()
 
 
+@on_module_loop
 async def test_mistake_of_a_caller_is_raised(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
@@ -75,6 +77,7 @@ async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) ->
     return await asyncio.gather(*judging)
 
 
+@on_module_loop
 async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> None:
     judges = RayJudges(SETTINGS)
 
@@ -84,6 +87,7 @@ async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> No
     assert await judged_while_a_node_dies(cluster, problems, judge) == [expected for _, _, expected in problems]
 
 
+@on_module_loop
 async def test_dead_node_is_not_waited_for(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
     judges = RayJudges(SETTINGS)
@@ -92,6 +96,7 @@ async def test_dead_node_is_not_waited_for(cluster: Any, problems: Any, monkeypa
         assert [verdict.score for verdict in await judges.judge(problem.reference, texts)] == expected
 
 
+@on_module_loop
 async def test_killed_judge_comes_back(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RayJudges, "REST_S", 0.0)
     judges = RayJudges(SETTINGS)
@@ -107,6 +112,7 @@ async def test_killed_judge_comes_back(cluster: Any, problems: Any, monkeypatch:
     assert [verdict.score for verdict in verdicts] == expected
 
 
+@on_module_loop
 async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
     command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--ray", cluster.address]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
@@ -124,3 +130,11 @@ async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
         await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
     assert scores == [expected for _, _, expected in problems]
     assert server.returncode == 0
+
+
+def test_example_judges_on_ray() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "examples.ray_judges"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    judged = [line for line in ended.stdout.splitlines() if line.endswith("[1.0, 0.0]")]
+    assert len(judged) == 4, ended.stderr
