@@ -75,7 +75,15 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
-    "arc_1d": TaskFacts(),
+    "arc_1d": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_size", "max_size"),
+                (10, 20, 30, 40),
+                "in longer rows the library looks for a tenth of nine colours, for ever",
+            ),
+        )
+    ),
     "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
