@@ -32,8 +32,6 @@ from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 DEFAULT_OUTPUT = Path("report.html")
-SAMPLE_MB = 16.0
-"""Megabytes of rollouts that a page holds."""
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
@@ -116,7 +114,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser.add_argument(
         "--sample-mb",
         type=float,
-        default=SAMPLE_MB,
+        default=16.0,
         help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
     )
     parser.add_argument(
@@ -135,7 +133,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     return options
 
 
-def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = SAMPLE_MB) -> dict[str, Any]:
+def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []

@@ -18,8 +18,6 @@ OWN_STYLE = """
 .key.over { outline: 2px solid var(--wrong); }
 .key.away { outline: 2px dashed var(--fault); }
 """
-STEPS = 10
-"""Shades of the map. They are classes of the style, because the page's policy allows no style on an element."""
 
 
 def heat_map_page(report: Mapping[str, Any]) -> str:
@@ -92,14 +90,15 @@ def _cell(audit: Mapping[str, Any] | None) -> str:
         return f'<td class="none" title="{escape("; ".join(audit["failures"][:1]) or "not probed")}">-</td>'
     worst = audit["worst"]
     mean = audit["kinds"][worst]["mean"] if worst is not None else 0.0
-    shade = min(STEPS, round(STEPS * _share_of_bound(audit)))
+    shade = min(10, round(10 * _share_of_bound(audit)))
     mark = {"FAILS": " over", "gives away": " away"}.get(audit["result"], "")
     title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems"
     return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'
 
 
 def _shades() -> str:
+    """Return eleven shades as classes, because the page's policy allows no style on an element."""
     return "\n".join(
         f".used{step} {{ background: color-mix(in srgb, var(--wrong) {6 * step}%, var(--tint)); }}"
-        for step in range(STEPS + 1)
+        for step in range(11)
     )
