@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 COMPOSITE = "composite"
@@ -28,16 +27,6 @@ class FieldLevels:
     reason: str
 
 
-class Rebuild(StrEnum):
-    """When a cached dataset object must be built anew."""
-
-    NEVER = "never"
-    FOR_OTHER_PARAMS = "params"
-    """Its constructor keeps on its class what it computes from its parameters, where the next one overwrites it."""
-    FOR_EACH_SEED = "seed"
-    """Its constructor consumes the seed."""
-
-
 @dataclass(frozen=True)
 class TaskFacts:
     """What one task needs."""
@@ -46,7 +35,12 @@ class TaskFacts:
     """There are fewer than some five million questions: one came twice among 3,000 random seeds at the defaults."""
     pays_for: str | None = None
     """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
-    rebuild: Rebuild = Rebuild.NEVER
+    built_for_each_seed: bool = False
+    """Its constructor consumes the seed."""
+    built_from: tuple[str, ...] | None = None
+    """The only parameters that its constructor reads, which loads much; None where it may read all."""
+    data_on_class: str = ""
+    """The attribute of its class in which its constructor keeps what it loads."""
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
     """Its guard needs sympy."""
@@ -62,6 +56,8 @@ class TaskFacts:
     """It runs code that may read the time, which stands still meanwhile."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
+    many_draws: str | None = None
+    """Why a served problem costs more than four draws, in the mean over the task's defaults and levels."""
 
 
 TRUE_OR_FALSE = ("true", "false")
@@ -73,14 +69,22 @@ TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), rebuild=Rebuild.FOR_EACH_SEED),
+    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
         few_questions=True,
         levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
     ),
-    "arc_1d": TaskFacts(),
-    "arc_agi": TaskFacts(),
+    "arc_1d": TaskFacts(
+        levels=(
+            FieldLevels(
+                ("min_size", "max_size"),
+                (10, 20, 30, 40),
+                "in longer rows the library looks for a tenth of nine colours, for ever",
+            ),
+        )
+    ),
+    "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(few_questions=True),
@@ -126,7 +130,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, reads_clock=True, rebuild=Rebuild.FOR_OTHER_PARAMS),
+    "codeio": TaskFacts(few_questions=True, reads_clock=True, data_on_class="_jsonl_data"),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -208,6 +212,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "group_anagrams": TaskFacts(
+        built_from=(),
         levels=(
             FieldLevels(
                 ("min_words_per_group", "max_words_per_group"),
@@ -216,9 +221,10 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "gsm_symbolic": TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED),
+    "gsm_symbolic": TaskFacts(few_questions=True, built_for_each_seed=True),
     "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
+        many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
         options=2,
         even_options=TRUE_OR_FALSE,
         few_questions=True,
@@ -283,13 +289,14 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "list_functions": TaskFacts(rebuild=Rebuild.FOR_EACH_SEED),
+    "list_functions": TaskFacts(built_for_each_seed=True),
     "mahjong_puzzle": TaskFacts(
         options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
     ),
     "manipulate_matrix": TaskFacts(),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
+        many_draws="nearly all boards of four by four fill themselves",
         few_questions=True,
         levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
     ),
@@ -349,6 +356,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "prime_factorization": TaskFacts(few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
+        many_draws="most premises contradict each other or conclude everything",
         few_questions=True,
         pays_for="a premise follows from itself",
         levels=(
@@ -367,7 +375,12 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
-    "ransom_note": TaskFacts(options=2, even_options=TRUE_OR_FALSE, pays_for=BOTH),
+    "ransom_note": TaskFacts(
+        options=2,
+        even_options=TRUE_OR_FALSE,
+        pays_for=BOTH,
+        many_draws="what a short note lacks is mostly a whole letter",
+    ),
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(
         few_questions=True,
@@ -434,7 +447,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "two by two is always the same"),
         ),
     ),
-    "string_insertion": TaskFacts(few_questions=True),
+    "string_insertion": TaskFacts(few_questions=True, many_draws="short strings seldom hold what makes an insertion"),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
@@ -510,7 +523,7 @@ CATEGORIES: Mapping[str, str] = {
 }
 """The tasks of each of the library's categories, for those who read results without the library."""
 
-UNMEASURED = TaskFacts(few_questions=True, rebuild=Rebuild.FOR_EACH_SEED)
+UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
 """Facts that are safe for any task."""
 
 

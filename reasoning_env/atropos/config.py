@@ -20,7 +20,7 @@ from ..prompting import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
-from .inference.servers import Mode
+from .inference.replies import Mode
 
 
 class RunMode(StrEnum):
@@ -162,7 +162,7 @@ def check_url(setting: str, url: str | None) -> None:
         else:
             _ = parts.port
     except ValueError as error:  # of a port that is none, or of brackets
-        problem = str(error)
+        problem = "the port must be a number from 0 to 65535" if "ort" in str(error) else str(error)
     if problem:
         raise ConfigError(f"{setting}: {problem}; got {url!r}")
 

@@ -97,7 +97,13 @@ def read_config_file(path: Path) -> Sections:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(f"--config: {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--config: {path} is not YAML: byte {error.start} is no text in UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"--config: {path} is not YAML: {place}{error.problem}") from error
+    except yaml.YAMLError as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         came = "is empty" if content is None else f"holds a {type(content).__name__}"

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from ..errors import ConfigError
 from ..folders import find_checkout
+from ..options import CommandParser
 from ..server import Judge, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings
@@ -45,7 +46,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     defaults = ReasoningSettings()
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
     )
     parser.add_argument("--host", default="127.0.0.1", help=f"elsewhere than on this machine {TOKEN} must be set")

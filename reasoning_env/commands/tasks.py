@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError, GenerationError
 from ..folders import find_checkout
+from ..options import CommandParser
 from ..prompting import ChatFormat, build_messages, system_prompt
 from ..records import Problem, TaskInfo
 from ..reports.library import measure_each, open_library, run_measurement
@@ -60,14 +61,14 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     if not options.names:
         _print_listing(samples, as_json=options.json)
     elif options.json:
-        print_json({"samples": [_describe(sample) for sample in samples]})
+        print_json({"samples": [_describe(sample, chat) for sample in samples]})
     else:
         print("\n".join(_whole(sample, as_prompt=options.prompt, chat=chat) for sample in samples))
     return 0
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
+    parser = CommandParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
     parser.add_argument(
         "names",
         nargs="*",
@@ -79,7 +80,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--tokenizer_name",
         metavar="MODEL",
-        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub)",
+        help="with --prompt: show the exact text that is sent to this model (a folder, or a name on the hub), and tell "
+        "lengths in its tokens",
     )
     parser.add_argument("--chat_template", metavar="PATH", help="as in training: a Jinja file, or `plain`")
     parser.add_argument(
@@ -154,7 +156,7 @@ def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
     categories = dict(sorted(counts.items()))
     table = Table(COLUMNS, [(sample.task.name, sample.task.category, _first_words(sample)) for sample in samples])
     if as_json:
-        print_json({"categories": categories, "tasks": [_describe(sample) for sample in samples]})
+        print_json({"categories": categories, "tasks": [_describe(sample, None) for sample in samples]})
         return
     table.print()
     listed = ", ".join(f"{name} {count}" for name, count in categories.items())
@@ -169,12 +171,12 @@ def _first_words(sample: Sample) -> str:
     return text
 
 
-def _describe(sample: Sample) -> dict[str, Any]:
+def _describe(sample: Sample, chat: ChatFormat | None) -> dict[str, Any]:
     if isinstance(sample.outcome, GenerationError):
         return {"task": sample.task.name, "category": sample.task.category, "error": str(sample.outcome)}
     prompt = build_messages(SYSTEM_PROMPT, sample.question)
     described = describe_problem(sample.outcome)
-    lengths = _lengths(sample.outcome)
+    lengths = _lengths(sample.outcome, chat)
     return {"category": sample.task.category, **described, **lengths, "prompt": [dict(message) for message in prompt]}
 
 
@@ -187,22 +189,31 @@ def _whole(sample: Sample, *, as_prompt: bool, chat: ChatFormat | None) -> str:
         shown = _as_sent(chat, sample.question)
     else:
         shown = show_messages(build_messages(SYSTEM_PROMPT, sample.question)) if as_prompt else sample.question
-    lengths = _describe_lengths(sample.outcome)
+    lengths = _describe_lengths(sample.outcome, chat)
     return f"{head}, seed {sample.outcome.spec.seed}\n{shown}\n\n--- answer ({lengths})\n{answer}\n"
 
 
-def _lengths(problem: Problem) -> dict[str, int]:
-    """Return how long a problem's prompt and expected answer are; an answer is 0 long where many are right."""
+def _lengths(problem: Problem, chat: ChatFormat | None) -> dict[str, int]:
+    """Return how long a problem's prompt and expected answer are, in tokens where a model is named.
+
+    An answer is 0 long where many are right.
+    """
+    answer = problem.answer or ""
+    if chat is not None:
+        sent = build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), problem.question)
+        return {"prompt_tokens": len(chat.prompt(sent).tokens), "answer_tokens": len(chat.encode(answer))}
     prompt = build_messages(SYSTEM_PROMPT, problem.question)
     return {
         "prompt_characters": sum(len(message["content"]) for message in prompt),
-        "answer_bytes": len((problem.answer or "").encode("utf-8", "replace")),
+        "answer_bytes": len(answer.encode("utf-8", "replace")),
     }
 
 
-def _describe_lengths(problem: Problem) -> str:
-    lengths = _lengths(problem)
-    return f"prompt {lengths['prompt_characters']} characters, answer {lengths['answer_bytes']} bytes"
+def _describe_lengths(problem: Problem, chat: ChatFormat | None) -> str:
+    prompt, answer = _lengths(problem, chat).values()
+    if chat is not None:
+        return f"prompt {prompt} tokens, answer {answer} tokens"
+    return f"prompt {prompt} characters, answer {answer} bytes"
 
 
 def _as_sent(chat: ChatFormat, question: str) -> str:

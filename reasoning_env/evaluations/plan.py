@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..library_facts import Rebuild, facts
+from ..library_facts import facts
 from ..problems import Generator
 from ..records import Problem, ProblemSpec, Split
 from ..settings import ReasoningSettings
@@ -123,7 +123,7 @@ class PresetSet(EvaluationSet):
         # In most tasks, item k of seed s is item 0 of seed s + k.
         params = self._params.get(task, {})
         spec = ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, params=params, as_is=True)
-        if facts(task).rebuild is Rebuild.FOR_EACH_SEED:
+        if facts(task).built_for_each_seed:
             return replace(spec, seed=FIRST_SEED, item=number, dataset_size=SIZE)
         return spec
 

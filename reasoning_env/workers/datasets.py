@@ -1,8 +1,9 @@
 """Keep the library's dataset objects between problems, because some cost 50 to 300 ms to build.
 
 A dataset is kept for a task and its parameters, and gets the seed of each problem before it generates that problem.
-Where its constructor consumes the seed, it is built anew for each problem. codeio keeps data of its parameters on its
-class, so it is built anew whenever they change.
+Where its constructor consumes the seed, it is built anew for each problem. Where a constructor loads the same data for
+most parameters, datasets share that data. codeio keeps the data of its parameters on its class, so each dataset puts
+its own there before it is used.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
+from copy import copy
 from types import ModuleType
 from typing import Any
 
-from ..library_facts import Rebuild, facts
+from ..library_facts import facts
 
 
 class DatasetCache:
@@ -35,14 +37,17 @@ class DatasetCache:
         kept = self._kept[task]
         key = _as_key(params)
         dataset = kept.get(key)
-        if dataset is None or (seed is not None and facts(task).rebuild is Rebuild.FOR_EACH_SEED):
-            dataset = kept[key] = self._build(task, params, seed or 0, 1)
+        if dataset is None:
+            dataset = kept[key] = self._share(task, params) or self._build(task, params, seed or 0, 1)
+        elif seed is not None and facts(task).built_for_each_seed:
+            dataset = kept[key] = self._build(task, params, seed, 1)
         kept.move_to_end(key)
         if len(kept) > self.KEPT_OF_A_TASK:
             kept.popitem(last=False)
         if seed is not None:
             dataset.seed = seed
             dataset.config.seed = seed
+        _put_on_class(task, dataset)
         return dataset
 
     def get_whole(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
@@ -50,13 +55,34 @@ class DatasetCache:
         key = _as_key({"task": task, "params": params, "seed": seed, "size": size})
         if self._whole is None or self._whole[0] != key:
             self._whole = key, self._build(task, params, seed, size)
+        _put_on_class(task, self._whole[1])
         return self._whole[1]
 
+    def _share(self, task: str, params: Mapping[str, Any]) -> Any | None:
+        """Return a kept dataset's twin with other parameters, where its constructor would load the same again."""
+        read = facts(task).built_from
+        if read is None:
+            return None
+        for other in self._kept[task].values():
+            config = type(other.config)(**params, seed=0, size=1)
+            config.validate()
+            if all(getattr(config, name) == getattr(other.config, name) for name in read):
+                twin = copy(other)
+                twin.config = config
+                return twin
+        return None
+
     def _build(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:
-        if facts(task).rebuild is Rebuild.FOR_OTHER_PARAMS:  # kept datasets would use the new parameters' data
-            self._kept[task].clear()
-            self._whole = None
-        return self._module.create_dataset(task, seed=seed, size=size, **params)
+        dataset = self._module.create_dataset(task, seed=seed, size=size, **params)
+        if name := facts(task).data_on_class:
+            setattr(dataset, name, getattr(type(dataset), name))
+        return dataset
+
+
+def _put_on_class(task: str, dataset: Any) -> None:
+    """Give a dataset's class the data that its constructor had put there, and a later one's has overwritten."""
+    if name := facts(task).data_on_class:
+        setattr(type(dataset), name, getattr(dataset, name))
 
 
 def _as_key(params: Mapping[str, Any]) -> str:

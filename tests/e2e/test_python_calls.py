@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,9 @@ def url(processes: Processes) -> str:
 
 
 @pytest.fixture(autouse=True)
-def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    yield
 
 
 def test_result_is_the_one_that_lies_in_the_folder(url: str, tmp_path: Path) -> None:
@@ -64,7 +62,7 @@ def test_wrong_argument_is_one_line_with_its_name(url: str, wrong: dict[str, Any
 
 
 def test_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(ServerError, match="no inference server answered within 0.3 s"):
+    with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
         evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from reasoning_env.workers.datasets import DatasetCache
 
-KEPT, SHARES_DATA, PER_SEED, UNKNOWN = "gcd", "codeio", "acre", "brand_new"
-TASKS = (KEPT, SHARES_DATA, PER_SEED, UNKNOWN)
+KEPT, ON_CLASS, SHARED, PER_SEED, UNKNOWN = "gcd", "codeio", "group_anagrams", "acre", "brand_new"
+TASKS = (KEPT, ON_CLASS, SHARED, PER_SEED, UNKNOWN)
 EASY, HARD = {"width": 1, "words": ["a"]}, {"width": 9}
 
 
@@ -24,6 +24,9 @@ class Config:
     words: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.validate()
+
+    def validate(self) -> None:
         if self.width < 0:
             raise ValueError("no such width")
 
@@ -42,14 +45,14 @@ class Dataset:
 class CodeDataset(Dataset):
     """Keeps what it computed from its parameters on the class, like codeio."""
 
-    data: ClassVar[str] = ""
+    _jsonl_data: ClassVar[str] = ""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        CodeDataset.data = f"data of width {config.width}"
+        CodeDataset._jsonl_data = f"data of width {config.width}"
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {**super().__getitem__(index), "data": self.data}
+        return {**super().__getitem__(index), "data": CodeDataset._jsonl_data}
 
 
 class Factory:
@@ -60,7 +63,7 @@ class Factory:
         self.alive: weakref.WeakSet[Dataset] = weakref.WeakSet()
 
     def create_dataset(self, task: str, **config: Any) -> Dataset:
-        dataset = (CodeDataset if task == SHARES_DATA else Dataset)(Config(**config))
+        dataset = (CodeDataset if task == ON_CLASS else Dataset)(Config(**config))
         self.built.append(task)
         self.alive.add(dataset)
         return dataset
@@ -90,11 +93,11 @@ def _fresh(task: str, seed: int, params: dict[str, Any]) -> dict[str, Any]:
 def test_items_are_those_of_a_fresh_dataset(cache: DatasetCache, task: str) -> None:
     for seed, params in enumerate([EASY, HARD, {}, HARD, EASY, {}, EASY] * 2):
         item = _item(cache, task, seed, params)
-        # Only now: a fresh dataset of codeio overwrites what the others have on their class.
+        # A fresh dataset of codeio overwrites what the others have on their class.
         assert item == _fresh(task, seed, params)
 
 
-@pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (SHARES_DATA, 4), (PER_SEED, 6), (UNKNOWN, 6)])
+@pytest.mark.parametrize(("task", "builds"), [(KEPT, 2), (ON_CLASS, 2), (SHARED, 1), (PER_SEED, 6), (UNKNOWN, 6)])
 def test_task_is_built_no_more_often_than_needed(cache: DatasetCache, factory: Factory, task: str, builds: int) -> None:
     for seed, params in enumerate((EASY, EASY, HARD, HARD, EASY, HARD)):
         _item(cache, task, seed, params)
@@ -127,11 +130,12 @@ def test_params_that_are_almost_the_same_are_told_apart(cache: DatasetCache) -> 
         assert repr(_item(cache, KEPT, 0, params)) == repr(_fresh(KEPT, 0, params))
 
 
-def test_params_that_the_library_refuses_spoil_nothing(cache: DatasetCache) -> None:
-    _item(cache, KEPT, 0, EASY)
+@pytest.mark.parametrize("task", TASKS)
+def test_params_that_the_library_refuses_spoil_nothing(cache: DatasetCache, task: str) -> None:
+    _item(cache, task, 0, EASY)
     with pytest.raises(ValueError, match="no such width"):
-        _item(cache, KEPT, 1, {"width": -1})
-    assert _item(cache, KEPT, 2, EASY) == _fresh(KEPT, 2, EASY)
+        _item(cache, task, 1, {"width": -1})
+    assert _item(cache, task, 2, EASY) == _fresh(task, 2, EASY)
 
 
 def test_no_more_datasets_are_alive_than_are_kept(cache: DatasetCache, factory: Factory) -> None:
@@ -153,6 +157,6 @@ def test_whole_dataset_is_built_once(cache: DatasetCache, factory: Factory) -> N
 
 
 def test_whole_dataset_does_not_change_the_data_of_a_kept_one(cache: DatasetCache) -> None:
-    _item(cache, SHARES_DATA, 0, EASY)
-    cache.get_whole(SHARES_DATA, HARD, 0, 2)
-    assert _item(cache, SHARES_DATA, 1, EASY)["data"] == "data of width 1"
+    _item(cache, ON_CLASS, 0, EASY)
+    cache.get_whole(ON_CLASS, HARD, 0, 2)
+    assert _item(cache, ON_CLASS, 1, EASY)["data"] == "data of width 1"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.library_facts import FACTS, Rebuild
+from reasoning_env.library_facts import FACTS
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.references import Reference
 from reasoning_env.tasks.plan import composite_params
@@ -32,7 +32,7 @@ SEEDS = (17, 3_000_002_002)
 """Far apart, one below and one above 2**31; the second moves every cached dataset on, and is what is compared."""
 COMPOSED = ("chain_sum", "composite", "leg_counting", "maze", "number_sorting", "word_ladder")
 """What the composite of the defaults is made of, some of whose members are built for one seed, and one slowly."""
-REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.rebuild is Rebuild.FOR_EACH_SEED}
+REBUILT_FOR_EACH_SEED = {task for task, known in FACTS.items() if known.built_for_each_seed}
 COMPUTES_FROM_PARAMS = ("count_primes", "emoji_mystery", "manipulate_matrix", "rush_hour", "spell_backward")
 """Tasks whose constructor computes from its parameters what it generates from later."""
 ALTERNATING = sorted({*OVERRIDES, *SCORED_BY_CONFIG, *COMPUTES_FROM_PARAMS, "countdown", "list_functions"})

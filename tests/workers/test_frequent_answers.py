@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
+from statistics import fmean, stdev
 
 import pytest
 
 from reasoning_env.library_facts import FACTS
 from reasoning_env.tasks.seeds import hash_int
 from reasoning_env.verifiers import Cause
+from reasoning_env.verifiers.flaws import REFUSED
 from reasoning_env.verifiers.options import PARTS, SALT
 from reasoning_env.workers.library import Generated, Library
+
+SLOW = frozenset({"intermediate_integration", "mini_sudoku", "polynomial_equations", "quantum_lock"})
+"""A hundred problems take ten seconds or more."""
 
 
 def _served(library: Library, task: str, level: float | None = None, count: int = 60) -> list[Generated]:
@@ -71,3 +77,26 @@ def test_problem_that_is_served_is_made_by_its_own_seed(library: Library) -> Non
 def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
     made = [library.generate("gcd", seed, {}, as_is=True) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
+
+
+@pytest.mark.parametrize(
+    "task",
+    sorted(
+        task
+        for task, row in FACTS.items()
+        if task in REFUSED or row.even_options or row.frequent_answer or row.many_draws
+    ),
+)
+def test_served_problem_costs_four_draws_but_where_the_table_says_why(library: Library, task: str) -> None:
+    levels = (None, 0.0, 0.5, 1.0) if task in library.adjustable else (None,)
+    count = 3 if task in SLOW else 25
+    draws = [1 + sum(one.flawed.values()) for level in levels for one in _served(library, task, level, count)]
+    error = stdev(draws) / math.sqrt(len(draws))
+    if FACTS[task].many_draws:
+        assert fmean(draws) > 4
+    else:
+        assert fmean(draws) <= 4 + 2 * error
+
+
+def test_at_most_five_tasks_cost_more_than_four_draws() -> None:
+    assert sum(row.many_draws is not None for row in FACTS.values()) <= 5

@@ -16,6 +16,7 @@ import asyncio
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -71,6 +72,14 @@ async def in_turn(work: Callable[[], T]) -> T:
 def room_for_reply() -> asyncio.Semaphore:
     """Return what is held while a reply is read and taken apart; others wait in their connections."""
     return _turns().room
+
+
+class Mode(StrEnum):
+    """What a server's reply holds, the best first."""
+
+    TOKENS = "tokens"
+    TEXT = "text"
+    CHAT = "chat"
 
 
 class ReplyError(Exception):

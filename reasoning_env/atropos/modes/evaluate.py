@@ -21,8 +21,8 @@ from ...session import Session
 from ...settings import SYSTEM_PROMPT, fingerprint
 from ..config import RunMode
 from ..inference.failures import address
+from ..inference.replies import Mode
 from ..inference.server_checks import context_length
-from ..inference.servers import Mode
 from ..run import Run
 
 logger = logging.getLogger(__name__)
