@@ -1,10 +1,13 @@
 """TRL's GRPOTrainer in place of the trainer of `learn/`: the same warm start, tasks, test set and learning rate.
 
-    python -m benchmarks.learning_trl --folder data_dumps/learn --steps 150
+    python -m benchmarks.learning_trl --folder data_dumps/learn --steps 180
 
 `--folder` is the folder of a `make learn`, whose warm model is taken; without one it is made there first. Prints a line
 of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extras
 `atropos`, `trl` and `learn`.
+
+TRL learns from all groups that it samples, those without a signal too. `learn` samples about 234 completions for a
+batch of 128 in groups with a signal, and a step has 256 here.
 """
 
 from __future__ import annotations
@@ -59,8 +62,9 @@ def give_positions(model: Any) -> None:
 class TestSet(TrainerCallback):
     """Prints greedy accuracies before the first step and after every `interval` steps."""
 
-    def __init__(self, tokenizer: Any, problems: Problems, interval: int) -> None:
-        self._tokenizer, self._problems, self._interval = tokenizer, problems, interval
+    def __init__(self, tokenizer: Any, problems: Problems, interval: int, batch_size: int) -> None:
+        self._tokenizer, self._problems = tokenizer, problems
+        self._interval, self._batch_size = interval, batch_size
         self._started = time.monotonic()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
@@ -77,7 +81,7 @@ class TestSet(TrainerCallback):
         model.train(was_training)
         line = {
             "step": step,
-            "completions": step * RECIPE.batch_size,
+            "completions": step * self._batch_size,
             "seconds": round(time.monotonic() - self._started),
             "test": test,
             "mean": round(sum(test.values()) / len(test), 3),
@@ -88,7 +92,8 @@ class TestSet(TrainerCallback):
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the model of learn/ with TRL.")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learn"))
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=180)
+    parser.add_argument("--batch-size", type=int, default=256, help="completions a step")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tests", type=int, default=100, help="problems of the test set, per task")
     parser.add_argument("--interval", type=int, default=20, help="steps between two looks at the test set")
@@ -98,7 +103,7 @@ def main() -> None:
         seed=options.seed,
         max_steps=options.steps,
         num_generations=GROUP_SIZE,
-        per_device_train_batch_size=RECIPE.batch_size,
+        per_device_train_batch_size=options.batch_size,
         max_completion_length=COMPLETION_TOKENS,
         shuffle_dataset=False,
         learning_rate=RECIPE.learning_rate,
@@ -144,7 +149,7 @@ def main() -> None:
                 args=args,
                 train_dataset=gym.rows(),
                 processing_class=tokenizer,
-                callbacks=[gym.callback(), TestSet(tokenizer, problems, options.interval)],
+                callbacks=[gym.callback(), TestSet(tokenizer, problems, options.interval, options.batch_size)],
             ).train()
 
 

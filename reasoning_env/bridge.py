@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors import ReasoningEnvError, ScoringError
+from .errors import GenerationError, ReasoningEnvError, ScoringError
 from .records import DropReason, Problem, Reason, Verdict
 from .session import Session
 from .settings import ReasoningSettings
@@ -43,7 +43,8 @@ class Bridge:
     """Runs a `Session` on a thread; made with the settings as keywords, or a `ReasoningSettings`.
 
     `fits`, `instance`, `state` and `group_size` are the session's. With `judge_url` answers are judged by a `judge`
-    server there, and own workers are started only where problems are asked for. Raises what `Session.start` does.
+    server there, and own workers are started only where problems are asked for. Without `start` the first call starts
+    the workers, so that making a bridge takes no time. Where workers start, what `Session.start` raises is raised.
     A bridge belongs to the process that made it; after a fork, make another. It pickles to a number that only this
     process can read, because libraries pickle what they hash.
     """
@@ -57,6 +58,7 @@ class Bridge:
         state: Mapping[str, Any] | None = None,
         group_size: int = 8,
         judge_url: str | None = None,
+        start: bool = True,
         **fields: Any,
     ) -> None:
         self.session = Session(settings or ReasoningSettings(**fields), fits=fits, group_size=group_size)
@@ -71,7 +73,7 @@ class Bridge:
         self._thread.start()
         atexit.register(self.close)
         _bridges[self._number] = self
-        if judge_url is None:
+        if start and judge_url is None:
             try:
                 self._run(self._start())
             except BaseException:
@@ -91,6 +93,8 @@ class Bridge:
 
     def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict | None]:
         """Return a verdict for each completion; `problem` may be a reference. None stands for a fault of ours.
+
+        A reference whose problem cannot be generated here, in time or at all, is such a fault.
 
         Raises InvalidReferenceError for a reference that cannot be one, and WorkerError without workers.
         """
@@ -167,8 +171,9 @@ class Bridge:
                 return list(
                     await self._ask_judge(problem if isinstance(problem, str) else problem.reference, completions)
                 )
+            await self._start()
             return list(await self.session.judge(problem, completions))
-        except ScoringError as error:
+        except (GenerationError, ScoringError) as error:
             logger.warning("a group is not judged, and gets no scores: %s", error)
             return [None] * len(completions)
 

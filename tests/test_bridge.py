@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 
 import reasoning_env
 from reasoning_env.bridge import Bridge
-from reasoning_env.errors import ConfigError, InvalidReferenceError, ScoringError
+from reasoning_env.errors import ConfigError, GenerationError, InvalidReferenceError, ScoringError
 from reasoning_env.server import JudgeServer
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S
@@ -82,8 +82,9 @@ async def test_event_loop_of_ones_own_can_wait(bridge: Bridge) -> None:
     assert scores(await bridge.ajudge(problem, [right(problem)])) == [1.0]
 
 
-def test_fault_of_ours_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=ScoringError("a worker died")))
+@pytest.mark.parametrize("error", [ScoringError("a worker died"), GenerationError("not in time")])
+def test_fault_of_ours_is_none(bridge: Bridge, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(bridge.session, "judge", AsyncMock(side_effect=error))
     problem = bridge.next()
     assert bridge.judge(problem, [WRONG, WRONG]) == [None, None]
 
@@ -117,6 +118,13 @@ def test_it_does_not_travel_to_another_process(bridge: Bridge) -> None:
 def test_bad_settings_are_an_error_and_leave_no_thread() -> None:
     with pytest.raises(ConfigError, match="chain_sun"):
         Bridge(**{**SMALL, "tasks": ["chain_sun"]})
+
+
+def test_first_call_starts_a_bridge_that_was_not_started(bridge: Bridge) -> None:
+    problem = bridge.next()
+    with Bridge(**SMALL, start=False) as later:
+        assert later.session.pool.stats.fork_servers_started == 0
+        assert scores(later.judge(problem.reference, [right(problem)])) == [1.0]
 
 
 def test_closed_bridge_says_so() -> None:

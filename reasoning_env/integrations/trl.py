@@ -66,7 +66,11 @@ class TrlEnvironment:
             places[name].append(place)
         texts = [_text(completion) for completion in completions]
         judged = await asyncio.gather(
-            *(self.bridge.ajudge(name, [texts[place] for place in here]) for name, here in places.items())
+            *(
+                # Only the first rank has the problems; the others make them again.
+                self.bridge.ajudge(self.problems.get(name, name), [texts[place] for place in here])
+                for name, here in places.items()
+            )
         )
         verdicts: list[Verdict | None] = [None] * len(texts)
         for here, group in zip(places.values(), judged, strict=True):

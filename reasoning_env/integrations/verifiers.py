@@ -71,5 +71,5 @@ class ReasoningGymTaskset(vf.Taskset[ReasoningGymTask, ReasoningGymConfig]):
 
 @cache
 def _judge() -> Bridge:
-    """Return this process' bridge, started when it is first needed."""
-    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"))
+    """Return this process' bridge, whose workers start beside its event loop."""
+    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)

@@ -31,8 +31,8 @@ RETRY_PAUSES_S = (1.0, 5.0, 30.0)
 
 @cache
 def judge() -> Bridge:
-    """Return this process' bridge, started when it is first needed."""
-    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"))
+    """Return this process' bridge, whose workers start beside verl's event loop."""
+    return Bridge(judge_url=os.environ.get("REASONING_JUDGE_URL"), start=False)
 
 
 async def compute_score(
