@@ -3,8 +3,8 @@
 PYTHONS = python3.13 python3.12 python3.11 python3
 RUN     = .venv/bin/python
 INSTALL = $(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
-# Every module in benchmarks/ whose name does not begin with an underscore, but the one that takes hours and PyTorch.
-BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning.py,$(wildcard benchmarks/*.py))))
+# Every module in benchmarks/ whose name does not begin with an underscore, but those that take hours and PyTorch.
+BENCHMARKS = $(subst /,.,$(patsubst %.py,%,$(filter-out benchmarks/_% benchmarks/learning%,$(wildcard benchmarks/*.py))))
 FAILED  = echo "Installation failed. If the log above says that 'pycosat' could not be built, install a C compiler and" \
           "Python's header files (Debian, Ubuntu: apt install build-essential python3-dev) and try again." >&2; exit 1
 
@@ -19,7 +19,7 @@ help:
 	@echo "make test    all tests"
 	@echo "make lint    ruff (rules and format) and mypy"
 	@echo "make bench   the benchmarks, one line of JSON each"
-	@echo "make integrations        the tests with TRL, Ray, verl, verifiers and Inspect, each in an environment of its own (10 GB)"
+	@echo "make integrations        the tests with TRL, Ray, verl, verifiers and Inspect, each in an environment of its own (17 GB)"
 	@echo "make integrations-vllm   the tests against a real vLLM on the CPU, in an environment of its own (4 GB)"
 	@echo "make dist    the wheel and the source distribution, checked, in dist/"
 	@echo "make docs    the documentation as a site in build/site, its links checked"
@@ -96,7 +96,7 @@ docs: .venv/created
 	build/docs/bin/mkdocs build --strict $(ARGS)
 
 clean:
-	rm -rf .venv .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The first of the candidates that really runs (a version manager's shim may only print an error), is recent enough and

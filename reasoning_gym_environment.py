@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,11 +48,13 @@ if TYPE_CHECKING or not __package__:
     from reasoning_env import atropos
     from reasoning_env.atropos import ReasoningGymEnvConfig
     from reasoning_env.records import DropReason, Group, Split
+    from reasoning_env.results import EvaluationResult
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
     from .reasoning_env.atropos import ReasoningGymEnvConfig
     from .reasoning_env.records import DropReason, Group, Split
+    from .reasoning_env.results import EvaluationResult
 
 logger = logging.getLogger("reasoning_gym_environment")
 
@@ -331,8 +333,11 @@ class ReasoningGymEnv(BaseEnv):
         """Write `total_steps` groups to a file, then end; the same call goes on with a file that has fewer."""
         await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close)
 
+    async def _evaluate_alone(self) -> EvaluationResult:
+        return await atropos.evaluate_alone(self, self._run)
+
     async def _run_evaluate(self) -> None:
-        await atropos.run_until_signal(lambda: atropos.evaluate_alone(self, self._run), self.close)
+        await atropos.run_until_signal(self._evaluate_alone, self.close)
 
     async def close(self) -> None:
         """Finish or keep what is in flight, save the state, leave run-api and end all that was started.
@@ -358,6 +363,50 @@ class ReasoningGymEnv(BaseEnv):
     def cli(cls) -> None:
         """Run the command line, BaseEnv's `serve`, `process` and `evaluate` included; ends the process."""
         raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
+
+
+def evaluate(
+    model: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    server_type: str = "chat",
+    tasks: str | Sequence[str] | None = None,
+    preset: str | None = None,
+    limit: int | None = None,
+    repeats: int | None = None,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+    **settings: Any,
+) -> EvaluationResult:
+    """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
+
+    `limit` is how many problems of each task are asked, `repeats` how many completions of each. The server is at
+    `base_url`, or where the variable OPENAI_BASE_URL says; with the default `server_type` it needs chat completions
+    only, and no tokenizer. The evaluation is kept in a folder of `folder` (`evals/`); the same call goes on with one
+    that was interrupted. `settings` are further settings of the environment (`eval_level=0.5`).
+
+    Raises ConfigError for what cannot be, ServerError where no server answers, and WorkerError.
+    """
+    given = {
+        "openai.model_name": ("model", model),
+        "openai.base_url": ("base_url", base_url),
+        "openai.api_key": ("api_key", api_key),
+        "openai.server_type": ("server_type", server_type),
+        "env.eval_tasks": ("tasks", tasks),
+        "env.eval_preset": ("preset", preset),
+        "env.num_eval_samples_per_task": ("limit", limit),
+        "env.eval_repeats": ("repeats", repeats),
+        "env.eval_temperature": ("temperature", temperature),
+        "env.eval_max_completion_tokens": ("max_tokens", max_tokens),
+        "env.eval_seed": ("seed", seed),
+        "env.data_dir_to_save_evals": ("folder", None if folder is None else str(folder)),
+        **{f"env.{name}": (name, value) for name, value in settings.items()},
+    }
+    arguments = {setting: value for setting, (_, value) in given.items() if value is not None}
+    return atropos.evaluate_model(ReasoningGymEnv, arguments, {setting: name for setting, (name, _) in given.items()})
 
 
 if __name__ == "__main__":

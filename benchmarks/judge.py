@@ -3,10 +3,11 @@
 A server in a process of its own, its workers and the client share this machine; 64 requests are under way at a time.
 First `judge` alone: groups of 8 to `/score`, and one answer a request to slime's `/rm` and OpenRLHF's `/get_reward`.
 
-Then one answer in a hundred makes the library's verifier compute for seconds (`9**9**7`, as a model may well write),
-and all others are right. `judge` stands beside the two ways in which handlers call `score_answer`: on the event loop,
-and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts a second by
-format, and for each way verdicts a second, right answers that scored 0, and the longest wait for `/health` in seconds.
+Then one answer in a hundred makes the library's verifier compute for seconds (`9**9**7` and the like, as a model may
+well write), and all others are right. `judge` stands beside the two ways in which handlers call `score_answer`: on the
+event loop, and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts a
+second by format, and for each way verdicts a second, right answers that scored 0, and the longest wait for `/health` in
+seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from reasoning_gym_testing.http_server import HOST, free_port
 GROUP_SIZE = 8
 AT_ONCE = 64
 TASKS = ["chain_sum", "gcd", "basic_arithmetic", "spell_backward"]
-SLOW_TASK, SLOW_ANSWER = "polynomial_multiplication", "9**9**7"
+SLOW_TASK = "polynomial_multiplication"
 SLOW_ONE_IN = 100
 TIME_LIMIT_S = 5.0
 """What handlers give an answer; the deadline of `judge` has the same default."""
@@ -195,6 +196,11 @@ async def measure_formats(url: str, groups: int) -> dict[str, int]:
     return rates
 
 
+def slow_answer(number: int) -> str:
+    """An answer that takes the library seconds; no two are alike, since the library remembers what it has computed."""
+    return f"{number + 9}**9**7"
+
+
 def figures(asked: tuple[list[Any], float, float], right: Sequence[bool]) -> dict[str, float]:
     scores, seconds, wait_s = asked
     zeros = sum(score == 0.0 for score, is_right in zip(scores, right, strict=True) if is_right)
@@ -212,7 +218,7 @@ async def measure_slow_judge(url: str, answers: int) -> dict[str, float]:
     bodies = []
     for number, is_right in enumerate(right):
         problem = problems[number % len(problems)] if is_right else slow
-        answer = problem.answer if is_right else SLOW_ANSWER
+        answer = problem.answer if is_right else slow_answer(number)
         bodies.append({"prompt": "", "response": f"<answer>{answer}</answer>", "label": problem.reference})
     return figures(await ask_all(url, "/rm", bodies), right)
 
@@ -224,7 +230,7 @@ async def measure_slow_library(url: str, answers: int) -> dict[str, float]:
     bodies = []
     for number, is_right in enumerate(right):
         task = TASKS[number % len(TASKS)] if is_right else SLOW_TASK
-        answer = datasets[task][number % 100]["answer"] if is_right else SLOW_ANSWER
+        answer = datasets[task][number % 100]["answer"] if is_right else slow_answer(number)
         bodies.append({"task": task, "index": number % 100, "answer": answer})
     return figures(await ask_all(url, "/score", bodies), right)
 

@@ -15,11 +15,12 @@ runs once:
 - plain: as `easy`, with the library's own rewards, which take a list of nan for one in order: the reward must rise and
   the share of right answers fall behind it
 
-Prints one line of JSON. For each arm: the test set's greedy accuracy, the mean over tasks, before and after, of each
-seed; its mean and range; after how many completions it first reached the mean final accuracy of `uniform` (of `hard`
-for `hard-both`), null where it did not; the mean reward of rollouts and the share that a second opinion takes for
-right, over the first and the last ten steps; and of the rollouts with full marks, how many it confirms. It takes hours
-and PyTorch; `--arms`, `--seeds` and `--steps` choose less. What was interrupted goes on.
+`--picture FILE` draws the accuracy of every run by its completions. Prints one line of JSON. For each arm: the test
+set's greedy accuracy, the mean over tasks, before and after, of each seed; its mean and range; after how many
+completions it first reached the mean final accuracy of `uniform` (of `hard` for `hard-both`), null where it did not;
+the mean reward of rollouts and the share that a second opinion takes for right, over the first and the last ten
+steps; and of the rollouts with full marks, how many it confirms. It takes hours and PyTorch; `--arms`, `--seeds` and
+`--steps` choose less. What was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -56,6 +57,12 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
     HARD_BOTH: {**BEYOND, **BOTH},
 }
 """Settings of the environment, by arm."""
+LABELS: Mapping[str, str] = {
+    "easy": "strict rewards",
+    "plain": "control: the library's own rewards",
+    "shuffled": "control: rewards given to the wrong rollouts",
+}
+"""What the picture calls arms."""
 WARM_AS_EASY = ("shuffled", "easy", "plain", HARD, HARD_BOTH)
 
 
@@ -67,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--steps", type=int, default=200, help="batches of each run")
     parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
+    parser.add_argument("--picture", type=Path, help="draw the curves into this file")
     options = parser.parse_args(argv)
     histories: dict[str, list[Any]] = {}
     for arm in options.arms:
@@ -77,6 +85,8 @@ def main(argv: Sequence[str]) -> int:
             if status != 0:
                 return status
             histories.setdefault(arm, []).append(json.loads((folder / "curves.json").read_text()))
+    if options.picture is not None:
+        draw(histories, options.picture)
     print(json.dumps(summarize(histories)))
     return 0
 
@@ -120,6 +130,27 @@ def summarize(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) ->
         }
         for arm, runs in histories.items()
     }
+
+
+def draw(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]], path: Path) -> None:
+    """Draw the test set's accuracy by completions: a thin line for each run, a colour for each arm."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 5), layout="constrained")
+    panel = figure.subplots()
+    for number, (arm, runs) in enumerate(histories.items()):
+        for seed, run in enumerate(runs):
+            points = _tested(run)
+            completions, accuracy = [at["completions"] for at in points], [_accuracy(at) for at in points]
+            label = f"{LABELS.get(arm, arm)} ({len(runs)} seeds)" if seed == 0 else None
+            panel.plot(completions, accuracy, "o-", color=f"C{number}", alpha=0.8, markersize=4, label=label)
+    panel.set(xlabel="completions", ylabel="greedy accuracy on held-out problems", ylim=(0, 1.02))
+    panel.grid(alpha=0.3)
+    panel.legend(loc="best")
+    figure.savefig(path, dpi=90)
 
 
 def _tested(run: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -3,7 +3,8 @@
     python -m benchmarks.learning_trl --folder data_dumps/learn --steps 150
 
 `--folder` is the folder of a `make learn`, whose warm model is taken; without one it is made there first. Prints a line
-of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extra `trl`.
+of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extras
+`atropos`, `trl` and `learn`.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from learn.problems import Problems
 from learn.tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 from learn.trainer import Recipe
 from learn.warm_start import warm_start
-from reasoning_env.bridge import Bridge
+from reasoning_env import Bridge, Verdict
 from reasoning_env.integrations.trl import TrlEnvironment
-from reasoning_env.records import CORRECT_SCORE
 
 GROUP_SIZE = 8
 RECIPE = Recipe()
@@ -37,7 +37,23 @@ class RightOrWrong(TrlEnvironment):
 
     async def reward(self, completions: Any, reference: Any, log_extra: Any = None, **_: Any) -> list[float | None]:
         scores = await super().reward(completions, reference, log_extra)
-        return [None if score is None else float(score >= CORRECT_SCORE) for score in scores]
+        return [None if score is None else float(score >= Verdict.CORRECT_SCORE) for score in scores]
+
+
+def give_positions(model: Any) -> None:
+    """Let rows that are padded on the left begin at position 0, as when they were sampled.
+
+    TRL trains without telling a model its positions, and GPT-2's are absolute; the rotary ones of newer models need
+    none.
+    """
+
+    def add_positions(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        mask = named.get("attention_mask")
+        if named.get("position_ids") is None and mask is not None and mask.shape == named["input_ids"].shape:
+            named["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+        return given, named
+
+    model.register_forward_pre_hook(add_positions, with_kwargs=True)
 
 
 class TestSet(TrainerCallback):
@@ -110,6 +126,7 @@ def main() -> None:
             warm_start(model, tokenizer, problems, options.seed, 1000, print)
             models.save(model, tokenizer, warm)
         model, tokenizer = models.load(warm)
+        give_positions(model)
         with Bridge(
             tasks=sorted(TASKS),
             task_params=PARAMS,

@@ -6,6 +6,7 @@ inference server is another, with completions made beforehand. The ways:
 
 - `plain`: Atropos' vLLM client and managed server, and the library on the event loop; as upstream's environment.
 - `imported`: `collect_trajectories` called by hand, up to the scored group, with Python's own garbage collector.
+- `calm`: the same with the setting `calm_garbage_collector`.
 - `completions`: the same at an ordinary `vllm serve`, which is asked for token ids.
 - `process`: `process_manager`, which writes the groups to a file.
 - `serve`: `env_manager`, which dumps every group, packs it and sends it to Atropos' run-api, a process of its own.
@@ -36,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.atropos.cli import calm_garbage_collector
+from reasoning_env.atropos.config import calm_garbage_collector
 from reasoning_gym_testing import TOKENIZER, Processes, RunApi, server_settings
 from reasoning_gym_testing.trainer import REGISTRATION, REQUEST_TIMEOUT_S
 
@@ -89,7 +90,8 @@ class Imported:
     """The environment, asked for group after group by somebody else's code."""
 
     def __init__(self, load: Load) -> None:
-        self._env = make_environment(load, "completions" if load.way == "completions" else "vllm")
+        server_type = "completions" if load.way == "completions" else "vllm"
+        self._env = make_environment(load, server_type, calm_garbage_collector=load.way == "calm")
         self._load = load
         self.done = 0
 
@@ -191,6 +193,7 @@ class Managed:
 WAYS: Mapping[str, type[Any]] = {
     "plain": Plain,
     "imported": Imported,
+    "calm": Imported,
     "completions": Imported,
     "process": Managed,
     "serve": Managed,

@@ -42,7 +42,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reasoning_env.atropos.cli import calm_garbage_collector
+from reasoning_env.atropos.config import calm_garbage_collector
 from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.sampling import TaskSampler

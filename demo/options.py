@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reasoning_env.options import CommandParser
+
 from .rules import RULES
 
 DEFAULT_SKILL = 0.6
@@ -31,7 +33,7 @@ class Options:
 
 def read_options(argv: Sequence[str]) -> Options:
     """Return the options of a command line; ends the process with a message if they make no sense."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="reasoning_gym_environment.py demo",
         description="Watch problems being generated, answered by a scripted policy, scored, and delivered through"
         " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",

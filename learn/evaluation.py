@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reasoning_env.records import CORRECT_SCORE, Problem
-from reasoning_env.statistics import pass_at_k
+from reasoning_env import Problem
 
 from .model import prompt_tokens
 from .problems import Problems
@@ -20,7 +19,7 @@ K = 8
 def accuracies(
     model: Any, tokenizer: Any, problems: Problems, asked: Sequence[Problem], *, repeats: int = 0
 ) -> Mapping[str, float]:
-    """Return each task's share of right answers: greedy or, with `repeats`, the chance of one in K right."""
+    """Return each task's share of problems with a right answer: greedy or, with `repeats`, among so many samples."""
     prompts = [prompt_tokens(tokenizer, problem.question) for problem in asked for _ in range(repeats or 1)]
     texts: list[str] = []
     for start in range(0, len(prompts), BATCH):
@@ -30,7 +29,6 @@ def accuracies(
         texts += [text_of(tokenizer, one) for one in samples]
     each = [texts[start : start + (repeats or 1)] for start in range(0, len(texts), repeats or 1)]
     right: dict[str, list[float]] = {}
-    for problem, scores in zip(asked, problems.scores(asked, each), strict=True):
-        correct = sum(score >= CORRECT_SCORE for score in scores)
-        right.setdefault(problem.task, []).append(pass_at_k(len(scores), correct, min(K, len(scores))))
+    for problem, verdicts in zip(asked, problems.verdicts(asked, each), strict=True):
+        right.setdefault(problem.task, []).append(float(any(verdict.correct for verdict in verdicts)))
     return {task: round(sum(shares) / len(shares), 4) for task, shares in sorted(right.items())}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.records import CORRECT_SCORE
+from reasoning_env import Verdict
 
 from .tasks import TASKS, confirms
 
@@ -41,7 +41,7 @@ def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     rollouts = [(group, rollout) for group in groups for rollout in group["rollouts"]]
     opinions = [
         (
-            rollout["verifier_score"] >= CORRECT_SCORE,
+            rollout["verifier_score"] >= Verdict.CORRECT_SCORE,
             confirms(group["item_id"], rollout["conversation"][-2]["content"], rollout["answer"] or ""),
         )
         for group, rollout in rollouts

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from reasoning_env.records import CORRECT_SCORE
+from reasoning_env import Verdict
 
 from .errors import LearnError
 from .model import load_weights, save_weights
@@ -76,7 +76,7 @@ class Batch:
 
 def advantages(group: Mapping[str, Any]) -> list[float]:
     """Return the advantage of each rollout of a group, 0 where an override says so."""
-    scores = [float(score >= CORRECT_SCORE) for score in group["scores"]]
+    scores = [float(score >= Verdict.CORRECT_SCORE) for score in group["scores"]]
     mean = sum(scores) / len(scores)
     overrides = group.get("overrides") or [{}] * len(scores)
     return [

@@ -15,7 +15,6 @@ from reasoning_env import Problem
 from .evaluation import K, accuracies
 from .model import prompt_tokens
 from .problems import Problems
-from .tasks import TASKS
 
 PROBLEMS_PER_TASK = 6000
 CHECKED = 40
@@ -37,10 +36,7 @@ def warm_start(
 ) -> None:
     """Train on right and wrong answers until all tasks are known well enough to learn more from rewards."""
     chance = random.Random(seed)
-    drawn = {
-        task: problems.warm(task, place * PROBLEMS_PER_TASK, PROBLEMS_PER_TASK)
-        for place, task in enumerate(sorted(TASKS))
-    }
+    drawn = problems.warm(PROBLEMS_PER_TASK)
     checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
     left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .evaluations.problem_set import EvaluationSet
     from .records import DropReason, Group, Problem, ProblemSpec, Reason, Rollout, Verdict
     from .references import Reference
+    from .results import read_evaluation, read_groups
     from .rewards import apply_length_penalty, extract_answer
     from .session import Session
     from .settings import ReasoningSettings
@@ -42,6 +43,7 @@ _MODULES = {
     ),
     ".records": ("DropReason", "Group", "Problem", "ProblemSpec", "Reason", "Rollout", "Verdict"),
     ".references": ("Reference",),
+    ".results": ("read_evaluation", "read_groups"),
     ".rewards": ("apply_length_penalty", "extract_answer"),
     ".session": ("Session",),
     ".settings": ("ReasoningSettings",),
@@ -70,6 +72,8 @@ __all__ = [
     "WorkerPool",
     "apply_length_penalty",
     "extract_answer",
+    "read_evaluation",
+    "read_groups",
 ]
 
 

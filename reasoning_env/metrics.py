@@ -51,16 +51,21 @@ class _Sums:
 
 @dataclass
 class TaskTotals:
-    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers."""
+    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers.
+
+    `last_level` is that of its last problem, None where it has none.
+    """
 
     groups: int = 0
     score: Tally = field(default_factory=Tally)
     correct: Tally = field(default_factory=Tally)
     unanswered: Tally = field(default_factory=Tally)
+    last_level: float | None = None
 
     def add(self, group: Group) -> None:
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.groups += 1
+        self.last_level = group.problem.level
         self.score.add(*group.scores)
         self.correct.add(*(float(verdict.correct) for verdict in verdicts))
         self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
@@ -144,7 +149,7 @@ class MetricsRecorder:
         interval, self._interval = self._interval, _Sums()
         return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
 
-    def progress_line(
+    def progress(
         self,
         stream: StreamStats | None,
         dumps: DumpStats | None = None,
@@ -152,8 +157,8 @@ class MetricsRecorder:
         *,
         in_flight: int = 0,
         step: int | None = None,
-    ) -> str:
-        """Return totals and recent rates as `key=value` words, some only where there is anything to tell."""
+    ) -> dict[str, object]:
+        """Return totals and recent rates by name, some only where there is anything to tell."""
         total = self.total
         words: dict[str, object] = {
             "groups": total.groups,
@@ -173,7 +178,12 @@ class MetricsRecorder:
             words["waiting"] = delivery.waiting
         if dumps is not None and dumps.dropped:
             words["dump_dropped"] = dumps.dropped
-        return "progress: " + " ".join(f"{key}={value}" for key, value in words.items())
+        return words
+
+
+def progress_line(progress: Mapping[str, object]) -> str:
+    """Return the line of what `MetricsRecorder.progress` tells, as `key=value` words."""
+    return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
 
 
 def _figure(mean: float | None) -> str:

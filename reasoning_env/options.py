@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -65,18 +66,39 @@ def short_names(command: str) -> dict[str, str]:
     return {**SHORT, **SHORT_IN[command]}
 
 
-class OptionParser(argparse.ArgumentParser):
-    """Raises ConfigError for a mistake, which argparse would answer with the usage and the end of the process.
+class CommandParser(argparse.ArgumentParser):
+    """Raises ConfigError for a mistake, in one line; argparse would print the usage and end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(self._in_plain_words(message.removeprefix("argument ")))
+
+    def _in_plain_words(self, message: str) -> str:
+        """Return argparse's message as the mistakes of settings are told."""
+        if message.endswith("expected one argument"):
+            return f"{message}, as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
+        if found := re.fullmatch(r"(.+): invalid (int|float|Path) value: (.+)", message):
+            option, kind, came = found.groups()
+            return f"{option}: must be {'a whole number' if kind == 'int' else 'a number'}; got {came}"
+        if found := re.fullmatch(r"(.+): invalid choice: (.+) \(choose from (.+)\)", message):
+            option, came, choices = found.groups()
+            return f"{option}: must be one of {choices}; got {came}"
+        if found := re.fullmatch(r"the following arguments are required: (.+)", message):
+            return f"{found[1]} is missing; --help lists what there is"
+        if found := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
+            name = found[1].partition("=")[0]
+            if not name.startswith("-"):
+                return f"{name!r} is not an option; options begin with --"
+            return f"there is no option {name}{did_you_mean(name, self._option_string_actions)}"
+        return message
+
+
+class OptionParser(CommandParser):
+    """The parser of a command whose options are settings.
 
     `word_is` is the option that a word without a name is, such as the model of `evaluate`; None takes no such word.
     """
 
     word_is: str | None = None
-
-    def error(self, message: str) -> NoReturn:
-        if message.endswith("expected one argument"):
-            message += ", as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
-        raise ConfigError(message)
 
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.

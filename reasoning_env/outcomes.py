@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .records import CORRECT_SCORE, Group, Reason, Rollout
+from .records import Group, Reason, Rollout, Verdict
 
 RIGHT, PARTIAL, WRONG, TRUNCATED = "right", "partial", "wrong", "truncated"
 FORMAT_FAILURES = (
@@ -52,7 +52,7 @@ def outcome(score: float, reason: str | None, finish_reason: str | None) -> str:
     `truncated` stands for an answer that is missing, or not closed, where the tokens ran out before it.
     """
     if reason is None or reason == Reason.SCORED.value:
-        if score >= CORRECT_SCORE:
+        if score >= Verdict.CORRECT_SCORE:
             return RIGHT
         return PARTIAL if score > 0 else WRONG
     unfinished = reason in (Reason.NO_ANSWER.value, Reason.UNCLOSED_ANSWER.value)

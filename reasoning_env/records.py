@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
-
-CORRECT_SCORE = 0.99
-"""A completion counts as correct from this score on, in training and evaluation alike."""
+from typing import Any, ClassVar
 
 
 class Split(StrEnum):
@@ -175,10 +172,13 @@ class Verdict:
     answer: str | None = None
     scoring_s: float = 0.0
 
+    CORRECT_SCORE: ClassVar[float] = 0.99
+    """An answer counts as correct from this score on, in training and evaluation alike."""
+
     @property
     def correct(self) -> bool:
         """Whether the answer counts as correct."""
-        return self.score >= CORRECT_SCORE
+        return self.score >= self.CORRECT_SCORE
 
 
 @dataclass(frozen=True)

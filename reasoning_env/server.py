@@ -121,7 +121,8 @@ class JudgeServer:
         try:
             if request.path != "/health" and not self._is_known(request):
                 raise _refusal(401, "this needs a bearer token, as in Authorization: Bearer TOKEN")
-            if self._waiting >= self.MAX_REQUESTS:
+            # A full server is healthy: who looks at it must not take it for one that is gone.
+            if self._waiting >= self.MAX_REQUESTS and request.method == "POST":
                 raise _refusal(429, f"{self.MAX_REQUESTS} requests wait already", retry_after_s=1)
             self._waiting += 1
             try:

@@ -80,7 +80,7 @@ class Session:
         self.instance = 0
         self.fits = fits
         self._checkout = checkout
-        self._group_size = group_size
+        self.group_size = group_size
         self._preamble = preamble
         self._library: LibraryInfo | None = None
         self._plan: TaskPlan | None = None
@@ -132,7 +132,7 @@ class Session:
         settings, saved = self.settings, state or {}
         self.instance = instance
         self._sampler = make_sampler(
-            self.plan, settings, instance=instance, group_size=self._group_size, state=saved.get("sampler")
+            self.plan, settings, instance=instance, group_size=self.group_size, state=saved.get("sampler")
         )
         for problem, scores in learn_from:
             self._sampler.observe(problem, scores)

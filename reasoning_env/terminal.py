@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -132,6 +133,23 @@ def progress_bar(title: str, total: int | None, *, done: int = 0) -> Iterator[Ca
             progress.update(bar, advance=1, note=note)
 
         yield advance
+
+
+@contextlib.contextmanager
+def live_panel() -> Iterator[Callable[[Sequence[str]], None]]:
+    """Keep some lines below everything else on stderr, which must be a terminal; they go at the end.
+
+    Yields the function that takes the lines anew; those that do not fit are cut. What is written to `sys.stderr`
+    meanwhile appears above them. Raises OSError where the terminal is gone.
+    """
+    console = Console(stderr=True, force_terminal=True)
+    with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="ellipsis") as live:
+        console.show_cursor()  # a second Ctrl-C ends the process at once, and would leave it hidden
+
+        def show(lines: Sequence[str]) -> None:
+            live.update(Text("\n".join(map(visible, lines)), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+        yield show
 
 
 class _Rate(ProgressColumn):

@@ -20,7 +20,8 @@ CHAT_MAX_TOKENS = 2**20
 CACHED_REPLIES = 256
 STREAMED_CHARACTERS = 20
 PATHS = ("/generate", "/v1/completions", "/v1/chat/completions", "/v1/generate/")
-SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p", "stop"}
+SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "stop"}
+SGLANG_SAMPLING |= {"repetition_penalty", "presence_penalty", "frequency_penalty"}
 
 
 class _Asked(BaseModel):

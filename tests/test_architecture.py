@@ -166,6 +166,12 @@ def test_page_names_every_room(rooms: dict[str, set[str]]) -> None:
     assert {name for name in own if f"`{name}/`" not in text and f"`{name}.py`" not in text} == set()
 
 
+def test_learn_uses_public_names_only() -> None:
+    modules = (ROOT / "learn").rglob("*.py")
+    named = {name for module in modules for name in imports(module) if name[0] == "reasoning_env"}
+    assert named <= {("reasoning_env", name) for name in reasoning_env.__all__}
+
+
 def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:
     assert len(reasoning_env.__all__) <= MAX_FACADE
     assert not [name for name in reasoning_env.__all__ if "atropos" in getattr(reasoning_env, name).__module__]

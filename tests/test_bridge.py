@@ -171,6 +171,13 @@ def test_killed_program_leaves_no_worker() -> None:
     assert survivors(workers, PATIENCE_S) == set()
 
 
+def test_example_of_a_loop_of_ones_own_runs() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "examples.own_loop"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert ended.stdout.startswith("40 groups, mean score 0."), ended.stderr
+
+
 def judge_in_child(found: Any) -> None:
     with Bridge(**SMALL) as bridge:
         problem = bridge.next()

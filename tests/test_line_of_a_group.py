@@ -19,8 +19,8 @@ from tests.waiting import until
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 MAX_FILES = 22
-MAX_LINES = 4500
-"""Of which 740 read the replies of inference servers, which Atropos' clients would do otherwise."""
+MAX_LINES = 4400
+"""Of which 650 read the replies of inference servers, which Atropos' clients would do otherwise."""
 
 
 class Trace:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.metrics import MetricsRecorder, TaskTotals
+from reasoning_env.metrics import MetricsRecorder, TaskTotals, progress_line
 from reasoning_env.outcomes import OUTCOMES, GroupOutcome, Tally
 from reasoning_env.records import DropReason, Group, Reason
 from reasoning_env.stats import (
@@ -158,7 +158,7 @@ def test_progress_line_holds_totals_since_the_start() -> None:
     recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
     recorder.record_dropped(DropReason.INFERENCE)
     recorder.report()
-    line, _, rates = recorder.progress_line(STREAM, in_flight=3, step=4).partition(" groups_per_s=")
+    line, _, rates = progress_line(recorder.progress(STREAM, in_flight=3, step=4)).partition(" groups_per_s=")
     assert line == (
         "progress: groups=2 with_signal=1 all_right=1 all_wrong=0 all_equal=0 failed=1 mean_score=0.750 "
         "share_correct=0.750 tasks=2 quarantined=2 ready=5 in_flight=3"
@@ -175,7 +175,7 @@ def test_progress_line_tells_the_rates_of_the_last_minute() -> None:
     recorder.record_group(make_group([RIGHT, RIGHT]))
     now[0] = 100.0
     tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
-    line = words(recorder.progress_line(None))
+    line = words(progress_line(recorder.progress(None)))
     assert float(line["groups_per_s"]) == pytest.approx(2 / 60, abs=0.01)
     assert float(line["tokens_per_s"]) == pytest.approx(tokens / 60, abs=0.5)
     assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
@@ -188,10 +188,10 @@ def test_tasks_are_counted_each_and_together() -> None:
 
 
 def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
-    plain = words(MetricsRecorder().progress_line(None))
+    plain = words(progress_line(MetricsRecorder().progress(None)))
     assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
     assert {float(value) for value in plain.values()} == {0.0}
-    line = MetricsRecorder().progress_line(None, DUMPS, DELIVERY)
+    line = progress_line(MetricsRecorder().progress(None, DUMPS, DELIVERY))
     assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
     idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
-    assert words(MetricsRecorder().progress_line(None, *idle)).keys() & {"waiting", "dump_dropped"} == set()
+    assert words(progress_line(MetricsRecorder().progress(None, *idle))).keys() & {"waiting", "dump_dropped"} == set()

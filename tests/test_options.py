@@ -109,7 +109,7 @@ def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, st
         (["--config"], "--config: expected one argument, as in --NAME VALUE"),
         (["--config", "--env.tasks", "a"], "--config: expected one argument"),
         (["--env.tasks", "-gcd"], "--env.tasks: expected one argument"),
-        (["--keep", "some"], "--keep: invalid choice: 'some'"),
+        (["--keep", "some"], "--keep: must be one of 'best', 'correct', 'all'; got 'some'"),
         (["--print-config=yes"], "--print-config: ignored explicit argument 'yes'"),
     ],
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
 from reasoning_env import server as server_module
+from reasoning_env.bridge import Bridge
 from reasoning_env.errors import InvalidReferenceError, ScoringError, WorkerError
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.server import JudgeServer
@@ -177,3 +179,67 @@ async def test_full_server_says_so(judge: Judge, monkeypatch: pytest.MonkeyPatch
     async with TestClient(TestServer(JudgeServer(judge).app())) as client:
         reply = await client.post("/score", json={"ref": REFERENCE, "texts": []})
     assert (reply.status, reply.headers["Retry-After"]) == (429, "1")
+
+
+async def test_full_server_is_healthy(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JudgeServer, "MAX_REQUESTS", 0)
+    async with TestClient(TestServer(JudgeServer(judge).app())) as client:
+        assert [(await client.get(path)).status for path in ("/health", "/metrics")] == [200, 200]
+
+
+# ---------------------------------------------------------------------------- with a session
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Bridge]:
+    with Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0) as bridge:
+        yield bridge
+
+
+class Bridged:
+    """A real session's verdicts."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+
+    async def judge(self, problem: str, completions: Sequence[str]) -> Any:
+        return await asyncio.wrap_future(self._bridge._submit(self._bridge.session.judge(problem, completions)))
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "line"),
+    [
+        (0, "chain_sun", "did you mean chain_sum"),
+        (1, "exam", "'exam' is not a valid Split"),
+        (2, "77", "its question comes out differently here; the reference was altered"),
+        (3, "0.5", "its question comes out differently here; the reference was altered"),
+        (3, "1.5", "a level lies between 0 and 1, not at 1.5"),
+        (4, "0.1.9", "it was made by reasoning-gym 0.1.9, and this is 0.1.25"),
+        (5, "0" * 16, "its question comes out differently here"),
+        (6, '{"min_terms": -1}', "min_terms"),
+        (6, '{"terms": 1}', "terms"),
+    ],
+)
+async def test_reference_that_does_not_fit_is_named(bridge: Bridge, part: int, other: str, line: str) -> None:
+    reference = (await bridge.anext()).reference
+    parts = reference.split(":", 6)
+    parts[part] = other
+    if other == "0.1.9":
+        parts[5] = "0" * 16  # another release asks another question
+    async with TestClient(TestServer(JudgeServer(Bridged(bridge)).app())) as client:
+        refused = await client.post("/score", json={"ref": ":".join(parts), "texts": ["x"]})
+        assert refused.status == 422
+        assert line in await error_of(refused)
+        served = await client.post("/score", json={"ref": reference, "texts": ["x"]})
+        assert served.status == 200
+
+
+async def test_dead_pool_is_no_score() -> None:
+    dead = Bridge(tasks=["chain_sum"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0)
+    reference = (await dead.anext()).reference
+    await asyncio.wrap_future(dead._submit(dead.session.pool.close()))
+    async with TestClient(TestServer(JudgeServer(Bridged(dead)).app())) as client:
+        reply = await client.post("/score", json={"ref": reference, "texts": ["x"]})
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "5")
+        assert await error_of(reply)
+    await asyncio.to_thread(dead.close)

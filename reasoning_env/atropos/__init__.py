@@ -5,7 +5,7 @@ What is exported here is what the front door is made of.
 
 from ..checkpoints import StateKeeper
 from ..signals import run_until_signal
-from .cli import commands
+from .cli import commands, evaluate_model
 from .config import (
     ENV_NAME,
     ReasoningGymEnvConfig,
@@ -48,6 +48,7 @@ __all__ = [
     "complete_servers",
     "evaluate",
     "evaluate_alone",
+    "evaluate_model",
     "explain_construction",
     "go_offline_without_account",
     "keep_rollouts",

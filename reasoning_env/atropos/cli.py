@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import gc
 import logging
 import os
 import re
@@ -21,13 +20,15 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
+from ..concurrency import run_on_thread
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..folders import find_checkout
 from ..options import OptionParser, option_parser, settings_parser
+from ..results import EvaluationResult
 from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
-from .config import BASE_RANGES, Range
+from .config import BASE_RANGES, Range, calm_garbage_collector
 from .inference.chat import CHAT
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
@@ -96,6 +97,33 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
     return 0
 
 
+def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[str, str]) -> EvaluationResult:
+    """Do what the command `evaluate` does, and return the result; blocks, and may be called where an event loop runs.
+
+    `arguments` are settings as `section.name`; `names` has what callers know these by. Ctrl-C ends the evaluation, and
+    what is done is kept. Raises ConfigError for what a caller got wrong, and whatever else ends the command.
+    """
+    with options_as_typed(names, env_cls.env_config_cls.model_fields):
+        launch = build_launch(env_cls, "evaluate", arguments)
+        secrets = find_secrets(launch.servers)
+        try:
+            return run_on_thread(_evaluate(env_cls, launch))
+        except Exception as error:
+            explained = explain(error, secrets)
+            if explained is error:
+                raise
+            raise explained from error
+
+
+async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
+    await check_first(launch, "evaluate")
+    env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
+    try:
+        return await env._evaluate_alone()  # type: ignore[no-any-return]
+    finally:
+        await env.close()
+
+
 async def check_first(launch: Launch, command: str) -> None:
     """Check task names, and then that a server is there: what is wrong there is found before a tokenizer is loaded.
 
@@ -135,16 +163,6 @@ def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iter
         pattern = r"(?:--)?\b(?P<setting>(?:env|openai)\.[a-z]\w*)|(?:^|(?<=; ))(?P<bare>[a-z]\w*)(?=: )"
         error.args = tuple(re.sub(pattern, name, word) if isinstance(word, str) else word for word in error.args)
         raise
-
-
-def calm_garbage_collector() -> None:
-    """Leave what exists now out of later collections, and collect less often.
-
-    A walk over all that was imported takes 40 to 70 ms, and one over all that is under way 20 ms.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:

@@ -135,7 +135,8 @@ class DeliveryQueue:
         again = sum(entry.maybe_sent for entry in batch)
         path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
         try:
-            await self._session.send(path, _join([entry.body.result() for entry in batch], number))
+            body = await asyncio.to_thread(_join, [entry.body.result() for entry in batch], number)
+            await self._session.send(path, body)
         except RunApiFault as fault:
             if fault.status in (400, 413, 422):  # run-api will never take these groups; any other fault will pass
                 if len(batch) == 1:

@@ -63,7 +63,7 @@ class Launch:
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
-def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Launch:
+def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Launch:
     """Join what environment class, file and options say; raises ConfigError for invalid settings.
 
     A server whose URL nobody says is that of the variable OPENAI_BASE_URL, as for other clients.
@@ -76,6 +76,8 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, str]) -> Laun
     if command == "process":
         base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
         base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
+    if command == "evaluate":
+        base |= {"use_wandb": False}  # its results are in a folder; nobody should need an account for them
     given = {**sections.env, **_section("env", options)}
     config = make_config(type(defaults), {**base, **given}, "env.")
     if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
@@ -95,7 +97,13 @@ def read_config_file(path: Path) -> Sections:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(f"--config: {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--config: {path} is not YAML: byte {error.start} is no text in UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"--config: {path} is not YAML: {place}{error.problem}") from error
+    except yaml.YAMLError as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         came = "is empty" if content is None else f"holds a {type(content).__name__}"
@@ -110,7 +118,7 @@ def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APISe
 
 
 def _build_servers(
-    defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, str]
+    defaults: ServerBaseline | list[APIServerConfig], several: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> ServerBaseline | list[APIServerConfig]:
     server_cls = server_class(defaults)
     default_list = defaults if isinstance(defaults, list) else [defaults]
@@ -131,7 +139,7 @@ def _build_servers(
     return servers
 
 
-def _section(section: str, options: Mapping[str, str]) -> dict[str, str]:
+def _section(section: str, options: Mapping[str, Any]) -> dict[str, Any]:
     prefix = f"{section}."
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 

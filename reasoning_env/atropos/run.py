@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -14,18 +15,29 @@ from ..checkpoints import Checkpoint, StateKeeper
 from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
 from ..folders import default_dumps_folder, find_checkout
+from ..metrics import progress_line
 from ..records import DropReason
 from ..session import Session
 from ..tasks.plan import describe_run
-from .config import RunMode, does_stop_after_answer, make_chat_format, run_api_entry, usual_mode
+from ..terminal import live_panel
+from .config import (
+    RunMode,
+    calm_garbage_collector,
+    does_stop_after_answer,
+    make_chat_format,
+    run_api_entry,
+    usual_mode,
+)
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
-from .inference.server_checks import check_servers, check_tokenizer
-from .inference.servers import Mode, what_comes
+from .inference.replies import Mode
+from .inference.server_checks import check_servers, check_tokenizer, what_comes
+from .inference.servers import mode_of
 from .line import Line
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
+from .summary import panel_lines, shows_panel
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +107,12 @@ class Run:
         self.evaluation_end: Callable[[], str] = str
         self.results: Mapping[str, Any] | None = None
         """Of the last evaluation, as results.json holds them."""
+        self.evaluation_folder: Path | None = None
+        """Where the last evaluation is kept."""
         self.group_file: GroupFile | None = None
         """Where `process` writes, once it does."""
+        self.wanted_groups = 0
+        """How many groups `process` is to write; 0 where there is no such number."""
         self._background: list[asyncio.Task[None]] = []
         self._step: Callable[[], int] | None = None
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
@@ -138,11 +154,13 @@ class Run:
         made_with = describe_run(self.config, self.session.plan)
         self.keeper = StateKeeper(made_with, accept_changes=self.config.resume_with_changes)
         self._collect_state = collect_state
-        self._background += map(asyncio.create_task, [self._log_progress(), self.inference.watch()])
+        self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
+        if self.config.calm_garbage_collector:
+            calm_garbage_collector()
 
     def _say_what_comes(self) -> None:
         """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""
-        said = what_comes(self.servers)
+        said = what_comes(mode_of(self.servers), self.servers)
         if self.mode is RunMode.SERVE and self.inference.mode is Mode.TEXT:
             logger.warning(
                 "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
@@ -230,7 +248,11 @@ class Run:
         """Return how far the run has come; in the command `evaluate`, how far the evaluation has."""
         if self.mode is RunMode.EVALUATE:
             return self.evaluation_progress()
-        return self.session.metrics.progress_line(
+        return progress_line(self.progress())
+
+    def progress(self) -> dict[str, object]:
+        """Return totals and recent rates of the groups, by name."""
+        return self.session.metrics.progress(
             self.session.stats,
             **self._stats(),
             in_flight=self.session.in_flight,
@@ -242,6 +264,15 @@ class Run:
             "dumps": None if self.dumper is None else self.dumper.stats(),
             "delivery": self.queue.stats if self.mode is RunMode.SERVE else None,
         }
+
+    async def _tell_progress(self) -> None:
+        """Show a panel on a terminal, while that is there, and log lines anywhere else."""
+        if self.mode in (RunMode.SERVE, RunMode.PROCESS) and shows_panel():
+            with contextlib.suppress(OSError), live_panel() as show:
+                while True:
+                    await asyncio.sleep(1.0)
+                    show(panel_lines(self))
+        await self._log_progress()
 
     async def _log_progress(self) -> None:
         last = ""

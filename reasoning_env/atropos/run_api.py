@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import math
@@ -62,7 +63,8 @@ async def request(
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, bytes):
-        sent = {"data": body, "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
+        # As a file, the body goes out in pieces between which the event loop is free.
+        sent = {"data": io.BytesIO(body), "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:

@@ -1,15 +1,20 @@
-"""What a command says at its end, however it ended."""
+"""What `serve` and `process` show on a terminal while they run, and what commands say at their end."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..dumps.chat import chat_path, write_chat
 from ..evaluations.table import print_results
 from ..metrics import MetricsRecorder, TaskTotals
 from ..terminal import Table, print_json
 from .config import RunMode
-from .run import Run
+
+if TYPE_CHECKING:
+    from .run import Run
 
 
 def print_summary(run: Run, keep: str | None = None, *, as_json: bool = False) -> None:
@@ -47,3 +52,51 @@ def print_tasks(metrics: MetricsRecorder) -> None:
 def _row(name: str, totals: TaskTotals) -> tuple[Any, ...]:
     means = (totals.score.mean, totals.correct.mean, totals.unanswered.mean)
     return name, totals.groups, totals.rollouts, *means
+
+
+# ---------------------------------------------------------------------------- while it runs
+
+
+def shows_panel() -> bool:
+    """Tell whether stderr is a terminal on which log lines of the level INFO are shown."""
+    handlers = logging.getLogger().handlers
+    return sys.stderr.isatty() and any(handler.level <= logging.INFO for handler in handlers)
+
+
+def panel_lines(run: Run) -> list[str]:
+    """Return how far a run has come: rates of the last minute, totals, and the tasks with the lowest scores."""
+    progress, tasks = run.progress(), run.session.metrics.tasks
+
+    def figures(*names: str) -> str:
+        values = {name: progress[name] for name in names if name in progress}
+        shown = {name: "-" if value == "nan" else value for name, value in values.items()}
+        return "   ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+
+    lines = [
+        "",
+        f"{run.mode.value}: {_how_far(run)}{progress['groups_per_s']} groups/s   {progress['tokens_per_s']} tokens/s",
+        f"{figures('groups', 'with_signal')}{_share_with_signal(progress)}   {figures('failed', 'step')}",
+        figures("mean_score", "recent_score", "share_correct", "level"),
+        figures("in_flight", "ready", "waiting", "quarantined", "dump_dropped"),
+    ]
+    scored = sorted((totals.score.mean, name) for name, totals in tasks.items() if totals.score.mean is not None)
+    if scored:
+        lines += ["", f"{f'worst of {len(scored)} tasks':30}  groups  score  right  level"]
+    for score, name in scored[:5]:
+        totals = tasks[name]
+        level = "-" if totals.last_level is None else f"{totals.last_level:.2f}"
+        lines.append(f"{name:30}  {totals.groups:6}  {score:.3f}  {totals.correct.mean or 0.0:.3f}  {level:>5}")
+    return lines
+
+
+def _how_far(run: Run) -> str:
+    if not run.wanted_groups or run.group_file is None:
+        return ""
+    return f"{run.group_file.lines:,} of {run.wanted_groups:,} groups   "
+
+
+def _share_with_signal(progress: Mapping[str, object]) -> str:
+    groups, with_signal = progress["groups"], progress["with_signal"]
+    if not isinstance(groups, int) or not isinstance(with_signal, int) or groups == 0:
+        return ""
+    return f" ({with_signal / groups:.0%})"

@@ -8,6 +8,7 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 
 from ..evaluations.table import MOST
+from ..options import CommandParser
 from ..reports.comparison import (
     Comparison,
     compare,
@@ -16,13 +17,16 @@ from ..reports.comparison import (
     rank,
     read_evaluation,
 )
+from ..reports.html.command import collect, encode, make_page, write_page
+from ..reports.runs import find_runs
 from ..terminal import UNLIMITED, Table, print_json, width
 
 
-def compare_command(argv: Sequence[str]) -> int:
+def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:
     """Compare every further folder with the first; returns 0.
 
-    Raises ConfigError for what is no folder of an evaluation, and for evaluations without a problem in common.
+    `program` is how the environment is called. Raises ConfigError for what is no folder of an evaluation, and for
+    evaluations without a problem in common.
     """
     options = _parse(argv)
     first, *others = evaluations = [read_evaluation(path, accuracy=options.accuracy) for path in options.folders]
@@ -33,6 +37,11 @@ def compare_command(argv: Sequence[str]) -> int:
         rank(evaluations).print_csv()
         return 0
     comparisons = [compare(first, other) for other in others]
+    if options.html is not None:
+        # The page's own view of runs side by side, which has the numbers of `compare_problems` as well.
+        write_page(options.html, make_page(encode(collect(find_runs(options.folders), program))))
+        print(f"{options.html}: open it in a browser; its view `Compare` has the evaluations side by side")
+        return 0
     if options.json:
         print_json(
             {
@@ -84,7 +93,7 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="compare",
         description="Put evaluation folders side by side, paired over the same problems, what changed most first. "
         "Every further folder is compared with the first.",
@@ -96,6 +105,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     forms.add_argument(
         "--markdown", action="store_true", help="rank the evaluations and the models published beside them"
+    )
+    forms.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page: intervals by task, problems and both answers"
     )
     forms.add_argument("--csv", action="store_true", help="the same as CSV")
     options = parser.parse_args(argv)

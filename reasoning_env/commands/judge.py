@@ -13,6 +13,7 @@ from aiohttp import web
 
 from ..errors import ConfigError
 from ..folders import find_checkout
+from ..options import CommandParser
 from ..server import Judge, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings
@@ -34,8 +35,10 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
             f"{options.host} can be reached from other machines, which need a token: set the variable {TOKEN}"
         )
     settings = ReasoningSettings(num_generators=options.generators, num_verifiers=options.verifiers)
+    # Ray takes the signals over when it is started, so that the server's own handlers must come after it.
+    cluster = None if options.ray is None else _join_cluster(options.ray, settings)
     try:
-        asyncio.run(_serve(options, settings, token, folder))
+        asyncio.run(_serve(options, cluster, settings, token, folder))
     except Interrupted:
         return 0
     return 0
@@ -43,7 +46,7 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     defaults = ReasoningSettings()
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="judge", description="Serve verdicts over HTTP: POST /score, /rm (slime, miles), /get_reward (OpenRLHF)."
     )
     parser.add_argument("--host", default="127.0.0.1", help=f"elsewhere than on this machine {TOKEN} must be set")
@@ -61,18 +64,17 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _serve(options: argparse.Namespace, settings: ReasoningSettings, token: str | None, folder: Path) -> None:
+async def _serve(
+    options: argparse.Namespace, cluster: Judge | None, settings: ReasoningSettings, token: str | None, folder: Path
+) -> None:
     session = Session(settings, checkout=find_checkout(folder))
     runner: web.AppRunner | None = None
 
     async def work() -> None:
         nonlocal runner
-        judge: Judge = session
-        if options.ray is None:
+        if cluster is None:
             await session.start()
-        else:
-            judge = _join_cluster(options.ray, settings)
-        runner = web.AppRunner(JudgeServer(judge, token=token or None).app(), access_log=None)
+        runner = web.AppRunner(JudgeServer(cluster or session, token=token or None).app(), access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, options.host, options.port)
         await site.start()
@@ -95,5 +97,8 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
         raise ConfigError("--ray needs the extra: pip install 'reasoning-gym-environment[ray]'") from error
-    ray.init(address=address, log_to_driver=False)
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError) as error:
+        raise ConfigError(f"--ray {address}: {str(error).splitlines()[0]}") from error
     return RayJudges(settings)

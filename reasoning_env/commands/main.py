@@ -97,7 +97,7 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it when it ends
         return 1
     except ReasoningEnvError as error:
-        _complain(environment_file, name, str(error))
+        _complain(environment_file, name, _as_typed(name, str(error)))
         return error.exit_code
     except OSError as error:
         _complain(environment_file, name, f"{type(error).__name__}: {error}")
@@ -125,7 +125,7 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
         case "compare":
             from .compare import compare_command
 
-            return compare_command
+            return functools.partial(compare_command, program=program())
         case "rescore":
             from .rescore import rescore_command
 
@@ -164,6 +164,13 @@ def _check_names(tasks: str, folder: Path) -> None:
         asyncio.run(check_names_of_tasks(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
     except ConfigError as error:
         raise ConfigError(f"--{error}") from error
+
+
+def _as_typed(command: str, message: str) -> str:
+    """Return a message about the setting `tasks` in the words of a command that takes tasks in another way."""
+    if not message.startswith("tasks: "):
+        return message
+    return f"--{message}" if command == "audit" else message.removeprefix("tasks: ")
 
 
 def _complain(environment_file: Path, command: str, text: str) -> None:

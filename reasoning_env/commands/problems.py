@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,19 +34,18 @@ def split_names(arguments: Sequence[str]) -> list[str]:
 
 
 def seed(text: str) -> int:
-    """Read the option; its name stands in the message for what is no number."""
-    number = int(text)
-    if not 0 <= number < SEEDS:
-        raise argparse.ArgumentTypeError(f"a seed lies between 0 and {SEEDS - 1}, not at {text}")
-    return number
+    """Read the option."""
+    if not text.isdecimal() or int(text) >= SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {SEEDS - 1}; got {text!r}")
+    return int(text)
 
 
 def level(text: str) -> float:
-    """Read the option; its name stands in the message for what is no number."""
-    number = float(text)
-    if not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"a level lies between 0 and 1, not at {text}")
-    return number
+    """Read the option."""
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
 
 
 def mapping(text: str) -> Mapping[str, Any]:

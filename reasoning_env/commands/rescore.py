@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, ScoringError
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE
+from ..options import CommandParser
 from ..outcomes import Tally
 from ..records import ProblemSpec, Split, Verdict
 from ..reports.library import OpenLibrary, open_library, run_measurement
@@ -31,7 +31,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
 
     Raises ConfigError where there is nothing to judge, and WorkerError where the workers cannot be started.
     """
-    parser = argparse.ArgumentParser(prog="rescore", description="Judge stored answers again, and show what changed.")
+    parser = CommandParser(prog="rescore", description="Judge stored answers again, and show what changed.")
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder of files")
     parser.add_argument("--plain", action="store_true", help="the library's own scores, not those of training")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -61,9 +61,10 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
                             changes.append((group.item_id, group.seed, *scores, verdict.reason.value, answer))
 
     run_measurement(judge_all)
-    left_out.update(fault for run in runs for fault in run.faults)
+    faults = [fault for run in runs for fault in run.faults]
     if not before and not left_out:
-        raise ConfigError(f"{options.paths[0]} holds no group")
+        raise ConfigError("; ".join([f"{options.paths[0]} holds no group", *faults[:3]]))
+    left_out.update(faults)
     changed = Counter(task for task, *_ in changes)
     rows = [(task, before[task].count, before[task].mean, after[task].mean, changed[task]) for task in sorted(before)]
     scores = {"BEFORE": ".3f", "AFTER": ".3f"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..folders import find_checkout
+from ..options import CommandParser
 from ..outcomes import outcome
 from ..prompting import build_messages, system_prompt
 from ..records import Problem, Verdict
@@ -47,7 +48,7 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="score", description="Score a text as the completion of one problem: see its prompt, reward and reason."
     )
     parser.add_argument("task", metavar="TASK")

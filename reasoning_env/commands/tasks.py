@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError, GenerationError
 from ..folders import find_checkout
+from ..options import CommandParser
 from ..prompting import ChatFormat, build_messages, system_prompt
 from ..records import Problem, TaskInfo
 from ..reports.library import measure_each, open_library, run_measurement
@@ -67,7 +68,7 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
+    parser = CommandParser(prog="tasks", description="List reasoning-gym's tasks, or show samples of some.")
     parser.add_argument(
         "names",
         nargs="*",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import replace_file
-from ..records import CORRECT_SCORE
+from ..records import Verdict
 
 RolloutJson = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def _best(rollouts: Sequence[RolloutJson]) -> list[RolloutJson]:
 
 
 def _correct(rollouts: Sequence[RolloutJson]) -> list[RolloutJson]:
-    return [rollout for rollout in rollouts if (rollout["verifier_score"] or 0.0) >= CORRECT_SCORE]
+    return [rollout for rollout in rollouts if (rollout["verifier_score"] or 0.0) >= Verdict.CORRECT_SCORE]
 
 
 KEEP: Mapping[str, Callable[[Sequence[RolloutJson]], Sequence[RolloutJson]]] = {

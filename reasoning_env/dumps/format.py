@@ -29,7 +29,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter
 
 from ..outcomes import outcome
-from ..records import CORRECT_SCORE, Group, Problem, Rollout
+from ..records import Group, Problem, Rollout, Verdict
 
 _encode = json.JSONEncoder(allow_nan=False).encode
 
@@ -187,7 +187,7 @@ class DumpedRollout:
     @property
     def correct(self) -> bool:
         """Whether the completion counts as correct, whatever a length penalty took."""
-        return self.judged_score >= CORRECT_SCORE
+        return self.judged_score >= Verdict.CORRECT_SCORE
 
     @property
     def outcome(self) -> str:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..errors import ScoringError
+from ..errors import ScoringError, WorkerError
 from ..records import Verdict
 from ..session import Session
 from ..settings import ReasoningSettings
@@ -29,18 +30,26 @@ class _NodeJudge:
     """A session in an actor, which Ray starts again when its process dies."""
 
     def __init__(self, settings: ReasoningSettings) -> None:
-        self._session = Session(settings)
-        self._starting: asyncio.Task[object] | None = None
+        self._settings = settings
+        self._starting: asyncio.Task[Session] | None = None
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._session.start())
-        await asyncio.shield(self._starting)
-        return await self._session.judge(reference, completions)
+        if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
+            self._starting = asyncio.create_task(self._start())
+        session = await asyncio.shield(self._starting)
+        return await session.judge(reference, completions)
+
+    async def _start(self) -> Session:
+        session = Session(self._settings)
+        await session.start()
+        return session
 
 
 class RayJudges:
     """One judge a node of the cluster that `ray.init` has joined, as it is now."""
+
+    REST_S = 30.0
+    """How long a judge that has failed is asked only when no other is left: Ray starts it again meanwhile."""
 
     def __init__(self, settings: ReasoningSettings | None = None) -> None:
         given = settings or ReasoningSettings()
@@ -50,23 +59,30 @@ class RayJudges:
             actor.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(given): 0
             for node in nodes
         }
+        self._resting_until: dict[Any, float] = dict.fromkeys(self._busy, 0.0)
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
-        """Return a verdict for each completion; raises as `Session.judge` does, and ScoringError without nodes."""
-        while self._busy:
-            actor = min(self._busy, key=self._busy.__getitem__)
-            self._busy[actor] += 1
+        """Return a verdict for each completion; raises as `Session.judge`, and ScoringError when every node fails."""
+        untried = set(self._busy)
+        while untried:
+            judge = min(untried, key=self._order)
+            untried.remove(judge)
+            self._busy[judge] += 1
             try:
-                verdicts: list[Verdict] = await actor.judge.remote(reference, list(completions))
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except ray.exceptions.RayError as error:
-                # The actor or its node is gone; another one judges.
-                if self._busy.pop(actor, None) is not None:
-                    logger.warning("a judge is lost, %d are left: %s", len(self._busy), error)
-            else:
+                verdicts: list[Verdict] = await judge.judge.remote(reference, list(completions))
                 return verdicts
+            except ray.exceptions.RayTaskError as error:
+                if not isinstance(error.cause, WorkerError):
+                    raise error.cause from None
+                cause: Exception = error.cause
+            except ray.exceptions.RayError as error:  # the actor or its node is gone
+                cause = error
             finally:
-                if actor in self._busy:
-                    self._busy[actor] -= 1
-        raise ScoringError("no judge of the Ray cluster is left")
+                self._busy[judge] -= 1
+            self._resting_until[judge] = time.monotonic() + self.REST_S
+            logger.warning("a node's judge fails and rests for %g s: %s", self.REST_S, str(cause).splitlines()[0])
+        raise ScoringError("no node of the Ray cluster can judge")
+
+    def _order(self, judge: Any) -> tuple[bool, int]:
+        """The judges that do not rest come first, and of them the least busy one."""
+        return self._resting_until[judge] > time.monotonic(), self._busy[judge]

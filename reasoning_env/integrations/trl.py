@@ -28,7 +28,8 @@ from transformers import TrainerCallback
 
 from ..bridge import Bridge
 from ..errors import ConfigError
-from ..records import Problem, Verdict
+from ..records import Problem, Reason, Verdict
+from ..references import Reference
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,12 @@ class TrlEnvironment:
         return IterableDataset.from_generator(_draw_rows, gen_kwargs={"number": id(self.bridge)})
 
     async def reward(
-        self, completions: Sequence[Any], reference: Sequence[str], log_extra: Any = None, **_: Any
+        self,
+        completions: Sequence[Any],
+        reference: Sequence[str],
+        log_extra: Any = None,
+        log_metric: Any = None,
+        **_: Any,
     ) -> list[float | None]:
         """Return a score for each completion: what `reward_funcs` takes."""
         places: dict[str, list[int]] = defaultdict(list)
@@ -67,8 +73,15 @@ class TrlEnvironment:
             for place, verdict in zip(here, group, strict=True):
                 verdicts[place] = verdict
         await asyncio.to_thread(self._learn, list(zip(reference, verdicts, strict=True)))
+        reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
         if log_extra is not None:
-            log_extra("reason", ["fault" if verdict is None else verdict.reason.value for verdict in verdicts])
+            log_extra("reason", reasons)
+        if log_metric is not None:
+            levels = [level for name in reference if (level := Reference.parse(name).level) is not None]
+            if levels:
+                log_metric("reasoning/level", sum(levels) / len(levels))
+            for reason in (*Reason, "fault"):
+                log_metric(f"reasoning/{reason}", reasons.count(reason) / len(reasons))
         return [None if verdict is None else verdict.score for verdict in verdicts]
 
     def callback(self) -> TrainerCallback:
@@ -117,6 +130,12 @@ class _StreamCallback(TrainerCallback):
         if args.shuffle_dataset:
             raise ConfigError(
                 "GRPOConfig: set shuffle_dataset=False; a shuffled stream draws far ahead of the curriculum"
+            )
+        expected = self._environment.bridge.session.group_size
+        if args.num_generations != expected:
+            raise ConfigError(
+                f"GRPOConfig: num_generations is {args.num_generations}, and the bridge expects groups of {expected}; "
+                f"make it with Bridge(group_size={args.num_generations})"
             )
         # The trainer would draw all rows of the steps before once more, and throw them away.
         args.ignore_data_skip = True

@@ -33,7 +33,7 @@ class ReasoningGymData(vf.TaskData):
 
 class ReasoningGymTask(vf.Task[ReasoningGymData]):
     @vf.reward
-    async def score(self, trace: Any) -> float:
+    async def judged(self, trace: Any) -> float:
         """Return the score of the last reply; raises ScoringError for a fault of ours, which is never a 0."""
         [verdict] = await _judge().ajudge(self.data.reference, [trace.last_reply or ""])
         if verdict is None:

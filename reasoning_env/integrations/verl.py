@@ -1,8 +1,9 @@
 """verl: rows of references in Parquet, and the reward function that judges them.
 
     python -m reasoning_env.integrations.verl train.parquet --rows 10000 --tasks gcd,chain_sum --seed 1
+    python -m reasoning_env.integrations.verl test.parquet --evaluation --tasks gcd,chain_sum
 
-    reward.custom_reward_function.path=.../reasoning_env/integrations/verl.py
+    reward.custom_reward_function.path=pkg://reasoning_env.integrations.verl
     reward.custom_reward_function.name=compute_score
 
 Levels are fixed or random: verl reads its rows once, and no process sees whole groups. verl has no reward of None, so a
@@ -50,10 +51,13 @@ async def compute_score(
     raise ScoringError("a completion could not be judged; the log above says why")
 
 
-def write_parquet(path: str, rows: int, **settings: Any) -> None:
-    """Write the first `rows` problems of a stream; `settings` are the bridge's."""
+def write_parquet(path: str, rows: int | None, **settings: Any) -> None:
+    """Write the first `rows` problems of a stream, or without a number the evaluation set, which no stream asks.
+
+    `settings` are the bridge's.
+    """
     with Bridge(**settings) as bridge:
-        problems = [bridge.next() for _ in range(rows)]
+        problems = bridge.evaluation_problems() if rows is None else [bridge.next() for _ in range(rows)]
         table = [
             {
                 "data_source": DATA_SOURCE,
@@ -70,12 +74,14 @@ def write_parquet(path: str, rows: int, **settings: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write problems as Parquet for verl.")
     parser.add_argument("path")
-    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--rows", type=int, default=10_000, help="problems to train on (default: %(default)s)")
+    parser.add_argument("--evaluation", action="store_true", help="write the evaluation set instead, which no row asks")
     parser.add_argument("--tasks", default="all", help="names, globs or categories, joined by commas")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--level", type=float, help="difficulty from 0 to 1 (default: the library's own)")
     options = parser.parse_args()
-    write_parquet(options.path, options.rows, tasks=options.tasks, seed=options.seed, complexity_level=options.level)
+    rows = None if options.evaluation else options.rows
+    write_parquet(options.path, rows, tasks=options.tasks, seed=options.seed, complexity_level=options.level)
 
 
 if __name__ == "__main__":

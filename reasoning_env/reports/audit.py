@@ -18,9 +18,12 @@ from ..errors import ConfigError, WorkerError
 from ..files import replace_file
 from ..folders import find_checkout
 from ..library_facts import COMPOSITE, facts
+from ..options import CommandParser
 from ..stats import LibraryInfo
 from ..terminal import print_table
 from ..workers.pool import PoolSettings
+from .html.command import write_page
+from .html.heat_map import heat_map_page
 from .library import measure_each, open_library, run_measurement
 from .verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task, is_shortcut, role_of
 
@@ -57,6 +60,8 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
     text = json.dumps(report, indent=1)
     replace_file(output, [f"{text}\n".encode()], mode=0o666)
+    if options.html is not None:
+        write_page(options.html, heat_map_page(report))
     if options.json:
         print(text)
     else:
@@ -66,12 +71,14 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
             if audit.failures:
                 print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
         print(f"\nall numbers are in {output}")
+        if options.html is not None:
+            print(f"the map of tasks and levels is {options.html}; open it in a browser")
         print(outcome_line(audits, results))
     return int(Result.FAILS in results.values())
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
     )
     parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
@@ -86,6 +93,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page too: a map of tasks and levels")
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     options = parser.parse_args(argv)
     if not 1 <= options.items <= 10_000 or options.seed < 0:
@@ -203,6 +211,7 @@ def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], libr
                 "flawed": dict(audit.flawed),
                 "failures": list(audit.failures),
                 "bound": audit.bound,
+                "worst": audit.worst,
                 "faults": list(audit.faults.values()),
                 "slowest_ms": 1000 * audit.slowest_s,
                 "escaped": {reason.value: count for reason, count in audit.escaped.items()},

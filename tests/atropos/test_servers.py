@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +15,13 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference import servers
-from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, ReplyError, TokenProtocol
-from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import Mode, ask_for_one_token, choose_server_class, mode_of
+from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, Mode, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
+from reasoning_env.atropos.inference.servers import choose_server_class, mode_of
 from reasoning_env.errors import ConfigError, ServerError
-from reasoning_env.prompting import ChatFormat
+from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.records import Sampling, Timeouts
 from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply
 from reasoning_gym_testing.inference_server import InferenceServer as RealServer
@@ -104,6 +107,37 @@ async def test_server_that_gives_nothing_is_refused_in_one_line() -> None:
 async def test_what_all_servers_give_is_taken() -> None:
     async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
         assert mode_of(await found(whole, chats)) is Mode.CHAT
+
+
+def filters(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request says of filters and penalties, of which a model may bring defaults."""
+    return {name: value for name, value in body.items() if "penalty" in name or name in ("top_k", "min_p")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("split", ["train", "eval"])
+async def test_training_samples_without_filters_of_the_model(kind: str, split: str, tokenizer: Any) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def note(request: web.Request, body: bytes) -> bool:
+        if body:
+            asked.append(json.loads(body))
+        return False
+
+    async with RealServer() as server:
+        server.fail(respond(500), only=note)
+        manager, chat = manager_of(server.config(kind)), ChatFormat(tokenizer, "mine")
+        client = InferenceClient(lambda: manager, chat)
+        sampling = Sampling(temperature=1.0, top_p=1.0, token_limit=512, split=split)
+        await client.complete(chat.prompt(build_messages("", "1 + 1 =")), 2, sampling, Timeouts(None, 5.0))
+        for one in manager.servers:
+            one.check_task.cancel()
+            await one.openai.close()
+    no_filters = {"top_k": -1, "min_p": 0.0}
+    no_filters |= {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+    plain = [body.get("sampling_params", body) for body in asked]
+    [of_group] = [body for body in plain if body.get("n") == 2]
+    assert filters(of_group) == (no_filters if split == "train" else {})
 
 
 async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,3 +190,11 @@ def test_table_names_both_folders_what_differs_and_every_task(write: Write, caps
     assert [lines[0][-2:], lines[1][-2:], lines[2]] == ["/a", "/b", "model: 'x' and 'y'"]
     assert [line.split()[0] for line in lines[5:8]] == ["mean", "gcd", "lcm"]
     assert "-1.000" in lines[6].split()
+
+
+def test_page_holds_the_comparison(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [write("a", {"gcd": [1.0, 0.0]}), write("b", {"gcd": [1.0, 1.0]})]
+    page = tmp_path / "both.html"
+    assert compare_command([*map(str, folders), "--html", str(page)]) == 0
+    assert page.stat().st_size > 10_000
+    assert f"{page}: open it in a browser" in capsys.readouterr().out

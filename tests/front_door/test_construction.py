@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,22 @@ async def test_in_atropos_test_mode_it_starts_without_any_server(make_env: MakeE
     server.url = "http://127.0.0.1:9"
     env = await make_env(testing=True, startup_timeout_s=0.1)
     assert (await env.get_next_item()).problem.task == "chain_sum"
+
+
+# ---------------------------------------------------------------------------- Python's garbage collector
+
+
+@pytest.fixture
+def own_garbage_collection() -> Iterator[None]:
+    """Give back to the garbage collector, after a test, what was taken from it."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("own_garbage_collection")
+@pytest.mark.parametrize("calm", [True, False])
+async def test_the_garbage_collector_is_calmed_where_the_settings_say_so(calm: bool, make_env: MakeEnv) -> None:
+    await make_env(calm_garbage_collector=calm)
+    assert (gc.get_freeze_count() > 0) is calm

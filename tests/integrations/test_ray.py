@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -13,20 +20,25 @@ ray = pytest.importorskip("ray", reason="needs the extra `ray`: make integration
 
 from ray.cluster_utils import Cluster
 
-from reasoning_env import InvalidReferenceError, Problem, ReasoningSettings, Session
+import reasoning_env
+from reasoning_env import InvalidReferenceError, Problem, ReasoningSettings, ScoringError, Session
 from reasoning_env.integrations.ray import RayJudges
+from tests.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.slow
+on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
+ROOT = Path(reasoning_env.__file__).parent.parent
+Judge = Callable[[str, list[str]], Awaitable[list[float]]]
 SETTINGS = ReasoningSettings(
     tasks=["gcd", "chain_sum", "maze"], seed=1, num_generators=1, num_verifiers=1, worker_niceness=0
 )
 GROUPS = 48
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head without room for judges' work, and a second node that a test may kill."""
+    """A head and a second node that a test may kill."""
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.second = cluster.add_node(num_cpus=1)
     cluster.connect()
@@ -50,17 +62,79 @@ async def problems() -> AsyncIterator[list[tuple[Problem, list[str], list[float]
     await session.close()
 
 
+@on_module_loop
 async def test_mistake_of_a_caller_is_raised(cluster: Any) -> None:
     with pytest.raises(InvalidReferenceError, match="expected task:split"):
         await RayJudges(SETTINGS).judge("nonsense", ["<answer>1</answer>"])
 
 
-async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> None:
-    judges = RayJudges(SETTINGS)
-    await asyncio.gather(*(judges.judge(problem.reference, texts) for problem, texts, _ in problems[:4]))
-    judging = [asyncio.create_task(judges.judge(problem.reference, texts)) for problem, texts, _ in problems]
+async def judged_while_a_node_dies(cluster: Any, problems: Any, judge: Judge) -> list[list[float]]:
+    """Judge all groups at once, and kill the second node when the first of them is judged."""
+    await asyncio.gather(*(judge(problem.reference, texts) for problem, texts, _ in problems[:4]))
+    judging = [asyncio.create_task(judge(problem.reference, texts)) for problem, texts, _ in problems]
     await asyncio.wait(judging, return_when=asyncio.FIRST_COMPLETED)
     await asyncio.to_thread(cluster.remove_node, cluster.second, allow_graceful=False)
-    verdicts = await asyncio.gather(*judging)
-    scores = [[verdict.score for verdict in group] for group in verdicts]
+    return await asyncio.gather(*judging)
+
+
+@on_module_loop
+async def test_no_verdict_is_lost_with_a_node(cluster: Any, problems: Any) -> None:
+    judges = RayJudges(SETTINGS)
+
+    async def judge(reference: str, texts: list[str]) -> list[float]:
+        return [verdict.score for verdict in await judges.judge(reference, texts)]
+
+    assert await judged_while_a_node_dies(cluster, problems, judge) == [expected for _, _, expected in problems]
+
+
+@on_module_loop
+async def test_dead_node_is_not_waited_for(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RayJudges, "REST_S", 0.0)  # it is asked again and again
+    judges = RayJudges(SETTINGS)
+    cluster.remove_node(cluster.second, allow_graceful=False)
+    for problem, texts, expected in problems[:4]:
+        assert [verdict.score for verdict in await judges.judge(problem.reference, texts)] == expected
+
+
+@on_module_loop
+async def test_killed_judge_comes_back(cluster: Any, problems: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RayJudges, "REST_S", 0.0)
+    judges = RayJudges(SETTINGS)
+    problem, texts, expected = problems[0]
+    for actor in judges._busy:
+        pid = await actor.__ray_call__.remote(lambda _: os.getpid())
+        os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(ScoringError):
+                verdicts = await judges.judge(problem.reference, texts)
+                break
+    assert [verdict.score for verdict in verdicts] == expected
+
+
+@on_module_loop
+async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
+    command = [sys.executable, "reasoning_gym_environment.py", "judge", "--port", "0", "--ray", cluster.address]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = (await asyncio.to_thread(server.stdout.readline)).split()[-1]
+        async with aiohttp.ClientSession() as client:
+
+            async def judge(reference: str, texts: list[str]) -> list[float]:
+                async with client.post(f"{url}/score", json={"ref": reference, "texts": texts}) as reply:
+                    assert reply.status == 200, await reply.text()
+                    return [verdict["score"] for verdict in (await reply.json())["verdicts"]]
+
+            scores = await judged_while_a_node_dies(cluster, problems, judge)
+        server.terminate()
+        await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
     assert scores == [expected for _, _, expected in problems]
+    assert server.returncode == 0
+
+
+def test_example_judges_on_ray() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "examples.ray_judges"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    judged = [line for line in ended.stdout.splitlines() if line.endswith("[1.0, 0.0]")]
+    assert len(judged) == 4, ended.stderr

@@ -9,20 +9,27 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-pytest.importorskip("trl", reason="needs the extra `trl`: make integrations")
+trl = pytest.importorskip("trl", reason="needs the extra `trl`: make integrations")
+
+from transformers import TrainerControl, TrainerState
 
 import reasoning_env
 from examples.trl_cpu import make_trainer
 from reasoning_env.bridge import Bridge
+from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
 from reasoning_env.problems import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S
+
+from .shown import shown_block
 
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -87,6 +94,45 @@ def test_prompt_that_outgrows_the_model_is_skipped(bridge: Bridge, tmp_path: Pat
     assert bridge.session.fits is not None
     assert bridge.session.fits(problem)
     assert not bridge.session.fits(replace(problem, question="word " * room))
+
+
+def test_logs_tell_levels_and_reasons(bridge: Bridge, tmp_path: Path) -> None:
+    trainer = make_trainer(TrlEnvironment(bridge), tmp_path, 1)
+    trainer.train()
+    logged = trainer.state.log_history[0]
+    assert 0.0 <= logged["reasoning/level"] <= 1.0
+    assert logged["reasoning/fault"] == 0.0
+    assert sum(share for name, share in logged.items() if name.startswith("reasoning/") and "level" not in name) == (
+        pytest.approx(1.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ({"shuffle_dataset": True}, "set shuffle_dataset=False"),
+        ({"num_generations": 4}, r"num_generations is 4, .* make it with Bridge\(group_size=4\)"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(bridge: Bridge, argument: dict[str, Any], line: str) -> None:
+    arguments = SimpleNamespace(**{"shuffle_dataset": False, "num_generations": 8} | argument)
+    with pytest.raises(ConfigError, match=line):
+        TrlEnvironment(bridge).callback().on_init_end(arguments, TrainerState(), TrainerControl())
+
+
+def test_lines_of_the_page_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Bridge(**SETTINGS) as bridge:
+        make_trainer(TrlEnvironment(bridge), tmp_path, 1).save_model(str(tmp_path / "model"))
+    small = partial(trl.GRPOConfig, use_cpu=True, max_completion_length=8, report_to=[], save_strategy="no")
+    monkeypatch.setattr(trl, "GRPOConfig", small)
+    monkeypatch.chdir(tmp_path)
+    lines = shown_block("python", "GRPOTrainer")
+    for shown, used in (("Qwen/Qwen2.5-1.5B-Instruct", str(tmp_path / "model")), ("max_steps=500", "max_steps=1")):
+        assert shown in lines
+        lines = lines.replace(shown, used)
+    found: dict[str, Any] = {}
+    exec(lines, found)
+    assert found["trainer"].state.global_step == 1
 
 
 def start(output: Path, *options: str) -> subprocess.Popen[str]:

@@ -21,20 +21,20 @@ from reasoning_env.integrations import verifiers as adapter
 from reasoning_gym_testing import InferenceServer
 from tests.waiting import PATIENCE_S
 
+from .shown import shown_commands
+
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 ROOT = Path(reasoning_env.__file__).parent.parent
-FLAGS = ("--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess", "--no-push")
 
 
 def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
-    """Run `vf-eval` on four problems, two rollouts each, and return its traces."""
+    """Run the command that the page shows, with the rig as its model, and return the traces of its episodes."""
+    [shown] = shown_commands("vf-eval")
     command = [
-        *(Path(sys.executable).with_name("vf-eval"), "reasoning-gym-taskset"),
-        *("-n", "4", "-r", "2", "--env.taskset.tasks", "gcd,chain_sum", *FLAGS),
-        *("-m", "rig", "--client.base-url", f"{server.url}/v1", "--client.api-key-var", "RIG_KEY"),
-        *("-o", output),
+        *(Path(sys.executable).with_name(shown[0]), *shown[1:]),
+        *("--client.base-url", f"{server.url}/v1", "--client.api-key-var", "RIG_KEY", "-o", output),
     ]
     ended = subprocess.run(
         command,
@@ -46,16 +46,16 @@ def evaluate(server: InferenceServer, output: Path) -> list[dict[str, Any]]:
         timeout=2 * PATIENCE_S,
     )
     assert ended.returncode == 0, ended.stdout[-3000:]
-    [traces] = output.rglob("traces.jsonl")
-    return [json.loads(line) for line in traces.read_text().splitlines()]
+    [episodes] = output.rglob("traces.jsonl")
+    return [trace for line in episodes.read_text().splitlines() for trace in json.loads(line)["traces"]]
 
 
 @pytest.mark.parametrize(("skill", "expected"), [(1.0, {1.0}), (0.0, {0.0})])
 def test_command_line_scores_every_rollout(tmp_path: Path, skill: float, expected: set[float]) -> None:
     with InferenceServer(ScriptedPolicy(skill, seed=1)) as server:
         traces = evaluate(server, tmp_path)
-    assert len(traces) == 8
-    assert {trace["rewards"]["score"]["value"] for trace in traces} == expected
+    assert len(traces) == 32
+    assert {trace["rewards"]["judged"]["score"] for trace in traces} == expected
     assert all(trace["info"]["reason"] for trace in traces)
 
 
@@ -85,4 +85,4 @@ async def test_fault_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "_judge", Down)
     [task] = islice(taskset(), 1)
     with pytest.raises(ScoringError, match="could not be judged"):
-        await task.score(Trace())
+        await task.judged(Trace())

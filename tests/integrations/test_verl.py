@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -13,6 +17,7 @@ pytest.importorskip("verl", reason="needs the extra `verl`: make integrations")
 
 import numpy
 import torch
+from hydra import compose, initialize_config_module
 from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transformers import AutoTokenizer
@@ -20,16 +25,19 @@ from transformers import AutoTokenizer
 with warnings.catch_warnings(action="ignore"):
     from verl import DataProto
     from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+    from verl.trainer.ppo.reward import get_custom_reward_fn
 
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ScoringError
 from reasoning_env.integrations import verl as adapter
 from reasoning_gym_testing.completions import TOKENIZER
 
+from .shown import shown_commands
+
 # The packages' own warnings are not this project's.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-
+ROOT = Path(adapter.__file__).parents[2]
 TOKENS = AutoTokenizer.from_pretrained(TOKENIZER)
 
 
@@ -78,6 +86,32 @@ async def test_reward_manager_of_verl_scores_them(rows: Any) -> None:
     ]
     wrong = [await manager.run_single(item(row, "no")) for _, row in rows.iterrows()]
     assert [found["reward_score"] for found in (*right, *wrong)] == [1.0] * 6 + [0.0] * 6
+
+
+def test_evaluation_set_is_written_without_a_number(tmp_path: Path) -> None:
+    adapter.write_parquet(str(tmp_path / "test.parquet"), None, tasks="gcd", num_eval_samples_per_task=3)
+    rows = pandas.read_parquet(tmp_path / "test.parquet")
+    assert [row["ground_truth"].split(":")[1] for row in rows["reward_model"]] == ["eval"] * 3
+
+
+def test_commands_of_the_page_write_rows(tmp_path: Path) -> None:
+    train, test, _ = shown_commands("main_ppo")
+    for words in (train, test):
+        command = [sys.executable, *("12" if word == "10000" else word for word in words[1:])]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    tables = [pandas.read_parquet(tmp_path / f"{name}.parquet") for name in ("train", "test")]
+    assert len(tables[0]) == 12
+    trained, tested = ({prompt[-1]["content"] for prompt in table["prompt"]} for table in tables)
+    assert tested
+    assert not trained & tested
+
+
+async def test_arguments_of_the_page_name_the_reward(rows: Any) -> None:
+    *_, [_, _, _, *overrides] = shown_commands("main_ppo")
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        reward = get_custom_reward_fn(compose("ppo_trainer", overrides=overrides))
+    scored = await reward("reasoning_gym", "<answer>no</answer>", rows["reward_model"][0]["ground_truth"])
+    assert (scored["score"], scored["reason"]) == (0.0, "scored")
 
 
 async def test_fault_that_stays_is_raised(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from reasoning_env.dumps.reader import read_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.reports.comparison import compare, read_evaluation
+from reasoning_env.reports.html import command as command_module
 from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
 from reasoning_env.reports.runs import find_runs
 
@@ -28,7 +30,7 @@ WRONG = rollout(0.0)
 
 
 def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(encode(collect(find_runs(paths), "env", characters)))
+    data: dict[str, Any] = json.loads(encode(collect(find_runs(paths), "env", characters / 1_000_000)))
     return data
 
 
@@ -261,3 +263,51 @@ def test_page_holds_its_data_and_a_policy_that_allows_only_its_own_script_and_st
         assert f"{tag}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
     assert page.count("<script") == 2
+
+
+# ---------------------------------------------------------------------------- a page that follows a run
+
+
+def follow_until(monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]) -> None:
+    """Let `--follow` look once more after each step, and then end as by Ctrl-C."""
+    steps = iter(between)
+
+    def pause(_: float) -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr(command_module.time, "sleep", pause)
+
+
+def test_following_page_is_written_anew_when_its_file_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, page, sizes = write(tmp_path / "a.jsonl", group(WRONG)), tmp_path / "page.html", []
+
+    def add_a_group() -> None:
+        sizes.append(page.stat().st_mtime_ns)
+        write(file, group(WRONG), group(WRONG))
+
+    follow_until(monkeypatch, add_a_group, lambda: sizes.append(page.stat().st_mtime_ns))
+    assert report_command([str(file), "-o", str(page), "--follow"], default_folder=tmp_path, program="env") == 0
+    assert sizes[1] > sizes[0]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" groups")[0] for line in lines] == [f"{page}: 1", f"{page}: 2"]
+
+
+def test_following_waits_for_the_first_group_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, page = tmp_path / "a.jsonl", tmp_path / "page.html"
+    follow_until(monkeypatch, int, lambda: write(file, group(WRONG)))
+    assert report_command([str(file), "-o", str(page), "--follow", "1"], default_folder=tmp_path, program="env") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("waiting: ")
+    assert lines[1].startswith(f"{page}: 1 groups")
+    assert len(lines) == 2
+
+
+def test_only_a_following_page_loads_itself_again(tmp_path: Path) -> None:
+    assert "reload_s" not in report(write(tmp_path / "a.jsonl", group(WRONG)))

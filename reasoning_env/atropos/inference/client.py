@@ -27,8 +27,8 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
-from .replies import in_turn, rollout_from_text, rollout_from_tokens
-from .servers import Mode, mode_of, reads_here
+from .replies import Mode, in_turn, rollout_from_text, rollout_from_tokens
+from .servers import mode_of, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -104,12 +104,16 @@ class InferenceClient:
         offered = [mode for mode in (self._usual_mode, *Mode) if hasattr(asked, METHODS[mode])]
         return offered[0] if offered else self._usual_mode
 
-    def options(self, mode: Mode) -> Mapping[str, Any]:
+    def options(self, mode: Mode, split: str = "train") -> Mapping[str, Any]:
         """Return what every request says besides prompt and sampling, as keywords of the servers' method.
 
         Token servers return the tokens of the stop text anyway; the others are asked to keep it.
         """
-        stop = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
+        stop: dict[str, Any] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
+        if mode is Mode.TOKENS and split == "train" and self._read_here:
+            # Else a model's generation_config.json filters what is sampled, and log-probabilities do not show it.
+            penalties = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
+            return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
         if mode is Mode.TOKENS:
             return stop
         extra: dict[str, Any] = dict(KEEP_STOP) if stop else {}
@@ -118,6 +122,11 @@ class InferenceClient:
         if mode is Mode.CHAT and self._chat_template_kwargs:
             extra["chat_template_kwargs"] = self._chat_template_kwargs
         return {**stop, "extra_body": extra} if extra else stop
+
+    @property
+    def _read_here(self) -> bool:
+        """Whether every reply is read here, whichever server gives it."""
+        return isinstance(self._manager(), ServerManager) and all(map(reads_here, self.servers))
 
     @property
     def healthy(self) -> bool:
@@ -225,7 +234,7 @@ class InferenceClient:
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             "split": sampling.split,
-            **self.options(mode),
+            **self.options(mode, sampling.split),
         }
         convert: Callable[[Any], Rollout | str]
         if mode is Mode.CHAT:
@@ -237,7 +246,7 @@ class InferenceClient:
         else:
             # The prompt's own tokens: the server would add special tokens to those that the chat template has written.
             arguments["input_ids"] = list(prompt.tokens)
-            if isinstance(self._manager(), ServerManager) and all(map(reads_here, self.servers)):
+            if self._read_here:
                 arguments["arrays"] = True
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))

@@ -16,6 +16,7 @@ import asyncio
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -58,8 +59,12 @@ def _turns() -> _Turns:
 
 
 async def in_turn(work: Callable[[], T]) -> T:
-    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done."""
+    """Do some milliseconds of work on the event loop, in a turn of the loop in which no other such work is done.
+
+    A wake-up takes two turns, of the timer and of the task; with both between two pieces, it waits for one piece only.
+    """
     async with _turns().one_at_a_time:
+        await asyncio.sleep(0)
         await asyncio.sleep(0)
         return work()
 
@@ -67,6 +72,14 @@ async def in_turn(work: Callable[[], T]) -> T:
 def room_for_reply() -> asyncio.Semaphore:
     """Return what is held while a reply is read and taken apart; others wait in their connections."""
     return _turns().room
+
+
+class Mode(StrEnum):
+    """What a server's reply holds, the best first."""
+
+    TOKENS = "tokens"
+    TEXT = "text"
+    CHAT = "chat"
 
 
 class ReplyError(Exception):

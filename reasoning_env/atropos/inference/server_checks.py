@@ -1,11 +1,16 @@
-"""Ask every inference server at startup for one token, the way training will."""
+"""Ask every inference server at startup for one token, the way training will.
+
+A server of type `auto` is asked in each way, the best first, and keeps to the first way that works.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -19,7 +24,7 @@ from ...errors import ConfigError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...retries import pauses
-from .chat import CHAT, PlainChat
+from .chat import AUTO, CHAT, ChatRequests, PlainChat
 from .failures import (
     ANSWERS,
     Failure,
@@ -30,7 +35,7 @@ from .failures import (
     explain_failure,
     is_quota,
 )
-from .servers import AutoServer, Mode, ask_for_one_token, endpoint, reads_here
+from .replies import COMPLETIONS, SGLANG, VLLM, Mode, ReplyError, TokenProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +45,8 @@ LEAST_PROBE_S = 1.0
 """How long it may take however little time is left; a server on the same machine answers within milliseconds."""
 OTHERS_S = 2.0
 """How much longer the other servers are waited for once one has answered."""
+ONE_TOKEN = "1 + 1 ="
+"""What servers are asked to continue by a single token."""
 TELLING_TEXT = (
     "The answer to 12 * 13 is <answer>156</answer>;\n\tna\u00efve caf\u00e9, \u65e5\u672c\u8a9e \U0001f642 unbelievably"
 )
@@ -52,6 +59,15 @@ NO_SPECIAL_TOKENS = (
 
 Options = Callable[[Mode], Mapping[str, Any]]
 """What requests for such replies carry besides prompt and sampling."""
+
+WAYS: Sequence[tuple[Mode, TokenProtocol | None]] = (
+    (Mode.TOKENS, VLLM),
+    (Mode.TOKENS, SGLANG),
+    (Mode.TOKENS, COMPLETIONS),
+    (Mode.TEXT, None),
+    (Mode.CHAT, None),
+)
+"""How an unknown server is asked, the best way first."""
 
 
 async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
@@ -73,10 +89,19 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
                 writer.close()
                 return
             except (OSError, TimeoutError) as error:
-                problems.append(f"{url}: {describe_failure(error)}")
+                problems.append(f"{url}: {_in_the_systems_words(error)}")
         if time.monotonic() >= deadline:
             raise ServerError(_nobody(timeout_s, "; ".join(problems)))
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
+
+
+def _in_the_systems_words(error: OSError) -> str:
+    """Return why there is no connection: `Connection refused`, `Name or service not known`."""
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _nobody(timeout_s: float, problems: str) -> str:
@@ -143,8 +168,8 @@ async def _probe(server: Any, mode: Mode, options: Options) -> str | None:
     if hidden and isinstance(server, TrlVllmServer):
         raise ServerError(f"the inference server at {address(server)} {NO_SPECIAL_TOKENS}")
     try:
-        if isinstance(server, AutoServer):
-            await server.find_out(options)
+        if _type_of(server, mode) == AUTO:
+            await find_out(server, options)
             return None
         usable = await ask_for_one_token(server, mode, options(mode))
     except ServerError:
@@ -156,6 +181,88 @@ async def _probe(server: Any, mode: Mode, options: Options) -> str | None:
     if usable:
         return None
     raise ServerError(f"the inference server at {address(server)} answered a request for one token with none")
+
+
+async def find_out(server: Any, options: Options) -> Mode:
+    """Return what a server of type `auto` gives, and let it keep to that; `options` are those of training's requests.
+
+    Raises what a client raises where the server is not there, and ServerError where it gives nothing at all.
+    """
+    refusals: list[str] = []
+    passing: Exception | None = None
+    for mode, protocol in WAYS:
+        try:
+            if not await ask_for_one_token(server, mode, options(mode), protocol):
+                raise ReplyError("no token")
+        except Exception as error:
+            failure = explain_failure(error)
+            if failure.status in (401, 403):
+                raise
+            if failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+                if failure.status is None:
+                    raise
+                passing = error
+            refusals.append(f"{_endpoint(mode, protocol)}: {describe_failure(error)}")
+        else:
+            server.mode, server.protocol = mode, protocol
+            return mode
+    if passing is not None:
+        raise passing
+    raise ServerError(
+        f"the inference server at {address(server)} gives no completions in any way that was tried "
+        f"({'; '.join(refusals)}); check openai.base_url, which mostly ends in /v1, and openai.model_name"
+    )
+
+
+async def ask_for_one_token(
+    server: Any, mode: Mode, options: Mapping[str, Any], protocol: TokenProtocol | None = None
+) -> bool:
+    """Ask as training does, but for one token; return whether one came. Raises what clients raise.
+
+    `protocol` is that of a server of type `auto`.
+    """
+    arguments = {
+        "model": server.config.model_name,
+        "prompt": ONE_TOKEN,
+        "n": 1,
+        "max_tokens": 1,
+        "temperature": 1.0,
+        **options,
+    }
+    if mode is Mode.CHAT:
+        await ChatRequests().ask(server, [{"role": "user", "content": ONE_TOKEN}], 1, options)
+        return True
+    if mode is Mode.TEXT:
+        reply = await server._completion_wrapper(**arguments)
+        return bool(reply.choices)
+    sample = server._tokens_and_logprobs_completion_wrapper if protocol is None else partial(server.sample, protocol)
+    _, outputs, _, _ = await sample(**arguments)
+    return bool(outputs) and len(outputs[0]) > 0
+
+
+def _endpoint(mode: Mode, protocol: TokenProtocol | None) -> str:
+    """Return what a server must answer."""
+    if mode is Mode.TOKENS:
+        return protocol.endpoint if protocol else "POST /generate with tokens and log-probabilities"
+    return "POST /v1/completions" if mode is Mode.TEXT else "POST /v1/chat/completions"
+
+
+def what_comes(mode: Mode | None, servers: Sequence[Any]) -> str:
+    """Return in words what the servers give; empty for stand-ins, of which no mode is known."""
+    match mode:
+        case Mode.TOKENS:
+            endpoints = {server.protocol.endpoint for server in servers if getattr(server, "protocol", None)}
+            named = f" ({', '.join(sorted(endpoints))})" if endpoints else ""
+            return f"tokens and log-probabilities as sampled{named}"
+        case Mode.TEXT:
+            return (
+                "text only: tokens are made again from the text, without log-probabilities; fine for evaluation and "
+                "data, not for training"
+            )
+        case Mode.CHAT:
+            return "chat only: text without tokens; for evaluation and data, not for training"
+        case None:
+            return ""
 
 
 def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
@@ -173,7 +280,7 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few
     fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
-    wanted = endpoint(mode, getattr(server, "protocol", None))
+    wanted = _endpoint(mode, getattr(server, "protocol", None))
     raise ServerError(
         f"the inference server at {address(server)} cannot be used: it {fault} {wanted} "
         f"({failure.description}); {_remedy(server, mode, failure)}"
@@ -203,7 +310,8 @@ async def check_tokenizer(servers: Sequence[Any], chat: ChatFormat | PlainChat) 
     Only what gives tokens and is there is asked; a server may add special tokens at the ends.
     """
     for server in servers:
-        if not reads_here(server) or server.protocol is None or not isinstance(chat, ChatFormat):
+        # Only servers whose replies are read here have a protocol.
+        if getattr(server, "protocol", None) is None or not isinstance(chat, ChatFormat):
             continue
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):

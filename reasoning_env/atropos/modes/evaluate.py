@@ -16,12 +16,13 @@ from ...evaluations.folder import open_folder
 from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...records import Sampling, Split
+from ...results import EvaluationResult
 from ...session import Session
 from ...settings import SYSTEM_PROMPT, fingerprint
 from ..config import RunMode
 from ..inference.failures import address
+from ..inference.replies import Mode
 from ..inference.server_checks import context_length
-from ..inference.servers import Mode
 from ..run import Run
 
 logger = logging.getLogger(__name__)
@@ -30,12 +31,14 @@ NO_LIMIT = 2**24
 """More tokens than any server takes: where a preset's budget is the only limit."""
 
 
-async def evaluate_alone(env: Any, run: Run) -> None:
+async def evaluate_alone(env: Any, run: Run) -> EvaluationResult:
     """Do what the command `evaluate` does: nothing else."""
     run.mode = RunMode.EVALUATE
     await env.setup()
     await env.setup_wandb()
     await env.evaluate()
+    assert run.results is not None and run.evaluation_folder is not None
+    return EvaluationResult(run.results, run.evaluation_folder)
 
 
 async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
@@ -57,6 +60,7 @@ async def evaluate(run: Run, sampling: Sampling, step: int) -> dict[str, float]:
     if alone and run.config.complexity_level is not None and run.config.eval_level is None:
         logger.warning("complexity_level is the difficulty of training problems; that of these is eval_level")
     logger.info("%s at %s: %s", made_with["model"], *(made_with["server"]["base_url"], describe(run.session, sampling)))
+    run.evaluation_folder = folder.path
     evaluation = Evaluation(_evaluator(run, plan, sampling), folder, plan.preset, categories)
     run.evaluation_progress, run.evaluation_end = evaluation.progress, evaluation.describe
     try:

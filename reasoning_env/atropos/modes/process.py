@@ -18,7 +18,6 @@ from ...concurrency import cancel_all
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
 from ...records import Group, Problem, ProblemSpec, Split
-from ...terminal import progress_bar
 from ..config import RunMode, made_with
 from ..line import RolloutItem
 from ..run import Run
@@ -50,8 +49,8 @@ async def process(env: Any, run: Run) -> None:
         logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
     run.line.kept = {}
     run.session.begin(done=file.positions, learn_from=scored)
-    with progress_bar("groups", total, done=file.lines) as advance:
-        await _write_groups(env, run, file, total, advance)
+    run.wanted_groups = total
+    await _write_groups(env, run, file, total)
 
 
 async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
@@ -66,7 +65,7 @@ async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[fl
     return scored
 
 
-async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance: Callable[..., None]) -> None:
+async def _write_groups(env: Any, run: Run, file: GroupFile, total: int) -> None:
     """Begin groups until the file has all of them; whatever ends it, no group is under way then."""
     under_way: set[asyncio.Task[None]] = set()
     logged_at = 0.0
@@ -74,7 +73,7 @@ async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance
         while file.lines < total:
             while len(under_way) < env.max_num_workers and file.lines + len(under_way) < total:
                 item = await env.get_next_item()
-                under_way.add(asyncio.create_task(_write_group(env, run, file, item, advance)))
+                under_way.add(asyncio.create_task(_write_group(env, run, file, item)))
             ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
             errors = [error for group in ended if (error := group.exception()) is not None]
             if errors:
@@ -90,7 +89,7 @@ async def _write_groups(env: Any, run: Run, file: GroupFile, total: int, advance
         await cancel_all(under_way)
 
 
-async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, advance: Callable[..., None]) -> None:
+async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem) -> None:
     """Sample a group and write it; a group that is dropped is counted and logged, and not written."""
     position = item.problem.spec.index
     packed, _ = await env.collect_trajectories(item)
@@ -104,8 +103,6 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem, a
     if env.config.use_wandb:
         await env.add_rollouts_for_wandb(packed, item)
     await _in_thread(lambda: file.append(position, encode_line(packed, group)))
-    total = run.session.metrics.total
-    advance(f"mean score {total.score.mean or 0.0:.3f}")
 
 
 def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:

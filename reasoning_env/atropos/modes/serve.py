@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import ConfigError
 from ..config import RunMode
-from ..inference.servers import Mode
+from ..inference.replies import Mode
 from ..run import Run
 
 

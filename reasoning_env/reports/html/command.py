@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import functools
 import gzip
 import hashlib
@@ -22,6 +23,7 @@ from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...files import replace_file
 from ...library_facts import category
+from ...options import CommandParser
 from ...terminal import progress_bar
 from ...thinking import TAGS, Thinking, named_thinking
 from ..comparison import compare_problems
@@ -42,22 +44,59 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     output: Path = options.output
     if output.is_dir():
         output = output / DEFAULT_OUTPUT
+    if options.follow is not None:
+        return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
     runs = find_runs(options.paths)
     if output.resolve() in {file.resolve() for run in runs for file in run.files}:
         raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
-    data = collect(runs, program, int(options.sample_mb * 1_000_000))
+    data = collect(runs, program, options.sample_mb)
+    if not data["groups"]:
+        causes = "".join(f"; {line}" for line in data["notes"][:3])
+        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}{causes}")
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
-    if not data["groups"]:
-        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}")
     write_page(output, make_page(encode(data)))
     rollouts, groups = (sum(run[name] for run in data["runs"]) for name in ("rollouts", "groups"))
     print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
     return 0
 
 
+def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float, *, every_s: float) -> int:
+    """Write the page, and again whenever its files have grown, until Ctrl-C; returns 0.
+
+    What cannot be read yet, such as a folder without groups, is waited for.
+    """
+    seen: object = None
+    said = ""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            try:
+                runs = find_runs(paths)
+                now = [(file, file.stat().st_size) for run in runs for file in run.files]
+                if now != seen:
+                    data = {**collect(runs, program, sample_mb), "reload_s": every_s}
+                    line = f"waiting for groups of rollouts in {', '.join(map(str, paths))}"
+                    if data["groups"]:
+                        write_page(output, make_page(encode(data)))
+                        seen = now
+                        groups = sum(run["groups"] for run in data["runs"])
+                        line = f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
+                    said = _say(line, said)
+            except (ConfigError, OSError) as error:
+                said = _say(f"waiting: {error}", said)
+            time.sleep(every_s)
+    return 0
+
+
+def _say(line: str, last: str) -> str:
+    """Print a line unless it was the last one; return it."""
+    if line != last:
+        print(line, flush=True)
+    return line
+
+
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="report",
         description="Write one HTML file that shows what dumps, files of `process` and evaluations hold: scores over "
         "time, by task and level, reasons, and rollouts to read. It opens by a double click, without a network.",
@@ -69,24 +108,34 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         type=Path,
         default=[default_folder],
         metavar="PATH",
-        help="folders of dumps or evaluations, files of groups; each is a run of its own (default: %(default)s)",
+        help=f"folders of dumps or evaluations, files of groups; each is a run of its own (default: {default_folder})",
     )
     parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, help="default: %(default)s")
     parser.add_argument(
         "--sample-mb",
         type=float,
-        default=16,
+        default=16.0,
         help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
     )
+    parser.add_argument(
+        "--follow",
+        nargs="?",
+        type=float,
+        const=10.0,
+        metavar="SECONDS",
+        help="write the page anew whenever there are new rollouts, until Ctrl-C (looks every %(const)g s)",
+    )
     options = parser.parse_args(argv)
+    if options.follow is not None and not 0.1 <= options.follow <= 3600:
+        parser.error("--follow must be between 0.1 and 3600 seconds")
     if not 0 < options.sample_mb <= 1000:
         parser.error("--sample-mb must be above 0 and at most 1000")
     return options
 
 
-def collect(runs: Sequence[StoredRun], program: str, sample_characters: int) -> dict[str, Any]:
+def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> dict[str, Any]:
     """Read all runs once and return the page's data; its `groups` are JSON texts already."""
-    sample = RolloutSample(sample_characters)
+    sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
         number, figures = len(read), Figures(keep_problems=run.evaluation)
@@ -250,7 +299,7 @@ def write_page(path: Path, page: str) -> None:
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file with `-o FILE`") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file") from error
 
 
 def _hash(text: str) -> str:

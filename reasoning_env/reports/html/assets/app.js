@@ -728,5 +728,7 @@ fillFilters();
 $("loading").remove();
 const hash = location.hash.slice(1), wanted = Object.keys(VIEWS).find((view) => view === hash || NAMES[view] === hash);
 show(wanted ?? "overview");
+// A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
+if (D.reload_s) setInterval(() => { if (state.view !== "rollouts" && !$("help").open) location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
 })();

@@ -1,0 +1,104 @@
+"""The page of an audit: a map of tasks and levels, coloured by how much an answer without reasoning earns."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+OWN_STYLE = """
+.heat { max-width: none; }
+.heat td.over { outline: 2px solid var(--wrong); font-weight: 700; }
+.heat td.away { outline: 2px dashed var(--fault); }
+.heat td.none { background: none; color: var(--muted); }
+.key { display: inline-block; padding: 1px 8px; border-radius: 4px; margin-right: 4px; }
+.key.over { outline: 2px solid var(--wrong); }
+.key.away { outline: 2px dashed var(--fault); }
+"""
+
+
+def heat_map_page(report: Mapping[str, Any]) -> str:
+    """Return the page of an audit's numbers, as `audit --output` saves them.
+
+    Tasks stand in rows, the one that comes closest to its bound first, levels in columns. A cell has the mean score of
+    the best answer without reasoning; its colour is the share of the bound that this is.
+    """
+    cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
+    levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))
+    closest: dict[str, float] = {}
+    for (task, _), audit in cells.items():
+        closest[task] = max(closest.get(task, 0.0), _share_of_bound(audit))
+    tasks = sorted(closest, key=lambda task: (-closest[task], task))
+    heading = "".join(f"<th>{escape(level)}</th>" for level in levels)
+    rows = [
+        f"<tr><th>{escape(task)}</th>{''.join(_cell(cells.get((task, level))) for level in levels)}</tr>"
+        for task in tasks
+    ]
+    style = "\n".join([(files(__package__) / "assets" / "style.css").read_text(encoding="utf-8"), OWN_STYLE, _shades()])
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    failed: Sequence[str] = report["failed"]
+    outcome = f"{len(failed)} over their bound: {', '.join(failed)}" if failed else "none over its bound"
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'; img-src data:">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Audit of {len(tasks)} tasks</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<header><div class="brand"><h1>Audit</h1><span class="muted">reasoning-gym {escape(report["library"]["version"])},
+{escape(report["scores"])}, seed {report["seed"]}</span></div></header>
+<main>
+<div class="card">
+<h2>What the best answer without reasoning earns</h2>
+<p class="note">{len(cells)} tasks and levels, {escape(outcome)}. A cell is a mean score from 0 to 1, below it the
+bound; its colour is the share of the bound. Point at a cell to see which answer it is.</p>
+<p class="legend"><span class="key used0">nothing</span><span class="key used5">half the bound</span><span
+class="key used10">the bound</span><span class="key over">over the bound</span><span class="key away">known to give
+answers away, left out of training</span></p>
+<div class="scroll"><table class="heat"><thead><tr><th>task</th>{heading}</tr></thead><tbody>
+{chr(10).join(rows)}
+</tbody></table></div>
+</div>
+</main>
+</body>
+</html>
+"""
+
+
+def _level(audit: Mapping[str, Any]) -> str:
+    return "defaults" if audit["level"] is None else f"{audit['level']:g}"
+
+
+def _share_of_bound(audit: Mapping[str, Any]) -> float:
+    if audit["worst"] is None or not audit["items"]:
+        return 0.0
+    return float(audit["kinds"][audit["worst"]]["mean"]) / float(audit["bound"])
+
+
+def _cell(audit: Mapping[str, Any] | None) -> str:
+    """Return a cell; empty where the task has no such level."""
+    if audit is None:
+        return '<td class="none"></td>'
+    if not audit["items"]:
+        return f'<td class="none" title="{escape("; ".join(audit["failures"][:1]) or "not probed")}">-</td>'
+    worst = audit["worst"]
+    mean = audit["kinds"][worst]["mean"] if worst is not None else 0.0
+    shade = min(10, round(10 * _share_of_bound(audit)))
+    mark = {"FAILS": " over", "gives away": " away"}.get(audit["result"], "")
+    title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems"
+    return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'
+
+
+def _shades() -> str:
+    """Return eleven shades as classes, because the page's policy allows no style on an element."""
+    return "\n".join(
+        f".used{step} {{ background: color-mix(in srgb, var(--wrong) {6 * step}%, var(--tint)); }}"
+        for step in range(11)
+    )

@@ -1,0 +1,207 @@
+"""Evaluations and groups of rollouts for scripts and notebooks: rows, tables and data frames.
+
+    result = read_evaluation("evals/my-model-20260101-120000")
+    result                                  # in a notebook: a table with intervals
+    result.to_pandas().sort_values("score")
+
+    groups = read_groups("data/groups.jsonl")
+    [group.reference for group in groups if max(group.scores) == 0.0]
+
+The figures are those of the commands: `evaluations/summary.py` computes them for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .dumps.reader import DumpedGroup, list_files
+from .dumps.reader import read_groups as stream_groups
+from .errors import ConfigError
+from .evaluations.folder import SAMPLES, read_results
+from .evaluations.summary import Row, summarise, tally_by_task
+from .evaluations.table import ALL
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """What an evaluation came to. `results` is its `results.json`, `folder` where that lies.
+
+    An evaluation that was interrupted has `finished` false, and the figures of what is done.
+    """
+
+    results: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def model(self) -> str:
+        return str(self.results["model"])
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.results["finished"])
+
+    @property
+    def score(self) -> float | None:
+        """The mean score over tasks, from 0 to 1; None where nothing was scored."""
+        return (self.results["overall"] or {}).get("mean_score")
+
+    def rows(self) -> list[Record]:
+        """Return a record for each task, the worst first, and one for all tasks; see `to_records`."""
+        if self.results["overall"] is None:
+            return []
+        return to_records(self.results["tasks"], self.results["overall"])
+
+    def groups(self) -> Groups:
+        """Return the evaluated problems with their completions."""
+        return read_groups(self.folder / SAMPLES)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a data frame with the tasks as index; raises ImportError without pandas."""
+        return _data_frame(self.rows(), index="task")
+
+    def __str__(self) -> str:
+        score = "nothing was scored" if self.score is None else f"mean score {self.score:.3f}"
+        return f"{self.model}: {score} over {len(self.results['tasks'])} tasks, in {self.folder}"
+
+    def _repr_html_(self) -> str:
+        return _html(str(self), self.rows())
+
+
+class Groups:
+    """The groups of a file or folder: iterable, each time read anew, so that they need no memory.
+
+    Iterating raises what `reasoning_env.dumps.read_groups` does; with `strict=False` damaged lines are skipped.
+    """
+
+    def __init__(self, path: Path, *, strict: bool = True) -> None:
+        self.path = path
+        self._strict = strict
+
+    def __iter__(self) -> Iterator[DumpedGroup]:
+        return stream_groups(self.path, strict=self._strict)
+
+    def rows(self) -> list[Record]:
+        """Return a record for each task, the worst first, and one for all tasks; see `to_records`."""
+        summary = summarise(tally_by_task(self), {}, {})
+        return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
+
+    def rollouts(self) -> Iterator[Record]:
+        """Yield a record for each rollout: what was asked, answered and expected, and what it earned."""
+        for group in self:
+            for rollout in group.rollouts:
+                yield {
+                    "task": group.item_id,
+                    "level": group.level,
+                    "split": group.split,
+                    "reference": group.reference,
+                    "score": rollout.score,
+                    "outcome": rollout.outcome,
+                    "answer": rollout.answer,
+                    "expected": group.expected_answer,
+                    "tokens": rollout.tokens,
+                    "completion": rollout.conversation[-1]["content"] if rollout.conversation else "",
+                }
+
+    def to_pandas(self) -> Any:
+        """Return the rollouts as a data frame, a row each; raises ImportError without pandas."""
+        return _data_frame(list(self.rollouts()))
+
+    def _repr_html_(self) -> str:
+        return _html(str(self.path), self.rows())
+
+
+def read_evaluation(folder: Path | str) -> EvaluationResult:
+    """Return the result in an evaluation's folder; raises ConfigError for what is none."""
+    path = Path(folder)
+    try:
+        return EvaluationResult(read_results(path), path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"{path} is no folder of an evaluation: {reason}") from error
+
+
+def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
+    """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files: dumps, `process`, evaluations.
+
+    Raises OSError when the path cannot be read.
+    """
+    list_files(Path(path))
+    return Groups(Path(path), strict=strict)
+
+
+def to_records(tasks: Mapping[str, Row], overall: Row) -> list[Record]:
+    """Return flat records of a summary's rows, those of tasks with the lowest score first, then that of all tasks.
+
+    `score` is the mean score, `right` the share of correct completions, each with the ends of its 95 % interval in
+    `..._low` and `..._high`; `pass_at_K` is there for the largest K. None is what is not known.
+    """
+    ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
+    most = max(map(int, overall.get("pass_at", {"1": 1})))
+    return [_record(name, row, most) for name, row in [*ordered, (ALL, overall)]]
+
+
+def _record(name: str, row: Row, most: int) -> Record:
+    score_low, score_high = row.get("mean_score_interval", (None, None))
+    right_low, right_high = row.get("accuracy_interval", (None, None))
+    record: Record = {
+        "task": name,
+        "problems": row["problems"],
+        "completions": row["completions"],
+        "failed": row["failed"],
+        "score": row.get("mean_score"),
+        "score_low": score_low,
+        "score_high": score_high,
+        "right": row.get("accuracy"),
+        "right_low": right_low,
+        "right_high": right_high,
+        "tokens": row.get("tokens"),
+    }
+    if most > 1:
+        record[f"pass_at_{most}"] = row.get("pass_at", {}).get(str(most))
+    if "library_score" in row:
+        record["library_score"] = row["library_score"]
+    return record
+
+
+def _data_frame(records: Sequence[Record], index: str | None = None) -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise ImportError("to_pandas needs pandas: pip install pandas") from error
+    frame = pandas.DataFrame(records)
+    return frame.set_index(index) if index is not None and records else frame
+
+
+def _html(title: str, records: Sequence[Record]) -> str:
+    """Return a table for a notebook: scores with their intervals."""
+    if not records:
+        return f"<p>{escape(title)}: no rollouts</p>"
+    more = [name for name in records[-1] if name.startswith("pass_at_") or name == "library_score"]
+    headings = ["task", "problems", "score", "right", *(name.replace("_", " ") for name in more), "tokens"]
+    lines = [_html_row("th", headings)]
+    for record in records:
+        numbers = [_with_interval(record, "score"), _with_interval(record, "right")]
+        numbers += [_number(record.get(name)) for name in more]
+        tokens = "" if record["tokens"] is None else f"{record['tokens']:.0f}"
+        lines.append(_html_row("td", [record["task"], str(record["problems"]), *numbers, tokens]))
+    return f"<p>{escape(title)}</p>\n<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _html_row(cell: str, texts: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in texts) + "</tr>"
+
+
+def _with_interval(record: Record, name: str) -> str:
+    if record[name] is None:
+        return ""
+    return f"{record[name]:.3f} ({record[f'{name}_low']:.2f} to {record[f'{name}_high']:.2f})"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,83 @@
+"""`evaluate` called from Python, as in a notebook, before a served policy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env import ConfigError, read_evaluation
+from reasoning_env.errors import ServerError
+from reasoning_gym_environment import evaluate
+from reasoning_gym_testing import Processes
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "evaluation.ipynb"
+
+
+@pytest.fixture(scope="module")
+def url(processes: Processes) -> str:
+    words = ["-m", "reasoning_gym_testing"]
+    server = processes.start("inference", words, python=True, cwd=Path(__file__).parents[2])
+    return f"{server.announcement()['url']}/v1"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def test_result_is_the_one_that_lies_in_the_folder(url: str, tmp_path: Path) -> None:
+    result = evaluate("m", base_url=url, tasks=["gcd", "lcm"], limit=2, repeats=3, folder=tmp_path / "kept")
+    assert result.folder.parent == tmp_path / "kept"
+    assert read_evaluation(result.folder) == result
+    assert [(row["task"], row["completions"]) for row in result.rows()] == [("gcd", 6), ("lcm", 6), ("ALL TASKS", 12)]
+
+
+def test_evaluates_where_an_event_loop_runs(url: str) -> None:
+    async def in_a_notebook() -> Any:
+        return evaluate("m", base_url=url, tasks=["gcd"], limit=1)
+
+    assert asyncio.run(in_a_notebook()).finished
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"tasks": ["gdc"]}, "tasks: there is no task 'gdc'"),
+        ({"limit": 0}, "limit: must be at least 1; got 0"),
+        ({"taks": "gcd"}, "taks: there is no such setting; did you mean tasks?"),
+        ({"preset": "hard"}, "preset: must be one of 'rg-easy', 'rg-hard'; got 'hard'"),
+        ({"temperature": "warm"}, "temperature: must be a number; got 'warm'"),
+    ],
+)
+def test_wrong_argument_is_one_line_with_its_name(url: str, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        evaluate("m", **{"base_url": url, "tasks": ["gcd"], **wrong})
+    assert str(error.value).startswith(said)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(ServerError, match=r"no inference server answered within 0\.3 s"):
+        evaluate("m", base_url="http://127.0.0.1:9/v1", tasks=["gcd"], startup_timeout_s=0.3)
+
+
+def test_notebook_runs_from_its_first_cell_to_its_last(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    names: dict[str, Any] = {}
+
+    async def run_cells() -> None:
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+
+    asyncio.run(run_cells())
+    assert len(cells) == 10
+    assert len(names["completions"]) == 30
+    assert names["unsolved"], "the policy knows no answer"

@@ -1,0 +1,77 @@
+"""What `process` shows on a terminal while it runs, and in a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoning_gym_testing import TOKENIZER, Processes
+from tests.waiting import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def url(processes: Processes) -> str:
+    words = ["-m", "reasoning_gym_testing", "--latency-s", "0.3"]
+    return f"{processes.start('inference', words, python=True, cwd=ROOT).announcement()['url']}/v1"
+
+
+def command(url: str, groups: int) -> list[str]:
+    words = ["process", "--base-url", url, "--tasks", "gcd,lcm", f"--env.total_steps={groups}", "-n", "2"]
+    words += ["--env.tokenizer_name", TOKENIZER, "--env.max_num_workers_per_node=2", "--env.use_wandb=false"]
+    return [
+        sys.executable,
+        str(ROOT / "reasoning_gym_environment.py"),
+        *words,
+        "--env.data_path_to_save_groups=g.jsonl",
+    ]
+
+
+def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
+    """Run a command on a terminal of 80 columns; return its exit status and all that it wrote there."""
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with subprocess.Popen(words, stdin=inside, stdout=inside, stderr=inside, cwd=folder, start_new_session=True) as run:
+        os.close(inside)
+        written, deadline = b"", time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    written += os.read(terminal, 65536)
+                except OSError:  # nobody has it open any more
+                    break
+        if time.monotonic() >= deadline:
+            run.kill()
+    os.close(terminal)
+    return run.returncode, written.decode(errors="replace")
+
+
+def test_terminal_shows_rates_and_the_worst_tasks(url: str, tmp_path: Path) -> None:
+    status, written = on_a_terminal(command(url, groups=16), tmp_path)
+    assert status == 0, written
+    assert "groups/s" in written
+    assert "of 16 groups" in written
+    assert "worst of 2 tasks" in written
+
+
+def test_cursor_is_never_left_hidden(url: str, tmp_path: Path) -> None:
+    _, written = on_a_terminal(command(url, groups=8), tmp_path)
+    assert written.rfind("\x1b[?25h") > written.rfind("\x1b[?25l")
+
+
+def test_pipe_gets_plain_lines(url: str, tmp_path: Path) -> None:
+    words = [*command(url, groups=8), "--env.progress_interval_s=0.2"]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert "progress: groups=" in run.stderr
+    assert "\x1b" not in run.stderr + run.stdout

@@ -1,0 +1,85 @@
+"""The lines that the page shows for trainers without an adapter, run with their packages where these are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.records import Problem
+
+from .shown import shown_block
+
+# The packages' own warnings are not this project's.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+WRONG = "<answer>no</answer>"
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[dict[str, Any]]:
+    """What the lines that all of them need have defined: `bridge` and `score`."""
+    found: dict[str, Any] = {}
+    exec(shown_block("python", "def score"), found)
+    yield found
+    found["bridge"].close()
+
+
+@pytest.fixture(scope="module")
+def problem(names: dict[str, Any]) -> Problem:
+    drawn: Problem = names["bridge"].next()
+    return drawn
+
+
+def right(problem: Problem) -> str:
+    return f"<answer>{problem.answer}</answer>"
+
+
+def test_skyrl_gets_a_reward(names: dict[str, Any], problem: Problem) -> None:
+    skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs skyrl-gym")
+    exec(shown_block("python", "skyrl_gym"), names)
+    skyrl_gym.register("reasoning_gym", entry_point=names["ReasoningGym"])
+    row = {"reward_model": {"ground_truth": problem.reference}}
+    env = skyrl_gym.make("reasoning_gym", env_config=None, extras=row)
+    stepped = env.step(WRONG)
+    assert (stepped["reward"], stepped["done"]) == (0.0, True)
+
+
+def test_tunix_gets_rewards(names: dict[str, Any], problem: Problem) -> None:
+    manager = pytest.importorskip("tunix.rl.reward_manager", reason="needs google-tunix")
+    from tunix.rl.grpo.grpo_learner import GRPOConfig
+
+    exec(shown_block("python", "def reward(prompts"), names)
+    rewards = manager.SequenceRewardManager(names["reward"], GRPOConfig())
+    found = rewards(["a", "b"], [right(problem), WRONG], reference=[problem.reference] * 2)
+    assert list(found["rewards"]) == [1.0, 0.0]
+
+
+async def test_tinker_gets_a_reward(names: dict[str, Any], problem: Problem) -> None:
+    pytest.importorskip("tinker_cookbook", reason="needs tinker-cookbook")
+    exec(shown_block("python", "tinker_cookbook"), names)
+    renderer = SimpleNamespace(
+        build_generation_prompt=list,
+        get_stop_sequences=lambda: ["stop"],
+        parse_response=lambda _: ({"role": "assistant", "content": right(problem)}, None),
+    )
+    env = names["ReasoningGymEnv"](problem, renderer)
+    prompt, _ = await env.initial_observation()
+    stepped = await env.step([1, 2])
+    assert prompt[-1]["content"] == problem.question
+    assert (stepped.reward, stepped.episode_done) == (1.0, True)
+
+
+def test_openenv_serves_a_reward(names: dict[str, Any]) -> None:
+    server = pytest.importorskip("openenv.core.env_server.http_server", reason="needs openenv-core")
+    from fastapi.testclient import TestClient
+
+    exec(shown_block("python", "openenv"), names)
+    env = names["ReasoningGymEnvironment"]()
+    assert env.reset().messages[-1]["content"] == env.problem.question
+    assert env.step(names["Reply"](text=right(env.problem))).reward == 1.0
+    app = server.create_fastapi_app(names["ReasoningGymEnvironment"], names["Reply"], names["Question"])
+    with TestClient(app) as client:
+        assert client.post("/reset", json={}).json()["observation"]["messages"]

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from learn.problems import Problems
+from learn.tasks import TASKS
+
+
+@pytest.fixture(scope="module")
+def problems() -> Iterator[Problems]:
+    with Problems(1, 5) as problems:
+        yield problems
+
+
+def test_warm_start_asks_nothing_of_the_test_set(problems: Problems) -> None:
+    warm = {problem.question for made in problems.warm(40).values() for problem in made}
+    assert len(warm) > 60
+    assert not warm & {problem.question for problem in problems.tests}
+
+
+def test_every_task_is_tested(problems: Problems) -> None:
+    assert {problem.task for problem in problems.tests} == set(TASKS)
+
+
+def test_answers_get_verdicts_in_order(problems: Problems) -> None:
+    answers = [[f"<answer>{problem.answer}</answer>", "<answer>no</answer>"] for problem in problems.tests]
+    judged = problems.verdicts(problems.tests, answers)
+    assert [[verdict.correct for verdict in verdicts] for verdicts in judged] == [[True, False]] * len(problems.tests)
