@@ -49,6 +49,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
     nothing could be probed, and OSError when the numbers cannot be saved, after the table was printed.
     """
     options = _parse(argv)
+    if options.saved is not None:
+        write_page(options.html, _page_of_saved(options.saved))
+        print(f"{options.html}: open it in a browser")
+        return 0
     output = _output_file(options.output)
     settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain)
     library, audits = run_measurement(lambda: _audit(settings, options))
@@ -94,6 +98,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page too: a map of tasks and levels")
+    parser.add_argument(
+        "--from",
+        dest="saved",
+        type=Path,
+        metavar="FILE",
+        help="write the page of an earlier audit's JSON; probe nothing",
+    )
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     options = parser.parse_args(argv)
     if not 1 <= options.items <= 10_000 or options.seed < 0:
@@ -104,8 +115,22 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         options.levels = [-1.0]
     if not all(level is None or 0.0 <= level <= 1.0 for level in options.levels):
         parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
+    if options.saved is not None and options.html is None:
+        parser.error("--from FILE needs --html FILE, the page to write")
     options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
     return options
+
+
+def _page_of_saved(path: Path) -> str:
+    """Return the page of an audit that was saved; raises ConfigError for a file that holds none."""
+    try:
+        return heat_map_page(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"--from: {path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
+        raise ConfigError(
+            f"--from: {path} holds no audit of this version; name a file that `audit --output` has written"
+        ) from error
 
 
 def _output_file(text: str) -> Path:

@@ -176,8 +176,10 @@ def test_page_marks_tasks_over_their_bound_and_puts_them_first() -> None:
     report = {"scores": "the scores of training", "seed": 42, **make_report([GOOD, BAD, EMPTY], RESULTS, LIBRARY)}
     page = heat_map_page(report)
     assert page.index("<th>maze</th>") < page.index("<th>gcd</th>")
-    assert '<td class="used10 over" title="maze at 0.5: 0, 4 problems">0.75<small>0.35</small></td>' in page
-    assert "1 over their bound: maze at 0.5" in page
+    title = "maze at 0.5: 0, 4 problems; &#x27;0&#x27; earns 0.75, over 0.35"
+    assert f'<td class="used10 over" title="{title}">0.75<small>0.35</small></td>' in page
+    assert "1 fail: maze at 0.5" in page
+    assert '<td class="none why">0, at level 0.5</td>' in page
 
 
 def test_page_escapes_what_a_library_names() -> None:
@@ -192,3 +194,23 @@ def test_command_writes_the_page(run: Run, capsys: pytest.CaptureFixture[str]) -
     assert run("--tasks", "exact", "--html", "map.html") == 0
     assert "<th>exact</th>" in Path("map.html").read_text()
     assert "map.html; open it in a browser" in capsys.readouterr().out
+
+
+def test_page_of_a_saved_audit_is_that_of_the_audit_itself(run: Run) -> None:
+    run("--tasks", "exact", "--html", "first.html")
+    assert run("--from", "audit.json", "--html", "again.html") == 0
+    assert Path("again.html").read_text() == Path("first.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"audits": 1}', '{"audits": [{"task": 1, "level": "<b>"}]}'])
+def test_page_of_a_file_that_is_no_audit_is_refused(run: Run, text: str) -> None:
+    Path("other.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"--from: other\.json"):
+        run("--from", "other.json", "--html", "page.html")
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("argv", [["--from", "audit.json"], ["--from", "no.json", "--html", "page.html"]])
+def test_a_saved_audit_needs_a_file_to_read_and_one_to_write(run: Run, argv: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--from"):
+        run(*argv)

@@ -10,11 +10,20 @@ from importlib.resources import files
 from typing import Any
 
 OWN_STYLE = """
-.heat { max-width: none; }
+.heat { max-width: none; width: 100%; }
+.heat td.why { min-width: 260px; text-align: left; color: var(--muted); overflow-wrap: anywhere; }
+.heat th:is(:first-child, :last-child) { text-align: left; }
+@media (max-width: 760px) {
+  .heat { border-spacing: 1px; }
+  .heat tbody th { width: 96px; white-space: normal; overflow-wrap: break-word; font-size: 12px; padding: 3px 2px; }
+  .heat thead th { padding: 3px 0; font-size: 11px; }
+  .heat td { min-width: 36px; font-size: 12px; padding: 2px 0; }
+}
+.heat tbody th { cursor: auto; }
 .heat td.over { outline: 2px solid var(--wrong); font-weight: 700; }
 .heat td.away { outline: 2px dashed var(--fault); }
 .heat td.none { background: none; color: var(--muted); }
-.key { display: inline-block; padding: 1px 8px; border-radius: 4px; margin-right: 4px; }
+.key { display: inline-block; color: var(--text); padding: 1px 8px; border-radius: 4px; margin-right: 4px; }
 .key.over { outline: 2px solid var(--wrong); }
 .key.away { outline: 2px dashed var(--fault); }
 """
@@ -24,23 +33,31 @@ def heat_map_page(report: Mapping[str, Any]) -> str:
     """Return the page of an audit's numbers, as `audit --output` saves them.
 
     Tasks stand in rows, the one that comes closest to its bound first, levels in columns. A cell has the mean score of
-    the best answer without reasoning; its colour is the share of the bound that this is.
+    the best answer without reasoning; its colour is the share of the bound that this is. The last column names that
+    answer where the task comes closest. Raises KeyError, TypeError, ValueError or ZeroDivisionError for numbers that
+    are no audit's.
     """
     cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
     levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))
-    closest: dict[str, float] = {}
+    closest: dict[str, Mapping[str, Any]] = {}
     for (task, _), audit in cells.items():
-        closest[task] = max(closest.get(task, 0.0), _share_of_bound(audit))
-    tasks = sorted(closest, key=lambda task: (-closest[task], task))
+        if task not in closest or _share_of_bound(audit) > _share_of_bound(closest[task]):
+            closest[task] = audit
+    tasks = sorted(closest, key=lambda task: (-_share_of_bound(closest[task]), task))
     heading = "".join(f"<th>{escape(level)}</th>" for level in levels)
     rows = [
-        f"<tr><th>{escape(task)}</th>{''.join(_cell(cells.get((task, level))) for level in levels)}</tr>"
+        f"<tr><th>{escape(task).replace('_', '_<wbr>')}</th>"
+        f"{''.join(_cell(cells.get((task, level))) for level in levels)}"
+        f'<td class="none why">{escape(_best_answer(closest[task]))}</td></tr>'
         for task in tasks
     ]
     style = "\n".join([(files(__package__) / "assets" / "style.css").read_text(encoding="utf-8"), OWN_STYLE, _shades()])
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     failed: Sequence[str] = report["failed"]
-    outcome = f"{len(failed)} over their bound: {', '.join(failed)}" if failed else "none over its bound"
+    known = sum(audit["result"] == "gives away" for audit in cells.values())
+    outcome = f"{len(failed)} fail: {', '.join(failed)}" if failed else "none fails"
+    if known:
+        outcome += f"; {known} are known to give answers away"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -53,16 +70,18 @@ def heat_map_page(report: Mapping[str, Any]) -> str:
 </head>
 <body>
 <header><div class="brand"><h1>Audit</h1><span class="muted">reasoning-gym {escape(report["library"]["version"])},
-{escape(report["scores"])}, seed {report["seed"]}</span></div></header>
+{escape(report["scores"])}, seed {escape(str(report["seed"]))}</span></div></header>
 <main>
 <div class="card">
 <h2>What the best answer without reasoning earns</h2>
-<p class="note">{len(cells)} tasks and levels, {escape(outcome)}. A cell is a mean score from 0 to 1, below it the
-bound; its colour is the share of the bound. Point at a cell to see which answer it is.</p>
+<p class="note">{len(tasks)} tasks, {len(cells)} tasks and levels: {escape(outcome)}. A cell is a mean score from 0
+to 1, below it the bound; its colour is the share of the bound. The last column names the answer that earns most where
+the task comes closest to its bound; point at a cell for those of the other levels.</p>
 <p class="legend"><span class="key used0">nothing</span><span class="key used5">half the bound</span><span
-class="key used10">the bound</span><span class="key over">over the bound</span><span class="key away">known to give
+class="key used10">the bound</span><span class="key over">fails</span><span class="key away">known to give
 answers away, left out of training</span></p>
-<div class="scroll"><table class="heat"><thead><tr><th>task</th>{heading}</tr></thead><tbody>
+<div class="scroll"><table class="heat"><thead><tr><th>task</th>{heading}<th>best
+answer without reasoning</th></tr></thead><tbody>
 {chr(10).join(rows)}
 </tbody></table></div>
 </div>
@@ -92,8 +111,18 @@ def _cell(audit: Mapping[str, Any] | None) -> str:
     mean = audit["kinds"][worst]["mean"] if worst is not None else 0.0
     shade = min(10, round(10 * _share_of_bound(audit)))
     mark = {"FAILS": " over", "gives away": " away"}.get(audit["result"], "")
-    title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems"
+    faults = "".join(f"; {fault}" for fault in audit["faults"])
+    title = f"{audit['task']} at {_level(audit)}: {worst or 'none earns anything'}, {audit['items']} problems{faults}"
     return f'<td class="used{shade}{mark}" title="{escape(title)}">{mean:.2f}<small>{audit["bound"]:.2f}</small></td>'
+
+
+def _best_answer(audit: Mapping[str, Any]) -> str:
+    if not audit["items"]:
+        return "not probed"
+    if audit["worst"] is None:
+        return "none earns anything"
+    level = "the defaults" if audit["level"] is None else f"level {audit['level']:g}"
+    return f"{audit['worst']}, at {level}"
 
 
 def _shades() -> str:

@@ -237,7 +237,7 @@ function table(all, rows, sortBy, go, descending = true) {
     more.hidden = sorted.length <= most;
     more.textContent = `Show all ${count(sorted.length)} rows`;
     body.replaceChildren(...sorted.slice(0, most).map((row) => h("tr", go ? { "data-go": true, tabindex: 0, onclick: () => go(row), onkeydown: (event) => event.key === "Enter" && go(row) } : {},
-      columns.map(([, of, cell, text]) => h("td", { class: text && "name" }, (cell ?? of)(row) ?? "–")))));
+      columns.map(([, of, cell, text]) => h("td", { class: text && "name" }, breakable((cell ?? of)(row)) ?? "–")))));
   };
   fill();
   const save = h("button", { class: "csv", title: "Save this table as CSV", onclick: () => saveCsv(columns, sorted) }, "CSV");
@@ -253,6 +253,8 @@ function saveCsv(columns, rows) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+// A name of several words may go on in another line after an underscore.
+const breakable = (value) => (typeof value === "string" ? value.split(/(?<=_)/).flatMap((piece) => [piece, h("wbr")]) : value);
 const difference = (value) => h("span", { class: value > 0.0005 ? "up" : value < -0.0005 ? "down" : "" }, signed(value));
 
 // ------------------------------------------------------------------------------------------------ overview
