@@ -160,7 +160,7 @@ function nameLines({ ctx, bbox, valToPos }, models, colour) {
   const size = 10 * devicePixelRatio;
   let above = -Infinity;
   Object.assign(ctx, { font: `${size}px system-ui, sans-serif`, fillStyle: colour, textAlign: "right", textBaseline: "bottom" });
-  for (const { name, score } of models) {
+  for (const { name, score } of models.toSorted((one, other) => other.score - one.score)) {
     const y = valToPos(score, "y", true);
     if (y < above + 1.2 * size) continue;
     ctx.fillText(`${shorten(name, 40)} ${f3(score)}`, bbox.left + bbox.width, y);
@@ -174,7 +174,7 @@ function passes(runs) {
   const values = (run, at) => ks.map((k) => run.pass_at_k.find((row) => row[0] === k)?.[at] ?? null);
   const one = runs.length === 1, models = (one && runs[0].published?.models) || [];
   const beside = models.length ? " Dotted: mean scores of published models, in which partial credit counts too." : "";
-  return card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
+  const shown = card("pass@k", `The chance that one of k completions is right: unbiased, mean over tasks${one ? ", with its 95 % interval" : ""}.${beside}`, chart((c) => ({
     data: [ks, ...runs.flatMap((run) => (one ? [1, 2, 3] : [1]).map((at) => values(run, at))), ...models.map(({ score }) => ks.map(() => score))],
     hooks: { draw: [(plot) => nameLines(plot, models, c.muted)] },
     bands: one ? [{ series: [3, 2], fill: c.accent.replace("rgb(", "rgba(").replace(")", ", .18)") }] : [],
@@ -185,6 +185,8 @@ function passes(runs) {
       return one ? [line, share("95 % from", stroke, { width: 0, class: "band" }), share("to", stroke, { width: 0, class: "band" })] : [line];
     }), ...models.map(({ name }) => share(shorten(name, 40), c.muted, { width: 1, dash: [1, 4], class: "named" }))],
   }), models.length ? 340 : 230));
+  shown.classList.toggle("wide", models.length > 0);
+  return shown;
 }
 
 // ------------------------------------------------------------------------------------------------ pieces
@@ -337,7 +339,7 @@ function tasks() {
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Lines in the bars are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; lines in them are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
   cards.push(card("Categories", "Means over their tasks.", table([
     ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
