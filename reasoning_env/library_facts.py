@@ -39,6 +39,8 @@ class TaskFacts:
     """Its constructor consumes the seed."""
     built_from: tuple[str, ...] | None = None
     """The only parameters that its constructor reads, which loads much; None where it may read all."""
+    scores_without_params: bool = False
+    """Its constructor loads much, of which its verifier reads nothing."""
     data_on_class: str = ""
     """The attribute of its class in which its constructor keeps what it loads."""
     levels: tuple[FieldLevels, ...] = ()
@@ -87,7 +89,10 @@ FACTS: Mapping[str, TaskFacts] = {
     "arc_agi": TaskFacts(built_from=("use_train", "use_eval", "board_format_opts")),
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
-    "bf": TaskFacts(few_questions=True),
+    "bf": TaskFacts(
+        few_questions=True,
+        levels=(FieldLevels(("difficulty",), (1, 2, 2, 3), "programs of the third difficulty take up to 4 s to run"),),
+    ),
     "binary_alternation": TaskFacts(few_questions=True),
     "binary_matrix": TaskFacts(
         few_questions=True,
@@ -130,7 +135,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
         ),
     ),
-    "codeio": TaskFacts(few_questions=True, reads_clock=True, data_on_class="_jsonl_data"),
+    "codeio": TaskFacts(few_questions=True, reads_clock=True, scores_without_params=True, data_on_class="_jsonl_data"),
     "coin_flip": TaskFacts(
         few_questions=True,
         pays_for="0 is a prefix of every probability",
@@ -166,6 +171,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "emoji_mystery": TaskFacts(few_questions=True, ends_in_full_stop=True),
     "family_relationships": TaskFacts(),
     "figlet_font": TaskFacts(
+        scores_without_params=True,
         levels=(
             FieldLevels(
                 ("min_word_len", "max_word_len"), ((3, 5), (4, 8), (6, 11), (9, 14)), "22 words have 20 letters or more"
@@ -440,7 +446,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
         )
     ),
-    "spell_backward": TaskFacts(few_questions=True),
+    "spell_backward": TaskFacts(few_questions=True, scores_without_params=True),
     "spiral_matrix": TaskFacts(
         few_questions=True,
         levels=(

@@ -23,7 +23,6 @@ from .dumps.reader import read_groups as stream_groups
 from .errors import ConfigError
 from .evaluations.folder import SAMPLES, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
-from .evaluations.table import ALL
 
 Record = dict[str, Any]
 
@@ -143,7 +142,7 @@ def to_records(tasks: Mapping[str, Row], overall: Row) -> list[Record]:
     """
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
     most = max(map(int, overall.get("pass_at", {"1": 1})))
-    return [_record(name, row, most) for name, row in [*ordered, (ALL, overall)]]
+    return [_record(name, row, most) for name, row in [*ordered, ("ALL TASKS", overall)]]
 
 
 def _record(name: str, row: Row, most: int) -> Record:

@@ -309,14 +309,14 @@ def _option(problem: Problem, answer: str) -> str:
 def surface_features(questions: Sequence[str]) -> list[list[float]]:
     """Return what a split may look at, for each question: counts, single words, and whether two words are the same.
 
-    Words count that some questions have and others lack, and those at the same places of the same lines, from the end.
+    Words are looked at that do not come equally often in all questions, and those at the same places of the same lines,
+    from the end.
     """
-    words = [{*WORD_OR_SIGN.findall(question.casefold())} for question in questions]
+    words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2
-    telling = sorted(
-        (word for word, count in common.items() if count < len(questions)), key=lambda w: abs(common[w] - half)
-    )
+    varied_words = (word for word in common if len({of_question[word] for of_question in words}) > 1)
+    telling = sorted(varied_words, key=lambda word: abs(common[word] - half))
     placed = [_words_by_place(question) for question in questions]
     seen: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
     for of_question in placed:
@@ -327,7 +327,7 @@ def surface_features(questions: Sequence[str]) -> list[list[float]]:
     return [
         [
             *count_surface(question),
-            *(float(word in has) for word in telling[:300]),
+            *(float(has[word]) for word in telling[:300]),
             *(float(one in at and at[one] == at.get(other)) for one, other in pairs),
         ]
         for question, has, at in zip(questions, words, placed, strict=True)

@@ -256,6 +256,7 @@ def _questions(count: int) -> list[str]:
         lambda question: len(question) > 40,
         lambda question: question.count("#") > 2,
         lambda question: question.split()[0] == "12",
+        lambda question: question.split().count("12") > 2,
         lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
     ],
 )

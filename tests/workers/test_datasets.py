@@ -111,11 +111,18 @@ def test_scoring_builds_nothing_where_a_dataset_is_there(cache: DatasetCache, fa
     assert factory.built == [task]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [KEPT, SHARED, PER_SEED, UNKNOWN])
 def test_scoring_is_done_with_the_params_that_are_given(cache: DatasetCache, task: str) -> None:
     for params in (EASY, HARD, {}, EASY):
         config = cache.get(task, params, None).config
         assert (config.width, config.words) == (params.get("width", 5), params.get("words", []))
+
+
+def test_verifier_that_reads_no_params_is_built_once(cache: DatasetCache, factory: Factory) -> None:
+    for params in (EASY, HARD, {}):
+        cache.get("spell_backward", params, None)
+    assert factory.built == ["spell_backward"]
+    assert _item(cache, "spell_backward", 3, HARD) == _fresh("spell_backward", 3, HARD)
 
 
 def test_order_of_params_makes_no_other_dataset(cache: DatasetCache, factory: Factory) -> None:
