@@ -9,15 +9,8 @@ from pathlib import Path
 
 from ..evaluations.table import MOST
 from ..options import CommandParser
-from ..reports.comparison import (
-    Comparison,
-    compare,
-    describe_difference,
-    differing_settings,
-    rank,
-    read_evaluation,
-)
-from ..reports.html.command import collect, encode, make_page, write_page
+from ..reports.comparison import Comparison, compare, rank, read_evaluation
+from ..reports.html.command import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import find_runs
 from ..terminal import UNLIMITED, Table, print_json, width
 
@@ -38,9 +31,11 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
         return 0
     comparisons = [compare(first, other) for other in others]
     if options.html is not None:
-        # The page's own view of runs side by side, which has the numbers of `compare_problems` as well.
-        write_page(options.html, make_page(encode(collect(find_runs(options.folders), program))))
-        print(f"{options.html}: open it in a browser; its view `Compare` has the evaluations side by side")
+        runs = find_runs(options.folders)
+        refuse_to_overwrite(options.html, runs)
+        data = {**collect(runs, program, accuracy=options.accuracy), "view": "compare"}
+        write_page(options.html, make_page(encode(data)))
+        print(f"{options.html}: open it in a browser; it begins with the evaluations side by side")
         return 0
     if options.json:
         print_json(
@@ -62,9 +57,8 @@ P: sign test over these, for each task alone: among 100 tasks that do not differ
 
 def _print(comparison: Comparison, *, whole: bool) -> None:
     print(f"FIRST: {comparison.first.path}\nSECOND: {comparison.second.path}")
-    for name in differing_settings(comparison.first, comparison.second):
-        values = [evaluation.settings.get(name) for evaluation in (comparison.first, comparison.second)]
-        print(describe_difference(name, *values))
+    for line in comparison.settings:
+        print(line)
     print()
     columns = {
         "TASK": "",

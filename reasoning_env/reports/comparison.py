@@ -87,6 +87,15 @@ class Comparison:
         ]
         return [f"{task} {position}" for task, position in sorted(places[0] & places[1], key=str)]
 
+    @property
+    def settings(self) -> Sequence[str]:
+        """Lines that say which settings, and which versions, are not the same in both."""
+        first, second = self.first.settings, self.second.settings
+        return [
+            describe_difference(name, first.get(name), second.get(name))
+            for name in differing_settings(self.first, self.second)
+        ]
+
 
 def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
     """Read an evaluation folder; `accuracy` takes the share of right answers, not the mean score.
@@ -109,9 +118,15 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
         logger.warning("%s", fault)
     if not scores:
         raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
+    return EvaluationScores(path, results, settings_of(results), scores)
+
+
+def settings_of(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an evaluation's preset, settings and versions by name; nothing for a run without results."""
+    if not results:
+        return {}
     versions = {f"version of {name}": version for name, version in results["versions"].items()}
-    settings = {"preset": results["preset"], **results["settings"], **versions}
-    return EvaluationScores(path, results, settings, scores)
+    return {"preset": results["preset"], **results["settings"], **versions}
 
 
 def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:

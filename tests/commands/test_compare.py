@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,3 +201,49 @@ def test_page_holds_the_comparison(write: Write, tmp_path: Path, capsys: pytest.
     assert compare_command([*map(str, folders), "--html", str(page)]) == 0
     assert page.stat().st_size > 10_000
     assert f"{page}: open it in a browser" in capsys.readouterr().out
+
+
+def page_data(page: Path) -> dict[str, Any]:
+    """Return what a page holds."""
+    found = re.search(r'id="data">([^<]*)<', page.read_text())
+    assert found is not None
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return data
+
+
+@pytest.mark.parametrize("options", [[], ["--accuracy"]])
+def test_page_has_the_numbers_of_the_table(write: Write, compare: Compare, tmp_path: Path, options: list[str]) -> None:
+    folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
+    (told,) = compare(*options, *folders)
+    page = tmp_path / "both.html"
+    compare_command([*options, *map(str, folders), "--html", str(page)])
+    data = page_data(page)
+    (shown,) = data["comparisons"]
+    names = [name for name, _ in data["tasks"]]
+    assert shown["overall"] == told["overall"]
+    assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
+
+
+def test_page_names_settings_and_problems_that_differ(write: Write, tmp_path: Path) -> None:
+    first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
+    second = write_evaluation(
+        tmp_path / "b",
+        *(
+            group(rollout(1.0), task="gcd", index=index, problem=problem)
+            for index, problem in ((0, None), (1, "other"))
+        ),
+        results={**RESULTS, "settings": {"eval_temperature": 0.8}},
+    )
+    compare_command([str(first), str(second), "--html", str(tmp_path / "both.html")])
+    (shown,) = page_data(tmp_path / "both.html")["comparisons"]
+    assert shown["settings"] == ["eval_temperature: 0.6 and 0.8"]
+    assert shown["different"] == ["gcd 1"]
+
+
+@pytest.mark.parametrize("name", ["samples.jsonl", "results.json"])
+def test_page_never_replaces_what_it_is_made_from(write: Write, name: str) -> None:
+    folders = [write("a", {"gcd": [1.0]}), write("b", {"gcd": [1.0]})]
+    before = (folders[1] / name).read_bytes()
+    with pytest.raises(ConfigError, match="choose another file"):
+        compare_command([*map(str, folders), "--html", str(folders[1] / name)])
+    assert (folders[1] / name).read_bytes() == before

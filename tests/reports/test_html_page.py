@@ -257,16 +257,24 @@ def test_evaluations_are_compared_by_problem(view: View) -> None:
     view.show("compare")
     # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
-    assert [tile[1] for tile in tiles] == ["−0.167", "12", "2", "4"]
+    assert [tile[1] for tile in tiles] == ["−0.167", "12", "0", "2", "4"]
     view.page.select_option("#run", label="first")
     view.show("overview")
     assert "a model" in view.page.inner_text("#overview .bars")
     assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
 
 
+def test_a_difference_shows_its_interval_and_leads_to_the_rollouts(view: View) -> None:
+    view.show("compare")
+    shown = view.page.locator("#compare .spread")
+    assert re.fullmatch(r"−0\.167, 95 %: −0\.\d{3} to \+0\.\d{3}", shown.get_attribute("title"))
+    view.page.click("#compare tr:has(.spread)")
+    assert view.page.inner_text(".title") == "gcd"
+
+
 def test_a_problem_shows_both_runs_answers(view: View) -> None:
     view.show("compare")
-    view.page.click("#compare .wide tbody tr:first-child")
+    view.page.click("#compare .wide:last-child tbody tr:first-child")
     assert [text.split(":")[0] for text in view.texts("#both .pair > div > h3")] == ["A", "B"]
     assert view.page.locator("#both .pair .box h3").all_inner_texts().count("answer") == 2
     view.page.click("#both > button")

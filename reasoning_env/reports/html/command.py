@@ -21,12 +21,13 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
+from ...evaluations.folder import RESULTS
 from ...files import replace_file
 from ...library_facts import category
 from ...options import CommandParser
 from ...terminal import progress_bar
 from ...thinking import TAGS, Thinking, named_thinking
-from ..comparison import compare_problems
+from ..comparison import EvaluationScores, compare, settings_of
 from ..runs import StoredRun, find_runs
 from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
@@ -47,8 +48,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     if options.follow is not None:
         return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
     runs = find_runs(options.paths)
-    if output.resolve() in {file.resolve() for run in runs for file in run.files}:
-        raise ConfigError(f"{output} is one of the files to report on; choose another file with `-o FILE`")
+    refuse_to_overwrite(output, runs)
     data = collect(runs, program, options.sample_mb)
     if not data["groups"]:
         causes = "".join(f"; {line}" for line in data["notes"][:3])
@@ -133,12 +133,24 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     return options
 
 
-def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) -> dict[str, Any]:
-    """Read all runs once and return the page's data; its `groups` are JSON texts already."""
+def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
+    """Raise ConfigError where the page would replace a file that it is made from."""
+    sources = {file.resolve() for run in runs for file in (*run.files, run.path / RESULTS)}
+    if output.resolve() in sources:
+        raise ConfigError(f"{output} is one of the files to report on; choose another file for the page")
+
+
+def collect(
+    runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *, accuracy: bool = False
+) -> dict[str, Any]:
+    """Read all runs once and return the page's data; its `groups` are JSON texts already.
+
+    With `accuracy`, runs are compared by their shares of right answers, and not by mean scores.
+    """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
-        number, figures = len(read), Figures(keep_problems=run.evaluation)
+        number, figures = len(read), Figures(keep_problems=run.evaluation, accuracy=accuracy)
         with progress_bar(run.name, None) as advance:
             for group in run.groups():
                 figures.add(group)
@@ -165,20 +177,35 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0) ->
             }
             for run, figures in read
         ],
-        "comparisons": _comparisons([figures for _, figures in read], tasks),
+        "compared": "accuracy" if accuracy else "mean score",
+        "comparisons": _comparisons(read, tasks),
         "groups": sample.groups(),
     }
 
 
-def _comparisons(runs: Sequence[Figures], tasks: Sequence[str]) -> list[dict[str, Any]]:
+def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[dict[str, Any]]:
     """Return each pair of runs that have problems in common, numbered, with what `compare` says of these."""
-    compared = []
-    for (a, first), (b, second) in itertools.combinations(enumerate(runs), 2):
-        if first.problem_scores.keys() & second.problem_scores.keys():
-            overall, by_task = compare_problems(first.problem_scores, second.problem_scores)
-            rows = [{**asdict(task), "task": tasks.index(task.task)} for task in by_task]
-            compared.append({"a": a, "b": b, "overall": asdict(overall), "tasks": rows})
-    return compared
+    evaluations = [
+        EvaluationScores(run.path, run.results, settings_of(run.results), figures.problem_scores)
+        for run, figures in runs
+    ]
+    pages = []
+    for (a, first), (b, second) in itertools.combinations(enumerate(evaluations), 2):
+        if first.scores.keys() & second.scores.keys():
+            compared = compare(first, second)
+            rows = [{**asdict(task), "task": tasks.index(task.task)} for task in compared.tasks]
+            pages.append(
+                {
+                    "a": a,
+                    "b": b,
+                    "overall": asdict(compared.overall),
+                    "tasks": rows,
+                    "settings": list(compared.settings),
+                    "different": list(compared.different),
+                    "unpaired": compared.unpaired,
+                }
+            )
+    return pages
 
 
 def _facts(results: Mapping[str, Any]) -> list[list[str]]:

@@ -171,12 +171,13 @@ class Timeline:
 class Figures:
     """All that the page shows of one run, but for its sample of rollouts."""
 
-    def __init__(self, *, keep_problems: bool) -> None:
+    def __init__(self, *, keep_problems: bool, accuracy: bool = False) -> None:
         self.tasks: defaultdict[str, GroupTally] = defaultdict(GroupTally)
         self.problem_scores: dict[ProblemKey, float] = {}
-        """Mean scores of an evaluation's problems."""
+        """Mean scores of an evaluation's problems; with `accuracy`, their shares of right answers."""
         self.problems_left_out = 0
         self._keep_problems = keep_problems
+        self._accuracy = accuracy
         self._levels: dict[ProblemKey, float | None] = {}
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
@@ -213,7 +214,8 @@ class Figures:
             self.problems_left_out += 1
             return
         key = ProblemKey.of(group)
-        self.problem_scores[key] = fmean(group.scores)
+        correct = [float(rollout.correct) for rollout in group.rollouts]
+        self.problem_scores[key] = fmean(correct if self._accuracy else group.scores)
         self._levels[key] = group.level
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> dict[str, Any]:

@@ -394,12 +394,36 @@ function compare() {
   against(pair);
 }
 
+// From -1 to 1, or as far as the widest of these intervals reaches: the interval, and a point for the change.
+function spread(row, reach) {
+  const at = (value) => `${50 + (50 * value) / reach}%`;
+  const kind = row.low > 0 ? "up" : row.high < 0 ? "down" : "";
+  return h("span", { class: `spread ${kind}`, title: `${signed(row.change)}, 95 %: ${signed(row.low)} to ${signed(row.high)}` },
+    h("i", { class: "span", style: { left: at(row.low), width: `${(50 * (row.high - row.low)) / reach}%` } }), h("i", { class: "point", style: { left: at(row.change) } }));
+}
+
+// What the two do not share, in the order of the page's runs.
+function unlike({ a, b, settings, different, unpaired }) {
+  const left = unpaired - 2 * different.length;
+  const lines = [
+    settings.length && [h("b", {}, `Settings that differ (${D.runs[a].name}, then ${D.runs[b].name})`), h("ul", {}, settings.map((line) => h("li", {}, line)))],
+    different.length && h("p", {}, h("b", {}, "Left out, because the two ask something else there: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
+    left && h("p", {}, `${count(left)} problems that only one of the two has are left out.`),
+  ].filter(Boolean);
+  const facts = [a, b].map((run) => new Map(D.runs[run].facts));
+  const names = [...new Set(facts.flatMap((of) => [...of.keys()]))];
+  if (names.length) lines.push(h("details", {}, h("summary", {}, "Both evaluations"), h("div", { class: "scroll" }, h("table", { class: "data" },
+    h("thead", {}, h("tr", {}, ["", D.runs[a].name, D.runs[b].name].map((head) => h("th", { class: "name" }, head)))),
+    h("tbody", {}, names.map((name) => h("tr", {}, [name, ...facts.map((of) => of.get(name) ?? "–")].map((cell) => h("td", { class: "name" }, shorten(cell, 200))))))))));
+  return lines.length ? h("div", { class: "card wide unlike" }, lines) : null;
+}
+
 // What `compare` says of two runs, the second of which may be the one that comes first.
 function comparison(first, second) {
   const found = D.comparisons.find(({ a, b }) => a === Math.min(first, second) && b === Math.max(first, second));
   if (!found || first < second) return found;
   const turn = (row) => ({ ...row, first: row.second, second: row.first, change: -row.change, low: -row.high, high: -row.low, better: row.worse, worse: row.better });
-  return { overall: turn(found.overall), tasks: found.tasks.map(turn) };
+  return { ...found, overall: turn(found.overall), tasks: found.tasks.map(turn) };
 }
 
 function against(place) {
@@ -412,18 +436,24 @@ function against(place) {
   const { overall } = compared, byTask = compared.tasks.toSorted((x, y) => x.first - y.first);
   const here = (at) => byTask.filter((row) => Math.abs(row.first - byTask[at].first) < 0.01 && Math.abs(row.second - byTask[at].second) < 0.01).slice(0, 8);
   const name = ["task", (row) => taskName(row.task), null, true];
+  const reach = Math.max(0.1, ...byTask.map((row) => Math.max(-row.low, row.high)));
+  const apart = byTask.filter((row) => row.low > 0 || row.high < 0).length;
   const sides = [["A", (row) => row.first, (row) => f3(row.first)], ["B", (row) => row.second, (row) => f3(row.second)], ["B − A", (row) => Math.abs(row.second - row.first), (row) => difference(row.second - row.first)]];
   place.replaceChildren(
-    h("div", { class: "tiles" }, tile(signed(overall.change), "B − A, mean over tasks", `${signed(overall.low)} – ${signed(overall.high)} (95 %)`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`),
+    h("div", { class: "tiles" }, tile(signed(overall.change), `B − A in ${D.compared}, over tasks`, `${signed(overall.low)} – ${signed(overall.high)} (95 %)`), tile(count(overall.problems), "problems in common", `${count(a.problems.length)} and ${count(b.problems.length)} in all`), tile(count(apart), "tasks that differ", `of ${count(byTask.length)}: interval without 0; about ${count(byTask.length / 20)} would by chance`),
       tile(count(overall.better), "B is better", "problems"), tile(count(overall.worse), "A is better", "problems")),
     h("div", { class: "cards" },
-      card("Mean scores of tasks", "A point is a task: above the line, B is better. Click one to read its rollouts.", chart((c) => ({
+      unlike(compared),
+      h("div", { class: "card wide" }, h("h2", {}, "Differences by task"), h("div", { class: "note" }, `B − A with its 95 % interval, on an axis from ${signed(-reach)} to ${signed(reach)}; coloured where the interval leaves 0 out. p: sign test over the problems. Click a row to read.`), table([name,
+        ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", difference(row.change)]],
+        ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => f3(row.p)],
+      ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
+      card(D.compared === "accuracy" ? "Accuracy of tasks" : "Mean scores of tasks", "A point is a task: above the line, B is better. Click one to read its rollouts.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
         says: (at) => here(at).map((row) => h("div", {}, h("b", {}, taskName(row.task)), ` A ${f3(row.first)}, B ${f3(row.second)}`)), click: (at) => browse({ task: byTask[at].task, run: "" }),
         data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
         series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
       }), 330)),
-      card("By task", null, table([name, ["n", (row) => row.problems], ...sides, ["B better", (row) => row.better], ["A better", (row) => row.worse]], byTask, 4, (row) => browse({ task: row.task, run: "" }))),
       h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most. Click one to see both answers."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
         both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, sideBySide))));
 }
@@ -435,7 +465,7 @@ function sideBySide(row) {
   const side = (group, at) => h("div", {}, h("h3", {}, `${"AB"[at]}: ${D.runs[pairChosen[at]].name}`), group ? [
     h("div", { class: "muted" }, `${words(D.outcomes[group.rollouts[0].outcome])}, score ${f3(group.rollouts[0].score)}`),
     box("answer", group.rollouts[0].right ? "right" : "wrong", put(h("pre"), group.rollouts[0].answer ?? "(none that counts)")), completion(group.rollouts[0], group.expected, group.marks),
-  ] : h("p", { class: "muted" }, "This page's sample does not hold its rollouts; `--sample-mb` makes it larger."));
+  ] : h("p", { class: "muted" }, "This page's sample does not hold its rollouts; `report --sample-mb` makes it larger."));
   $("both").querySelector("div").replaceChildren(
     h("h2", {}, taskName(row.task), h("span", { class: "muted" }, ` #${row.seed}`)),
     ...(known ? [message(...known.messages.at(-1)), box("expected answer", "", put(h("pre"), known.expected ?? "(no single answer: the verifier accepts many)"))] : []),
@@ -668,7 +698,7 @@ function show(view) {
   drawn($(view));
   open(false);
   history.replaceState(null, "", `#${NAMES[view] ?? view}`);
-  document.title = [several && view === "compare" ? `${D.runs.length} runs` : D.runs[state.run].name, TITLES[view]].join(" · ");
+  document.title = [several && view === "compare" ? (D.runs.length < 4 ? D.runs.map((run) => run.name).join(" and ") : `${D.runs.length} runs`) : D.runs[state.run].name, TITLES[view]].join(" · ");
   scrollTo(0, 0);
 }
 
@@ -727,7 +757,7 @@ $("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${co
 fillFilters();
 $("loading").remove();
 const hash = location.hash.slice(1), wanted = Object.keys(VIEWS).find((view) => view === hash || NAMES[view] === hash);
-show(wanted ?? "overview");
+show(wanted ?? (VIEWS[D.view] ? D.view : "overview"));
 // A page that is written anew while a run goes is loaded again, but not while somebody reads rollouts.
 if (D.reload_s) setInterval(() => { if (state.view !== "rollouts" && !$("help").open) location.reload(); }, 1000 * D.reload_s);
 root.setAttribute("data-ready", "");
