@@ -138,6 +138,7 @@ def main() -> None:
             seed=options.seed,
             system_prompt=SYSTEM_PROMPT,
             eval_seed=TEST_SEED,
+            eval_params="training",
             num_eval_samples_per_task=options.tests,
             num_generators=1,
             num_verifiers=1,

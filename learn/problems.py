@@ -27,6 +27,7 @@ class Problems:
             "task_params": {task: dict(params.get(task, {})) for task in sorted(TASKS)},
             "seed": seed,
             "eval_seed": TEST_SEED,
+            "eval_params": "training",
             "num_eval_samples_per_task": tests_per_task,
             "num_generators": 1,
             "num_verifiers": 1,

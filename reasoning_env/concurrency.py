@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -62,28 +60,3 @@ async def do_as_they_come(work: Callable[[T], Awaitable[None]], items: AsyncIter
                 running.create_task(run(item))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-
-
-def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine on a thread of its own and return its result, also where an event loop runs already.
-
-    Ctrl-C cancels the coroutine, waits for its end, and is raised then.
-    """
-    started = threading.Event()
-    running: list[asyncio.Task[Any]] = []
-
-    async def run() -> R:
-        task = asyncio.current_task()
-        assert task is not None
-        running.append(task)
-        started.set()
-        return await work
-
-    with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(asyncio.run, run())
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            started.wait()
-            running[0].get_loop().call_soon_threadsafe(running[0].cancel)
-            raise

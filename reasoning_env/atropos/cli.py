@@ -12,15 +12,16 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
-from ..concurrency import run_on_thread
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
 from ..folders import find_checkout
 from ..options import OptionParser, option_parser, settings_parser
@@ -37,6 +38,8 @@ from .modes.evaluate import preview
 from .modes.group_file import check_path
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 FOLDER = Path(__file__).resolve().parents[2]
 """The front door's."""
@@ -122,6 +125,31 @@ async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
         return await env._evaluate_alone()  # type: ignore[no-any-return]
     finally:
         await env.close()
+
+
+def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine on a thread of its own and return its result, also where an event loop runs already.
+
+    Ctrl-C cancels the coroutine, waits for its end, and is raised then.
+    """
+    started = threading.Event()
+    running: list[asyncio.Task[Any]] = []
+
+    async def run() -> R:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append(task)
+        started.set()
+        return await work
+
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(asyncio.run, run())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            started.wait()
+            running[0].get_loop().call_soon_threadsafe(running[0].cancel)
+            raise
 
 
 async def check_first(launch: Launch, command: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from learn.problems import Problems
-from learn.tasks import TASKS
+from learn.tasks import PARAMS
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def test_warm_start_asks_nothing_of_the_test_set(problems: Problems) -> None:
     assert not warm & {problem.question for problem in problems.tests}
 
 
-def test_every_task_is_tested(problems: Problems) -> None:
-    assert {problem.task for problem in problems.tests} == set(TASKS)
+def test_every_task_is_tested_as_it_is_trained(problems: Problems) -> None:
+    assert {problem.task: problem.params for problem in problems.tests} == PARAMS
 
 
 def test_answers_get_verdicts_in_order(problems: Problems) -> None:
