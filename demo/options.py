@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from reasoning_env.options import CommandParser
+from typing import NoReturn
 
 from .rules import RULES
 
@@ -31,9 +30,16 @@ class Options:
     timeout_s: float
 
 
+class _OneLineParser(argparse.ArgumentParser):
+    """Ends the process with a mistake in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
+
+
 def read_options(argv: Sequence[str]) -> Options:
     """Return the options of a command line; ends the process with a message if they make no sense."""
-    parser = CommandParser(
+    parser = _OneLineParser(
         prog="reasoning_gym_environment.py demo",
         description="Watch problems being generated, answered by a scripted policy, scored, and delivered through"
         " Atropos' run-api to a toy trainer that checks every batch. No GPU, no network, no account.",
