@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.commands.compare import compare_command
 from reasoning_env.reports.html.command import report_command
 
-from .lines import group, rollout, write, write_evaluation
+from .lines import RESULTS, group, rollout, write, write_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
 
@@ -185,6 +186,33 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, P
     assert view.choose(f_task="gcd") == "0"
     view.page.select_option("#run", index=1)
     assert view.choose(f_task="gcd") == "24"
+    assert view.faults == []
+    view.page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
+def test_hostile_evaluations_are_compared_and_do_nothing(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    evil = HOSTILE[2]
+    folders = []
+    for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):
+        groups = [
+            group(rollout(float(place == number)), task=text[:200] or "empty", index=place, seed=place, problem=text)
+            for place, text in enumerate(HOSTILE[:13])
+        ]
+        extra = group(rollout(), task=evil, index=99, seed=99, problem=f"{evil} {number}")
+        settings = {evil: number, "eval_temperature": f"{evil} {number}"}
+        results = {**RESULTS, "model": evil, "settings": settings, "versions": {evil: evil}}
+        folders.append(str(write_evaluation(tmp_path / f"{number}{name}", *groups, extra, results=results)))
+    page = tmp_path / "both.html"
+    compare_command([*folders, "--html", str(page)])
+    view = View(browser, page, width, scheme)
+    view.page.click(".unlike summary")
+    assert evil in view.page.inner_text(".unlike")
+    view.page.click("#compare .wide:last-child tbody tr:first-child")
+    assert view.page.locator("#both").is_visible()
+    assert view.page.locator(":is(main, #both) :is(script, img, svg, iframe, style, link, meta, base)").count() == 0
+    assert view.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert view.page.evaluate("window.ran") is None
     assert view.faults == []
     view.page.close()
 
