@@ -15,7 +15,9 @@ runs once:
 - plain: as `easy`, with the library's own rewards, which take a list of nan for one in order: the reward must rise and
   the share of right answers fall behind it
 
-`--picture FILE` draws the accuracy of every run by its completions. Prints one line of JSON. For each arm: the test
+`--picture FILE` draws the accuracy of every run by its completions. `--saved` runs nothing and takes the runs that
+`--folder` holds. A run without a step, whose minutes the warm start took, is an error: a control that never ran would
+look as if nothing were learnt. Prints one line of JSON. For each arm: the test
 set's greedy accuracy, the mean over tasks, before and after, of each seed; its mean and range; after how many
 completions it first reached the mean final accuracy of `uniform` (of `hard` for `hard-both`), null where it did not;
 the mean reward of rollouts and the share that a second opinion takes for right, over the first and the last ten
@@ -75,20 +77,33 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="most of each run")
     parser.add_argument("--folder", type=Path, default=Path("data_dumps/learning"), help="for the runs")
     parser.add_argument("--picture", type=Path, help="draw the curves into this file")
+    parser.add_argument("--saved", action="store_true", help="run nothing; take the runs that --folder holds")
     options = parser.parse_args(argv)
     histories: dict[str, list[Any]] = {}
     for arm in options.arms:
         for seed in range(1, options.seeds + 1):
             folder = options.folder / f"{arm}-{seed}"
-            _share_warm_start(options.folder, arm, seed)
-            status = _run(arm, seed, folder, options)
-            if status != 0:
-                return status
-            histories.setdefault(arm, []).append(json.loads((folder / "curves.json").read_text()))
+            if not options.saved:
+                _share_warm_start(options.folder, arm, seed)
+                status = _run(arm, seed, folder, options)
+                if status != 0:
+                    return status
+            histories.setdefault(arm, []).append(read_history(folder))
     if options.picture is not None:
         draw(histories, options.picture)
     print(json.dumps(summarize(histories)))
     return 0
+
+
+def read_history(folder: Path) -> list[Mapping[str, Any]]:
+    """Return the history of a run; exits with a line where there is none, or none of its steps was tested."""
+    path = folder / "curves.json"
+    if not path.exists():
+        raise SystemExit(f"learning: {path} does not exist; run this arm and seed first, without --saved")
+    history: list[Mapping[str, Any]] = json.loads(path.read_text())
+    if len(_tested(history)) < 2:
+        raise SystemExit(f"learning: {path} has no test after the first step; run it again with more --minutes")
+    return history
 
 
 def _share_warm_start(root: Path, arm: str, seed: int) -> None:
@@ -139,17 +154,20 @@ def draw(histories: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]], path: P
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(14, 5), layout="constrained")
+    figure = Figure(figsize=(14, 4.5), layout="constrained")
     panel = figure.subplots()
+    panel.spines[["top", "right"]].set_visible(False)
     for number, (arm, runs) in enumerate(histories.items()):
         for seed, run in enumerate(runs):
             points = _tested(run)
             completions, accuracy = [at["completions"] for at in points], [_accuracy(at) for at in points]
-            label = f"{LABELS.get(arm, arm)} ({len(runs)} seeds)" if seed == 0 else None
+            seeds = "1 seed" if len(runs) == 1 else f"{len(runs)} seeds"
+            label = f"{LABELS.get(arm, arm)} ({seeds})" if seed == 0 else None
             panel.plot(completions, accuracy, "o-", color=f"C{number}", alpha=0.8, markersize=4, label=label)
-    panel.set(xlabel="completions", ylabel="greedy accuracy on held-out problems", ylim=(0, 1.02))
+    panel.set(xlabel="completions", ylabel="accuracy on the test set (greedy)", xlim=(0, None), ylim=(0, 1.02))
+    panel.xaxis.set_major_formatter("{x:,.0f}")
     panel.grid(alpha=0.3)
-    panel.legend(loc="best")
+    panel.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
     figure.savefig(path, dpi=90)
 
 
