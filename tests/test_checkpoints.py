@@ -348,7 +348,9 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
         told = [next_line(child) for _ in range(chance.randint(1, 6))]
         time.sleep(chance.uniform(0.0, 0.01))
         child.kill()
-        last = int([*told, *child.communicate()[0].split()][-1])
+        assert child.stdout is not None
+        # Not `communicate`, which reads past the lines that `readline` has buffered.
+        last = int([*told, *child.stdout.read().split()][-1])
         state = read_checkpoint(path / LATEST).state
         assert state["number"] in (last, last + 1)
         assert state["ballast"] == [state["number"]] * 50_000
