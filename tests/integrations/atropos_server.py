@@ -1,7 +1,7 @@
 """What of Atropos' own vLLM server environments speak to, POST /generate and GET /health, over today's vLLM.
 
-The handler is that of `example_trainer/vllm_api_server.py` in Atropos' repository (MIT), which its package does not
-bring, and which imports two names from where vLLM does not have them any more.
+The handler is that of `example_trainer/vllm_api_server.py` in Atropos' package (MIT), which imports two names from
+where vLLM does not have them any more.
 """
 
 from __future__ import annotations

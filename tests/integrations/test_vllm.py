@@ -1,12 +1,14 @@
-"""A real vLLM on the CPU with a tiny model of random weights: both token protocols, and `serve` through its deaths."""
+"""A real vLLM on the CPU with a tiny model of random weights: both token protocols, bad servers, `serve` and deaths."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,22 +16,24 @@ from typing import Any
 import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: make integrations-vllm")
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from learn.line import SETTINGS
-from learn.model import build, save
+from learn.model import build, build_tokenizer, save
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
 from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference.replies import Mode
+from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer, what_comes
 from reasoning_env.atropos.inference.servers import choose_server_class
-from reasoning_env.errors import ServerError
+from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
-from tests.integrations.vllm_servers import CONTEXT, RealServer
+from tests.integrations.vllm_servers import CONTEXT, MASKED, Between, RealServer, largest_difference
 from tests.reply_shapes import RECORDED, requests_for, shape_of_reply
 from tests.waiting import PATIENCE_S, until, wait_until
 
@@ -37,7 +41,6 @@ from tests.waiting import PATIENCE_S, until, wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 TOLERANCE = 1e-4
-MASKED = -100
 PATIENT = Timeouts(reply_s=None, outage_s=PATIENCE_S)
 TRAINING = Sampling(temperature=1.0, top_p=1.0, token_limit=CONTEXT, split="train")
 PROTOCOLS = {"completions": "/v1/completions", "vllm": "/generate"}
@@ -62,37 +65,68 @@ def folder(model: Any, processes: Processes) -> Path:
     return path
 
 
-class Servers(dict[str, RealServer]):
-    """The servers by name, each started when it is asked for first; `vllm` has Atropos' /generate."""
+@pytest.fixture(scope="module")
+def greedy_folder(folder: Path) -> Path:
+    """The same model, whose folder says that one token alone is to choose from."""
+    path = folder.with_name("greedy")
+    shutil.copytree(folder, path)
+    (path / "generation_config.json").write_text(json.dumps({"top_k": 1, "repetition_penalty": 1.3}))
+    return path
 
-    def __init__(self, processes: Processes, folder: Path) -> None:
+
+KEY = "secret"
+
+
+class Servers(dict[str, RealServer]):
+    """The servers by name, each started when it is asked for first.
+
+    `vllm` has Atropos' /generate. `second` wants a key, and its model's folder has a generation_config.json.
+    """
+
+    def __init__(self, processes: Processes, folder: Path, greedy_folder: Path) -> None:
         self._processes = processes
-        self._folder = folder
+        self._folders = {"completions": folder, "vllm": folder, "second": greedy_folder}
 
     def __missing__(self, name: str) -> RealServer:
-        server = self[name] = RealServer(self._processes, name, self._folder, atropos=name == "vllm")
+        key = KEY if name == "second" else None
+        server = RealServer(self._processes, name, self._folders[name], atropos=name == "vllm", key=key)
+        self[name] = server
         server.wait()
         return server
 
 
 @pytest.fixture(scope="module")
-def servers(processes: Processes, folder: Path) -> Servers:
-    return Servers(processes, folder)
+def servers(processes: Processes, folder: Path, greedy_folder: Path) -> Servers:
+    return Servers(processes, folder, greedy_folder)
 
 
 class Client:
-    """The environment's client of one server."""
+    """The environment's client of one server; `settings` are those of the server that are not the usual ones."""
 
-    def __init__(self, url: str, server_type: str, folder: Path, tokenizer: Any, **options: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        server_type: str,
+        folder: Path,
+        tokenizer: Any,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         named = server_settings(url.removesuffix("/v1"), server_type)
-        config = APIServerConfig(**named, tokenizer_name=str(folder))
+        config = APIServerConfig(**{**named, **(settings or {})}, tokenizer_name=str(folder))
         self.manager = ServerManager([config], server_class=choose_server_class(APIServer, [config]))
         self.chat = ChatFormat(tokenizer, "tiny")
         self.client = InferenceClient(lambda: self.manager, self.chat, **options)
         self.prompt: Prompt = self.chat.prompt(build_messages(SYSTEM_PROMPT, "Spell this word backward: sun"))
 
-    async def complete(self, n: int, sampling: Sampling = TRAINING) -> list[Rollout]:
-        return await self.client.complete(self.prompt, n, sampling, PATIENT)
+    async def check(self) -> None:
+        """What an environment does at its start."""
+        servers = self.manager.servers
+        await check_servers(servers, self.client.mode, PATIENCE_S, self.client.options)
+        await check_tokenizer(servers, self.chat)
+
+    async def complete(self, n: int, sampling: Sampling = TRAINING, timeouts: Timeouts = PATIENT) -> list[Rollout]:
+        return await self.client.complete(self.prompt, n, sampling, timeouts)
 
     async def close(self) -> None:
         for server in self.manager.servers:
@@ -103,8 +137,8 @@ class Client:
 async def make_client(folder: Path, model: Any, servers: Servers) -> AsyncIterator[Any]:
     made: list[Client] = []
 
-    def make(server_type: str, **options: Any) -> Client:
-        made.append(Client(servers[server_type].url, server_type, folder, model[1], **options))
+    def make(server_type: str, url: str | None = None, tokenizer: Any = model[1], **options: Any) -> Client:
+        made.append(Client(url or servers[server_type].url, server_type, folder, tokenizer, **options))
         return made[-1]
 
     yield make
@@ -113,16 +147,6 @@ async def make_client(folder: Path, model: Any, servers: Servers) -> AsyncIterat
 
 
 both = pytest.mark.parametrize("server_type", PROTOCOLS)
-
-
-def largest_difference(model: Any, tokens: Sequence[int], masks: Sequence[int], logprobs: Sequence[float]) -> float:
-    """Return how far the log-probabilities of tokens that are not masked are from those of a forward pass."""
-    row = torch.tensor([list(tokens)])
-    with torch.no_grad():
-        chances = torch.log_softmax(model(row).logits[0, :-1].double(), dim=-1)
-    own = chances.gather(1, row[0, 1:, None])[:, 0]
-    active = torch.tensor([mask != MASKED for mask in masks[1:]])
-    return float((own - torch.tensor(list(logprobs)[1:], dtype=torch.float64)).abs()[active].max())
 
 
 # ---------------------------------------------------------------------------- one request
@@ -181,7 +205,16 @@ async def test_context_overflow_is_refused_in_one_line(make_client: Any) -> None
     assert "\n" not in str(raised.value)
 
 
-async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+@pytest.mark.parametrize(("split", "different"), [("train", 8), ("eval", 1)])
+async def test_training_alone_leaves_the_models_own_filters(
+    make_client: Any, servers: Servers, split: str, different: int
+) -> None:
+    client = make_client("completions", servers["second"].url, settings={"api_key": KEY})
+    rollouts = await client.complete(8, replace(TRAINING, split=split))
+    assert len({tuple(one.tokens) for one in rollouts}) == different
+
+
+async def test_request_that_is_cancelled_ends_at_the_server(make_client: Any, servers: Servers) -> None:
     client, server = make_client("completions"), servers["completions"]
     aborted = server.aborted
     requests = [asyncio.ensure_future(client.complete(16)) for _ in range(8)]
@@ -189,6 +222,29 @@ async def test_request_that_is_given_up_ends_at_the_server(make_client: Any, ser
     for request in requests:
         request.cancel()
     await asyncio.wait(requests)
+    await until(lambda: server.in_flight == 0)
+    assert server.aborted > aborted
+
+
+async def test_request_past_its_deadline_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+    client, server = make_client("completions"), servers["completions"]
+    aborted = server.aborted
+    with pytest.raises(ServerError, match="1 requests failed: TimeoutError"):
+        await client.complete(64, timeouts=replace(PATIENT, reply_s=0.2, tries=1))
+    await until(lambda: server.in_flight == 0)
+    assert server.aborted > aborted
+
+
+async def test_request_of_a_dropped_group_ends_at_the_server(make_client: Any, servers: Servers) -> None:
+    client, server = make_client("completions"), servers["completions"]
+    one_token = replace(TRAINING, max_completion_tokens=1)
+    aborted = server.aborted
+    # A request that takes too long drops its group where others succeed meanwhile.
+    group = asyncio.ensure_future(client.complete(64, timeouts=replace(PATIENT, reply_s=0.5)))
+    while not group.done():
+        await client.complete(1, one_token)
+    with pytest.raises(TimeoutError):
+        await group
     await until(lambda: server.in_flight == 0)
     assert server.aborted > aborted
 
@@ -206,6 +262,91 @@ async def test_weights_that_were_handed_over_are_sampled_with(processes: Process
         await client.close()
     assert max(largest_difference(other, one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
     assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) > 0.1
+
+
+# ---------------------------------------------------------------------------- servers that will not do
+
+
+def forget_token_ids(body: Any) -> None:
+    body.pop("return_token_ids", None)
+
+
+async def test_server_that_ignores_return_token_ids_is_said_to_give_text(make_client: Any, servers: Servers) -> None:
+    async with Between(servers["completions"].url, ask=forget_token_ids) as between:
+        client = make_client("auto", between.url)
+        await client.check()
+        assert what_comes(client.client.mode, client.manager.servers).startswith("text only")
+        rollouts = await client.complete(2)
+    assert [one.logprobs for one in rollouts] == [None, None]
+
+
+async def test_named_type_is_refused_where_return_token_ids_is_ignored(make_client: Any, servers: Servers) -> None:
+    async with Between(servers["completions"].url, ask=forget_token_ids) as between:
+        with pytest.raises(ServerError, match=r"cannot be used: .*without token_ids") as raised:
+            await make_client("completions", between.url).check()
+    assert "\n" not in str(raised.value)
+
+
+async def test_completion_without_all_its_log_probabilities_is_asked_for_again(
+    make_client: Any, model: Any, servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
+    tampered: list[Any] = []
+
+    def lose_one(answer: Any) -> None:
+        if not tampered:
+            tampered.append(answer["choices"][0]["logprobs"]["token_logprobs"].pop())
+
+    async with Between(servers["completions"].url, answer=lose_one) as between:
+        rollouts = await make_client("completions", between.url).complete(8)
+    [message] = [message for message in caplog.messages if "left out" in message]
+    assert re.search(r"returned \d+ tokens and \d+ log-probabilities", message)
+    assert len(rollouts) == 8
+    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
+
+
+@pytest.mark.parametrize("server_type", [*PROTOCOLS, "auto"])
+async def test_tokenizer_of_another_model_is_told_in_one_line(
+    make_client: Any, servers: Servers, server_type: str
+) -> None:
+    other = build_tokenizer(("answer",))
+    url = servers["completions" if server_type == "auto" else server_type].url
+    with pytest.raises(ConfigError, match=r"^env\.tokenizer_name: 'tiny' is not the tokenizer of .*") as raised:
+        await make_client(server_type, url, other).check()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("server_type", ["completions", "auto"])
+async def test_name_of_another_model_is_told_in_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+    client = make_client(server_type, servers["completions"].url, settings={"model_name": "other"})
+    with pytest.raises(ServerError, match=r"`other` does not exist.*openai\.model_name") as raised:
+        await client.check()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("server_type", ["completions", "auto"])
+async def test_wrong_key_is_told_in_one_line(make_client: Any, servers: Servers, server_type: str) -> None:
+    client = make_client(server_type, servers["second"].url, settings={"api_key": "wrong"})
+    with pytest.raises(ServerError, match=r"401.*openai\.api_key$") as raised:
+        await client.check()
+    assert "\n" not in str(raised.value)
+
+
+async def test_server_takes_its_key(make_client: Any, servers: Servers) -> None:
+    client = make_client("auto", servers["second"].url, settings={"api_key": KEY})
+    await client.check()
+    assert client.client.mode is Mode.TOKENS
+
+
+async def test_death_after_the_check_is_waited_out(make_client: Any, model: Any, servers: Servers) -> None:
+    client, server = make_client("completions"), servers["completions"]
+    await client.check()
+    server.kill()
+    request = asyncio.ensure_future(client.complete(8))
+    await until(lambda: not client.client.healthy)
+    server.start()
+    await asyncio.to_thread(server.wait)
+    rollouts = await request
+    assert max(largest_difference(model[0], one.tokens, one.masks, one.logprobs) for one in rollouts) < TOLERANCE
 
 
 # ---------------------------------------------------------------------------- what replies look like
@@ -246,12 +387,14 @@ class Serving:
             "max_token_length": CONTEXT,
             "max_num_workers": 4,
             "worker_niceness": 0,
+            # What is under way at the end is given up, not waited for.
+            "shutdown_grace_s": 0,
             # A random model is never right.
             "ensure_scores_are_not_same": False,
             "dump_rollouts": False,
             "dump_failed_rollouts": False,
         }
-        listed = [server_settings(server.url, "auto") for server in servers]
+        listed = [{**server_settings(server.url, "auto"), "api_key": KEY} for server in servers]
         self.environment: Process = start_environment(own, "environment", settings, listed)
         self.groups: list[dict[str, Any]] = []
 

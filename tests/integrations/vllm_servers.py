@@ -1,4 +1,4 @@
-"""A real vLLM as a process that can die and come back, and Atropos' own server over it."""
+"""A real vLLM as a process that can die and come back, Atropos' own server over it, and what may stand between."""
 
 from __future__ import annotations
 
@@ -9,28 +9,41 @@ import signal
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import torch
+from aiohttp import web
+
 from learn.servers import VLLM, VLLM_VARIABLES
 from reasoning_gym_testing import HOST, Processes, free_port, wait_until
+from reasoning_gym_testing.http_server import FaultyServer
 
 CONTEXT = 256
 START_TIMEOUT_S = 800.0
 """Just below the time that a test may take: on a busy machine vLLM takes minutes to start."""
+MASKED = -100
 OPTIONS = ("--dtype", "float32", "--enforce-eager", "--max-model-len", str(CONTEXT), "--max-num-seqs", "64")
 ATROPOS_SERVER = Path(__file__).with_name("atropos_server.py")
 
 
 class RealServer:
-    """vLLM with the model in a folder, on a port that it keeps; `atropos` for /generate instead of /v1/completions."""
+    """vLLM with the model in a folder, on a port that it keeps; `atropos` for /generate instead of /v1/completions.
 
-    def __init__(self, processes: Processes, name: str, model: Path, *, atropos: bool = False) -> None:
+    With `key`, requests need it.
+    """
+
+    def __init__(
+        self, processes: Processes, name: str, model: Path, *, atropos: bool = False, key: str | None = None
+    ) -> None:
         port = str(free_port())
         self.url = f"http://{HOST}:{port}"
         words = [ATROPOS_SERVER, "--model", model] if atropos else ["-m", VLLM, "serve", model]
         named = [] if atropos else ["--served-model-name", "policy", "--enable-log-requests"]
-        self._command = [sys.executable, *map(str, words), *named, "--host", HOST, "--port", port, *OPTIONS]
+        keyed = ["--api-key", key] if key else []
+        self._command = [sys.executable, *map(str, words), *named, *keyed, "--host", HOST, "--port", port, *OPTIONS]
         self._processes = processes
         self._name = name
         self._starts = 0
@@ -79,3 +92,46 @@ class RealServer:
     def aborted(self) -> int:
         """How often it has logged that a request was given up."""
         return self._process.stdout.count("Aborted request")
+
+
+class Between(FaultyServer):
+    """Passes requests on to a server, the body as `ask` changes it, and the reply as `answer` does."""
+
+    def __init__(
+        self, url: str, *, ask: Callable[[Any], object] | None = None, answer: Callable[[Any], object] | None = None
+    ) -> None:
+        super().__init__()
+        self._server = url
+        self._ask = ask
+        self._answer = answer
+
+    def make_app(self) -> web.Application:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._pass_on)
+        return app
+
+    async def _pass_on(self, request: web.Request) -> web.Response:
+        text = await request.text()
+        body = json.loads(text) if text else None
+        if body is not None and self._ask is not None:
+            self._ask(body)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(request.method, f"{self._server}{request.path}", json=body) as reply,
+        ):
+            if "json" not in reply.content_type:
+                return web.Response(status=reply.status)
+            answer = await reply.json()
+        if reply.status == 200 and self._answer is not None:
+            self._answer(answer)
+        return web.json_response(answer, status=reply.status)
+
+
+def largest_difference(model: Any, tokens: Sequence[int], masks: Sequence[int], logprobs: Sequence[float]) -> float:
+    """Return how far the log-probabilities of tokens that are not masked are from those of a forward pass."""
+    row = torch.tensor([list(tokens)])
+    with torch.no_grad():
+        chances = torch.log_softmax(model(row).logits[0, :-1].double(), dim=-1)
+    own = chances.gather(1, row[0, 1:, None])[:, 0]
+    active = torch.tensor([mask != MASKED for mask in masks[1:]])
+    return float((own - torch.tensor(list(logprobs)[1:], dtype=torch.float64)).abs()[active].max())

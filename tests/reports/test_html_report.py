@@ -311,3 +311,10 @@ def test_following_waits_for_the_first_group_and_says_so_once(
 
 def test_only_a_following_page_loads_itself_again(tmp_path: Path) -> None:
     assert "reload_s" not in report(write(tmp_path / "a.jsonl", group(WRONG)))
+
+
+def test_following_page_never_replaces_what_it_is_made_from(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", group(WRONG))
+    with pytest.raises(ConfigError, match="is one of the files to report on"):
+        report_command([str(file), "-o", str(file), "--follow"], default_folder=tmp_path, program="env")
+    assert "gcd" in file.read_text()

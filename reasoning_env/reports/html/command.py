@@ -73,19 +73,25 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
             try:
                 runs = find_runs(paths)
                 now = [(file, file.stat().st_size) for run in runs for file in run.files]
-                if now != seen:
-                    data = {**collect(runs, program, sample_mb), "reload_s": every_s}
-                    line = f"waiting for groups of rollouts in {', '.join(map(str, paths))}"
-                    if data["groups"]:
-                        write_page(output, make_page(encode(data)))
-                        seen = now
-                        groups = sum(run["groups"] for run in data["runs"])
-                        line = f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
-                    said = _say(line, said)
             except (ConfigError, OSError) as error:
                 said = _say(f"waiting: {error}", said)
+            else:
+                refuse_to_overwrite(output, runs)
+                if now != seen:
+                    seen = now
+                    said = _say(_write_following(runs, output, program, sample_mb, every_s), said)
             time.sleep(every_s)
     return 0
+
+
+def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:
+    """Write the page that loads itself again, if there is a group to show; return what to say."""
+    data = {**collect(runs, program, sample_mb), "reload_s": every_s}
+    if not data["groups"]:
+        return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
+    write_page(output, make_page(encode(data)))
+    groups = sum(run["groups"] for run in data["runs"])
+    return f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
 
 
 def _say(line: str, last: str) -> str:
