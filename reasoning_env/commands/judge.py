@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import ipaddress
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from ..settings import ReasoningSettings
 from ..signals import Interrupted, run_until_signal
 
 TOKEN = "REASONING_JUDGE_TOKEN"
+CONNECT_S = 5.0
+"""How long the head of a Ray cluster may take to be reached; Ray itself tries for minutes, without a word."""
 
 
 def judge_command(argv: Sequence[str], folder: Path) -> int:
@@ -97,8 +100,20 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
         raise ConfigError("--ray needs the extra: pip install 'reasoning-gym-environment[ray]'") from error
+    _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
         raise ConfigError(f"--ray {address}: {str(error).splitlines()[0]}") from error
     return RayJudges(settings)
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ConfigError where nothing listens at `host:port` or `ray://host:port`; Ray finds `auto` by itself."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--ray {address}: no Ray cluster can be reached there ({error})") from error

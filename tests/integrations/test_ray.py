@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -21,7 +22,8 @@ ray = pytest.importorskip("ray", reason="needs the extra `ray`: make integration
 from ray.cluster_utils import Cluster
 
 import reasoning_env
-from reasoning_env import InvalidReferenceError, Problem, ReasoningSettings, ScoringError, Session
+from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, ScoringError, Session
+from reasoning_env.commands.judge import judge_command
 from reasoning_env.integrations.ray import RayJudges
 from tests.waiting import PATIENCE_S
 
@@ -130,6 +132,15 @@ async def test_command_serves_the_cluster(cluster: Any, problems: Any) -> None:
         await asyncio.to_thread(server.communicate)  # Ray writes to its output until the end
     assert scores == [expected for _, _, expected in problems]
     assert server.returncode == 0
+
+
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_cluster_that_is_not_there_is_one_line(scheme: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host, port = free.getsockname()
+    with pytest.raises(ConfigError, match=rf"--ray {scheme}{host}:{port}: no Ray cluster can be reached there"):
+        judge_command(["--ray", f"{scheme}{host}:{port}"], ROOT)
 
 
 def test_example_judges_on_ray() -> None:
