@@ -21,6 +21,7 @@ from reasoning_gym_testing import TOKENIZER, InferenceServer
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+TRAINERS = (ROOT / "docs" / "trainers.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "learn" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
@@ -70,9 +71,17 @@ def test_shipped_config_is_accepted(path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 def test_ten_lines_without_atropos_run(capsys: pytest.CaptureFixture[str], page: str) -> None:
     text = (ROOT / page).read_text()
-    snippet = next(code.split("```")[0] for code in text.split("```python\n") if "with Bridge" in code)
+    snippet = next(code.split("```")[0] for code in text.split("```python\n") if "bridge.judge" in code)
     exec(compile(snippet, page, "exec"), {})
     assert capsys.readouterr().out == "[1.0, 0.0]\n"
+
+
+@pytest.mark.parametrize("shown", ["GRPOTrainer", "verl.trainer.main_ppo", "vf-eval"])
+def test_readme_has_the_lines_for_trainers_that_their_page_has(shown: str) -> None:
+    """The page's own are run with the trainers' packages, in `tests/integrations`."""
+    blocks = [re.findall(r"^```\w+\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for text in (README, TRAINERS)]
+    [in_readme] = [block for block in blocks[0] if shown in block]
+    assert in_readme in blocks[1]
 
 
 # ---------------------------------------------------------------------------- links
@@ -127,7 +136,7 @@ def test_site_has_every_page() -> None:
 # ---------------------------------------------------------------------------- commands
 
 OWN = "reasoning_gym_environment.py"
-COMMAND = re.compile(rf"(?:^| )(python (?:{OWN}|-m (?:benchmarks|learn|tools)\b|examples/)|make )\S.*")
+COMMAND = re.compile(rf"(?:^|[ .])((?:python (?:{OWN} |-m (?:benchmarks|learn|tools)\b|examples/)|make )\S.*)")
 
 
 def shown_commands() -> list[tuple[str, ...]]:
@@ -142,10 +151,8 @@ def shown_commands() -> list[tuple[str, ...]]:
         )
     found = set()
     for line in lines:
-        if match := re.search(
-            rf"(?:^|[ .])(python (?:{OWN}|-m (?:benchmarks|learn|tools)\b|examples/)|make )\S.*", line.strip()
-        ):
-            words = shlex.split(match[0].strip(), comments=True)
+        if match := COMMAND.search(line.strip()):
+            words = shlex.split(match[1], comments=True)
             ends = [place for place, word in enumerate(words) if word in ("|", "&", ";", "&&", "done;")]
             found.add(tuple(words[: min(ends, default=len(words))]))
     return sorted(found)
@@ -167,7 +174,11 @@ def parses_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         parse(parser, *args, **kwargs)
         raise Parsed
 
+    async def check_first(*_: Any) -> None:
+        raise Parsed
+
     monkeypatch.setattr(ArgumentParser, "parse_args", parse_args)
+    monkeypatch.setattr("reasoning_env.atropos.cli.check_first", check_first)
     monkeypatch.setattr("reasoning_env.commands.main.start_library", lambda folder: None)
     monkeypatch.setattr(logging.root, "handlers", list(logging.root.handlers))
     monkeypatch.setenv("OPENAI_API_KEY", "x")
