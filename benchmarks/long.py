@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_env.atropos.config import calm_garbage_collector
+from reasoning_env.atropos.config import put_event_loop_first
 from reasoning_gym_testing import TOKENIZER, Processes, RunApi, server_settings
 from reasoning_gym_testing.trainer import REGISTRATION, REQUEST_TIMEOUT_S
 
@@ -176,7 +176,7 @@ class Managed:
         self._load = load
         if load.way == "process":
             self._env.n_groups_to_process, self._env.group_size_to_process = 1_000_000, GROUP_SIZE
-        calm_garbage_collector()  # as the command line does
+        put_event_loop_first()  # as the command line does
 
     @property
     def done(self) -> int:

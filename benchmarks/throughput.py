@@ -42,7 +42,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reasoning_env.atropos.config import calm_garbage_collector
+from reasoning_env.atropos.config import put_event_loop_first
 from reasoning_env.library_facts import FACTS
 from reasoning_env.records import ProblemSpec, Split
 from reasoning_env.tasks.sampling import TaskSampler
@@ -228,7 +228,7 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
     heartbeat = Heartbeat()
     side = make_side(load)
     if isinstance(side, Environment):
-        calm_garbage_collector()  # as the command line does
+        put_event_loop_first()  # as the command line does
     await asyncio.sleep(SETTLE_S)
     heartbeat.late_ms.clear()
     started = time.perf_counter()

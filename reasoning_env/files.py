@@ -64,19 +64,20 @@ class LineFile:
                 self.size_bytes += len(line)
                 yield line
 
-    def append(self, data: bytes) -> None:
-        """Write whole lines, all or, when it raises OSError, none of them.
+    def append(self, *pieces: bytes | memoryview) -> None:
+        """Write whole lines, in pieces: all or, when it raises OSError, none of them.
 
         What cannot be cut off after a failure, the next call cuts off first.
         """
         self.cut()
         try:
-            write_all(self._file, data)
+            for piece in pieces:
+                write_all(self._file, piece)
         except OSError:
             with suppress(OSError):
                 self.cut()
             raise
-        self.size_bytes += len(data)
+        self.size_bytes += sum(map(len, pieces))
 
     def cut(self) -> bool:
         """Cut off what follows the whole lines; returns whether there was anything. Raises OSError."""
@@ -183,14 +184,15 @@ class KeyedFile:
         file = LineFile.take(path)
         return None if file is None else cls(file, on_line)
 
-    def append(self, key: str, line: bytes) -> None:
-        """Write a line, a JSON object that lacks only its key; after an OSError nothing of it is left.
+    def append(self, key: str, *pieces: bytes) -> None:
+        """Write a line, a JSON object that lacks only its key, in pieces; after an OSError nothing of it is left.
 
         A key that is there is not written again.
         """
         with self._lock:
             if key not in self.keys:
-                self._file.append(b'{"key": ' + json.dumps(key).encode() + b", " + line[1:])
+                begin = f'{{"key": {json.dumps(key)}, '.encode()
+                self._file.append(begin, memoryview(pieces[0])[1:], *pieces[1:])
                 self.keys.add(key)
 
     def close(self) -> None:
@@ -219,7 +221,7 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> N
         raise
 
 
-def write_all(file: FileIO, data: bytes) -> None:
+def write_all(file: FileIO, data: bytes | memoryview) -> None:
     """Write every byte: on a disk that fills up the system takes a part and refuses only the next call."""
     rest = memoryview(data)
     while rest:

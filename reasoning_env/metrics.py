@@ -203,7 +203,8 @@ def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
     yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
     yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
     if rollouts[0].tokens:
-        yield "train/mean_prompt_tokens", [rollouts[0].masks.count(-100)] * len(rollouts)
+        of_prompt = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
+        yield "train/mean_prompt_tokens", [of_prompt] * len(rollouts)
     if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
         yield "train/mean_completion_tokens", lengths
     yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]

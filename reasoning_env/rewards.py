@@ -5,13 +5,13 @@ Completions are hostile text, so reading one takes time linear in its length.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
+from .concurrency import in_background
 from .records import Group, Problem, Reason, Verdict
 from .thinking import TAGS, Thinking, ThinkingFormat
 
@@ -110,7 +110,7 @@ async def score_texts(
     def extract() -> list[Extraction]:
         return [extract_answer(text, max_answer_bytes, thinking) for text in texts]
 
-    extractions = await asyncio.to_thread(extract) if sum(map(len, texts)) > LONG_TEXTS else extract()
+    extractions = await in_background(extract) if sum(map(len, texts)) > LONG_TEXTS else extract()
     answers = [extraction.answer for extraction in extractions if extraction.answer is not None]
     scored = iter(await verifier.score(problem, answers))
     return [

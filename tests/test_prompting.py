@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from array import array
 from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
@@ -213,3 +214,39 @@ def test_default_prompt_asks_for_tags_only_where_they_count() -> None:
 
 def test_users_own_system_prompt_stays() -> None:
     assert system_prompt("Mine.", choose_thinking("gpt-oss")) == "Mine."
+
+
+@pytest.mark.parametrize("skip_special_tokens", [True, False])
+@given(tokens=st.lists(st.integers(0, 300), max_size=40))
+def test_completion_is_decoded_as_transformers_decodes_it(
+    chat: ChatFormat, tokenizer: Any, tokens: list[int], skip_special_tokens: bool
+) -> None:
+    expected = tokenizer.decode(tokens, skip_special_tokens=skip_special_tokens)
+    assert chat.decode(tokens, skip_special_tokens=skip_special_tokens) == expected
+    assert chat.decode(array("i", tokens), skip_special_tokens=skip_special_tokens) == expected
+
+
+def test_tokenizer_that_decodes_in_a_way_of_its_own_is_asked(tokenizer: Any) -> None:
+    class Own(type(tokenizer)):  # type: ignore[misc]
+        def _decode(self, *args: Any, **kwargs: Any) -> str:
+            return f"own {super()._decode(*args, **kwargs)}"
+
+    own = deepcopy(tokenizer)
+    own.__class__ = Own
+    chat = ChatFormat(own, "own")
+    assert chat.decode(chat.encode("2")) == "own 2"
+
+
+def test_tokenizer_that_cleans_up_blanks_does_so_still(tokenizer: Any) -> None:
+    cleaning = deepcopy(tokenizer)
+    cleaning.clean_up_tokenization_spaces = True
+    cleaning.clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output = True
+    chat = ChatFormat(cleaning, "cleaning")
+    assert chat.decode(chat.encode("no , it is")) == "no, it is"
+
+
+def test_usual_tokenizer_leaves_the_interpreter_to_others_when_it_decodes(
+    chat: ChatFormat, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(tokenizer), "decode", None)
+    assert chat.decode(chat.encode("It is 2.")) == "It is 2."

@@ -18,7 +18,7 @@ from .config import (
 )
 from .inference.chat import ServerConfig, tokenizer_if_needed
 from .inference.servers import choose_server_class
-from .line import RolloutItem, Sending, pack
+from .line import RolloutItem, Sending, completion_lengths
 from .modes.evaluate import evaluate, evaluate_alone
 from .modes.group_file import BackgroundWriter
 from .modes.process import process
@@ -46,6 +46,7 @@ __all__ = [
     "close",
     "commands",
     "complete_servers",
+    "completion_lengths",
     "evaluate",
     "evaluate_alone",
     "evaluate_model",
@@ -53,7 +54,6 @@ __all__ = [
     "go_offline_without_account",
     "keep_rollouts",
     "log_metrics",
-    "pack",
     "print_summary",
     "process",
     "rollout_table",

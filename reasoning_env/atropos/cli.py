@@ -29,7 +29,7 @@ from ..results import EvaluationResult
 from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..terminal import StderrHandler, Table, print_json
-from .config import BASE_RANGES, Range, calm_garbage_collector
+from .config import BASE_RANGES, Range, put_event_loop_first
 from .inference.chat import CHAT
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
@@ -86,7 +86,7 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
                 return 0
             asyncio.run(check_first(launch, command))
             env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
-            calm_garbage_collector()
+            put_event_loop_first()
             try:
                 asyncio.run(getattr(env, manager)())
             finally:

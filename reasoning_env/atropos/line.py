@@ -12,6 +12,7 @@ from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
+from ..concurrency import in_turn
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
 from ..prompting import ChatFormat
@@ -23,7 +24,6 @@ from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
-from .inference.replies import in_turn
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class RolloutItem:
 
 @dataclass
 class Sending:
-    """A group on its way through BaseEnv's checks: its problem, and whether it was handed over for delivery."""
+    """A group on its way to the queue: its problem, and whether it was handed over for delivery."""
 
     problem: Problem | None
     begun: bool = False
@@ -110,6 +110,13 @@ class Line:
         judged = replace(group, thinking_formats=self._session.thinking.names)
         return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
+    async def pack(self, group: Group) -> ScoredDataGroup:
+        """Return what a trainer gets of a group, once those before it are on their way."""
+        if self.mode is RunMode.SERVE:
+            await self._queue.room()
+        truncated, messages = self._config.mask_too_long_completions, self._config.include_messages
+        return await pack(group, mask_truncated=truncated, include_messages=messages)
+
     def observe(self, group: Group) -> None:
         """Count a scored group, learn from it and dump it; its problem stays in flight."""
         self._failures_in_a_row = 0
@@ -130,6 +137,28 @@ class Line:
         # What ends the run is told once, at its end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+
+    def is_complete(self, group: Mapping[str, Any] | None) -> bool:
+        """Tell whether a packed group has all its members and, where such groups are filtered, different scores."""
+        if group is None:
+            return False
+        wanted = (group.get("group_overrides") or {}).get("group_size", self._config.group_size)
+        size = len(group.get("tokens") or ())
+        if size != wanted:
+            logger.warning("a group of %d completions is not sent: there should be %d", size, wanted)
+            return False
+        if self._config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
+            logger.debug("a group whose scores are all the same is not sent")
+            return False
+        return True
+
+    def is_short_enough(self, group: Mapping[str, Any], token_limit: int) -> bool:
+        """Tell whether all members stay below the trainer's limit of tokens, if that is positive."""
+        longest = max(map(len, group["tokens"]))
+        if 0 < token_limit <= longest:
+            logger.warning("a group with %d tokens is not sent: the trainer's limit is %d", longest, token_limit)
+            return False
+        return True
 
     def send(self, groups: Sequence[Mapping[str, Any]], problem: Problem | None) -> list[asyncio.Future[None]]:
         """Hand packed groups to the delivery; `problem`, if given, is done when they have arrived."""
@@ -185,15 +214,22 @@ class Line:
         )
 
 
+async def completion_lengths(group: Mapping[str, Any]) -> list[int]:
+    """Return how many tokens each completion of a packed group has, counted in turns of the loop."""
+    masks = [mask if isinstance(mask, list) else list(mask) for mask in group["masks"]]
+    return [len(mask) - await in_turn(partial(mask.count, -100)) for mask in masks]
+
+
 async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
     """Return the parallel lists that a trainer gets, each with one entry per rollout, made in turns of the loop.
 
     With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
     """
     rollouts = group.rollouts
+    tokens: list[list[int]] = [await in_turn(partial(list, rollout.tokens)) for rollout in rollouts]
     packed: ScoredDataGroup = {
-        "tokens": [await in_turn(partial(list, rollout.tokens)) for rollout in rollouts],
-        "masks": [await in_turn(partial(list, rollout.masks)) for rollout in rollouts],
+        "tokens": tokens,
+        "masks": [await in_turn(partial(_list_masks, *pair)) for pair in zip(rollouts, tokens, strict=True)],
         "scores": [rollout.score for rollout in rollouts],
         "advantages": None,
         "ref_logprobs": None,
@@ -215,3 +251,12 @@ async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) ->
             [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
         ]
     return packed
+
+
+def _list_masks(rollout: Rollout, tokens: Sequence[int]) -> list[int]:
+    """Return a list of the masks that holds the tokens' own numbers: new ones would take four times the memory."""
+    masks = rollout.masks
+    begins = len(masks) - (rollout.completion_tokens or 0)
+    if masks[begins:] == rollout.tokens[begins:]:
+        return [*masks[:begins], *tokens[begins:]]
+    return list(masks)

@@ -20,13 +20,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import logging
 import math
 import socket
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -57,14 +56,15 @@ async def request(
 ) -> dict[str, Any]:
     """Make a request, one try, and return the reply, a JSON object with these keys; raises RunApiFault.
 
-    `body` is JSON in gzip as bytes, or what JSON can hold. Replies have no time limit: a slow run-api has taken the
-    request. Each request opens a connection of its own: the server can close a connection at the moment that it is used
-    again, and then nobody knows whether the request was taken.
+    `body` is JSON in gzip, as a list of pieces, or a mapping of what JSON can hold. Replies have no time limit: a slow
+    run-api has taken the request. Each request opens a connection of its own: the server can close a connection at the
+    moment that it is used again, and then nobody knows whether the request was taken.
     """
     sent: Mapping[str, Any] = {"json": body}
-    if isinstance(body, bytes):
-        # As a file, the body goes out in pieces between which the event loop is free.
-        sent = {"data": io.BytesIO(body), "headers": {"Content-Type": "application/json", "Content-Encoding": "gzip"}}
+    if isinstance(body, list):
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        headers["Content-Length"] = str(sum(map(len, body)))
+        sent = {"data": _in_turns(body), "headers": headers}
     connector = aiohttp.TCPConnector(force_close=True, socket_factory=_make_socket)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
@@ -82,6 +82,13 @@ async def request(
         return parsed
     text = f"{path} was answered not as run-api does, with status {status}: {reply[:200].decode(errors='replace')}"
     raise RunApiFault(text, status=status, maybe_taken=status < 400 or status >= 500)
+
+
+async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of a body, with turns of the event loop in between."""
+    for piece in pieces:
+        await asyncio.sleep(0)
+        yield piece
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -204,7 +211,7 @@ class RunApiSession:
                 return self.registration.env_id
             await self._wait_for_trainer()
 
-    async def send(self, path: str, body: bytes) -> None:
+    async def send(self, path: str, body: Sequence[bytes]) -> None:
         """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
         await self._try_once("POST", path, ("status",), body, answers=range(200, 600))  # the sender tells of these
 

@@ -17,6 +17,7 @@ import numpy as np
 import wandb
 from atroposlib.envs.base import ScoredDataGroup
 
+from ..concurrency import in_background
 from ..records import Problem
 
 logger = logging.getLogger(__name__)
@@ -60,13 +61,14 @@ def table_rows(
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
 
-def keep_rollouts(env: Any, groups: Sequence[ScoredDataGroup], problem: Problem | None) -> None:
+async def keep_rollouts(env: Any, groups: Sequence[ScoredDataGroup], problem: Problem | None) -> None:
     """Keep some rollouts of a problem's groups for the next table."""
     keep, task, expected = env.config.num_rollouts_per_group_for_logging, "", ""
     if problem is not None:
         task, expected = problem.task, problem.answer or ""
     for group in groups:
-        env.rollouts_for_wandb.append(table_rows(group, keep, env._run.chat.decode, task, expected))
+        rows = await in_background(table_rows, group, keep, env._run.chat.decode, task, expected)
+        env.rollouts_for_wandb.append(rows)
     del env.rollouts_for_wandb[: -env.config.num_rollouts_to_keep or None]
 
 

@@ -53,7 +53,7 @@ def indices(file: GroupFile) -> list[int]:
 def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
     fields = {"tokens": [[1, 2], [3]], "scores": [1.0, 0.0], "advantages": None, "overrides": [{}, {"a": True}]}
     group = make_group([make_rollout(1.0), make_rollout(0.0)], "gcd")
-    line = json.loads(encode_line(fields, group))
+    line = json.loads(b"".join(encode_line(fields, group)))
     assert {name: line[name] for name in fields} == fields
     assert (line["item_id"], line["seed"], line["index"], line["expected_answer"]) == ("gcd", 7, 0, "2")
     assert [rollout["reason"] for rollout in line["rollouts"]] == ["scored", "scored"]
@@ -61,13 +61,13 @@ def test_line_holds_atropos_fields_and_the_facts_of_a_dump_line() -> None:
 
 def test_chat_servers_count_of_tokens_is_read_from_a_line_without_tokens() -> None:
     rollouts = [replace(make_rollout(score), tokens=(), masks=(), token_count=7) for score in (1.0, 0.0)]
-    line = encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd"))
+    line = b"".join(encode_line({"tokens": [[], []], "masks": [[], []]}, make_group(rollouts, "gcd")))
     assert [rollout.tokens for rollout in read_group(line).rollouts] == [7, 7]
 
 
 def test_unknown_number_of_tokens_is_not_read_as_none_at_all() -> None:
     rollouts = [replace(make_rollout(1.0), tokens=(), masks=(), token_count=None)]
-    line = encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd"))
+    line = b"".join(encode_line({"tokens": [[]], "masks": [[]]}, make_group(rollouts, "gcd")))
     assert read_group(line).rollouts[0].tokens is None
 
 

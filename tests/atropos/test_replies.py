@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol, in_turn
+from reasoning_env.atropos.inference import replies
+from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol
+from reasoning_env.concurrency import in_turn, in_turns
 
 PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]
 NAMES = ["vllm", "sglang", "completions"]
@@ -49,7 +51,7 @@ def write(protocol: TokenProtocol, *completions: tuple[list[Any], list[Any]]) ->
 
 def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
     cut = list(protocol.cut(body))
-    numbers = [protocol.read(one) for one in cut]
+    numbers = [asyncio.run(in_turns(protocol.read(one))) for one in cut]
     return [
         (ids.tolist(), logprobs.tolist(), one.finish_reason) for one, (ids, logprobs) in zip(cut, numbers, strict=True)
     ]
@@ -57,6 +59,29 @@ def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[flo
 
 def in_bits(numbers: list[float]) -> list[bytes]:
     return [struct.pack("d", number) for number in numbers]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+def test_numbers_are_the_same_however_they_are_cut(
+    monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, piece_bytes: int, separators: tuple[str, str]
+) -> None:
+    tokens, values = list(range(500, 900)), [-number / 7 for number in range(400)]
+    body = json.dumps(write(protocol, (tokens, values), ([5], [-0.5])), separators=separators).encode()
+    monkeypatch.setattr(replies, "PIECE_BYTES", piece_bytes)
+    assert read(protocol, body) == [(tokens, values, "stop"), ([5], [-0.5], "stop")]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
+def test_what_cannot_be_is_told_behind_the_first_piece_too(
+    monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object
+) -> None:
+    body = json.dumps(write(protocol, ([5] * 100, [-0.5] * 99 + [value]))).encode()
+    monkeypatch.setattr(replies, "PIECE_BYTES", 100)
+    with pytest.raises(ReplyError, match="log-probabilities"):
+        read(protocol, body)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
@@ -132,6 +157,50 @@ def test_completions_without_finish_reasons_are_told() -> None:
     reply = {**write(VLLM, ([5], [-0.5])), "finish_reasons": []}
     with pytest.raises(ReplyError, match="1 completions with 0 finish reasons"):
         read(VLLM, json.dumps(reply).encode())
+
+
+HOSTILE_TEXTS = [
+    '"logprobs":[[[{"9":-9}]]]',
+    "}]]]",
+    '}]]],"finish_reasons":["length"]',
+    '[[{"9": -9}]]',
+    "}]]",
+    "\\",
+    '"',
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+@pytest.mark.parametrize("texts_first", [True, False])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
+def test_no_text_is_taken_for_numbers(
+    protocol: TokenProtocol, text: str, texts_first: bool, separators: tuple[str, str]
+) -> None:
+    given = write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))
+    reply = replace_texts(given, text, first=texts_first)
+    expected = [([5, 6], [-0.5, -1.5], "stop"), ([7], [-0.25], "stop")]
+    assert read(protocol, json.dumps(reply, separators=separators).encode()) == expected
+
+
+def replace_texts(reply: Any, text: str, *, first: bool) -> Any:
+    """Return the reply with another text wherever it has one, as the first or the last of its siblings."""
+    if isinstance(reply, list):
+        return [replace_texts(one, text, first=first) for one in reply]
+    if not isinstance(reply, dict):
+        return reply
+    others = {key: replace_texts(value, text, first=first) for key, value in reply.items() if key != "text"}
+    if "text" not in reply:
+        return others
+    texts = {"text": [text] * len(reply["text"]) if isinstance(reply["text"], list) else text}
+    return {**texts, **others} if first else {**others, **texts}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_completions_that_differ_in_number_from_their_reasons_are_told(indent: int | None) -> None:
+    reply = {**write(VLLM, ([5], [-0.5]), ([6], [-0.5])), "finish_reasons": ["stop"]}
+    with pytest.raises(ReplyError, match="2 completions with 1 finish reasons"):
+        read(VLLM, json.dumps(reply, indent=indent).encode())
 
 
 @pytest.mark.parametrize("missing", ["token_ids", "logprobs"])

@@ -166,6 +166,24 @@ async def test_reply_that_is_cut_by_the_connection_is_a_failure() -> None:
         await manager.servers[0].openai.close()
 
 
+@pytest.mark.parametrize("way", ["chunked", "compressed"])
+async def test_reply_whose_length_is_not_known_is_read(way: str) -> None:
+    async def send_so(request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        assert isinstance(response, web.Response)
+        if way == "chunked":
+            response.enable_chunked_encoding()
+        else:
+            response.enable_compression(web.ContentCoding.gzip)
+        return response
+
+    async with RealServer() as server:
+        server.fail(send_so)
+        manager = manager_of(server.config("vllm"))
+        await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+        await manager.servers[0].openai.close()
+
+
 @pytest.mark.parametrize("arrays", [True, False])
 async def test_whoever_does_not_ask_for_arrays_gets_lists(arrays: bool) -> None:
     async with RealServer() as server:

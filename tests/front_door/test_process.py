@@ -164,11 +164,11 @@ async def test_disk_that_is_full_ends_it_and_it_goes_on_later(
 ) -> None:
     append, one_by_one = GroupFile.append, threading.Lock()
 
-    def fill(file: GroupFile, position: int, line: bytes) -> None:
+    def fill(file: GroupFile, position: int, *pieces: bytes) -> None:
         with one_by_one:  # threads append at the same time
             if file.lines >= 5:
                 raise OutputError("full")
-            append(file, position, line)
+            append(file, position, *pieces)
 
     with monkeypatch.context() as patch:
         patch.setattr(GroupFile, "append", fill)

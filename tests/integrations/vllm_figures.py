@@ -26,6 +26,7 @@ from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 from reasoning_env.atropos.inference.client import InferenceClient
 from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.concurrency import in_turns
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_gym_testing import TOKENIZER, Processes, server_settings
@@ -99,7 +100,9 @@ def measure_reading(chat: ChatFormat, tokens: Tokens, length: int) -> dict[str, 
         for _ in range(RUNS):
             began = time.process_time()
             for one in protocol.cut(body):
-                rollout = rollout_from_tokens(chat, 10**6, prompt, (*protocol.read(one), one.finish_reason))
+                rollout = rollout_from_tokens(
+                    chat, 10**6, prompt, (*asyncio.run(in_turns(protocol.read(one))), one.finish_reason)
+                )
                 assert isinstance(rollout, Rollout)
             least = min(least, time.process_time() - began)
         in_all = GROUP_SIZE * length

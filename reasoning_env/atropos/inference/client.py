@@ -19,7 +19,7 @@ from typing import Any
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from ...concurrency import cancel_all
+from ...concurrency import DECODER, cancel_all, in_background
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
@@ -27,7 +27,7 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
-from .replies import Mode, in_turn, rollout_from_text, rollout_from_tokens
+from .replies import Mode, rollout_from_text, rollout_from_tokens
 from .servers import mode_of, reads_here
 
 logger = logging.getLogger(__name__)
@@ -251,7 +251,7 @@ class InferenceClient:
             prompt_tokens, *lists = await ask(**arguments)
             completions = list(zip(*lists, strict=True))
             convert = partial(rollout_from_tokens, self._chat, sampling.token_limit, prompt_tokens)
-        return [await in_turn(partial(convert, completion)) for completion in completions]
+        return await in_background(lambda: [convert(completion) for completion in completions], executor=DECODER)
 
     async def _ask(self, method: str, prompt: Prompt, /, **arguments: Any) -> Any:
         """Return the reply; raises ServerError where a stand-in has no such method, or no reply."""

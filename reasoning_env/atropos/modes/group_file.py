@@ -45,9 +45,9 @@ def check_path(name: str | None) -> Path:
     return path
 
 
-def encode_line(fields: Mapping[str, Any], group: Group) -> bytes:
-    """Return a group's line: `fields` are Atropos' own. Takes some 0.4 ms per 1000 tokens."""
-    return b"{" + encode_members(fields) + b"," + encode_group(group)[1:]
+def encode_line(fields: Mapping[str, Any], group: Group) -> list[bytes]:
+    """Return a group's line in pieces: `fields` are Atropos' own. Takes some 0.4 ms per 1000 tokens."""
+    return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
 class GroupFile:
@@ -95,11 +95,11 @@ class GroupFile:
             changed = ", ".join(name for name in names if self._made_with.get(name) != others.get(name))
             logger.warning("%s holds groups of other settings (%s); these go to %s", configured, changed, self.path)
 
-    def append(self, position: int, line: bytes) -> None:
-        """Write a problem's group; raises OutputError, and then leaves nothing of it."""
+    def append(self, position: int, *pieces: bytes) -> None:
+        """Write a problem's group, a line in pieces; raises OutputError, and then leaves nothing of it."""
         assert self._file is not None, "open() comes first"
         try:
-            self._file.append(str(position), line)
+            self._file.append(str(position), *pieces)
         except OSError as error:
             raise OutputError(
                 f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the "
@@ -154,10 +154,10 @@ class BackgroundWriter:
             self._file.close()
 
     def _write(self, obj: Mapping[str, Any]) -> None:
-        line = b"{" + encode_members(obj) + b"}\n"
+        pieces = [b"{", *encode_members(obj.items()), b"}\n"]
         if self._file is None:
             self._file = _make(self._path)
-        self._file.append(line)
+        self._file.append(*pieces)
 
 
 def _make(path: Path) -> LineFile:

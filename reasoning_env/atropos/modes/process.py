@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...concurrency import cancel_all
+from ...concurrency import cancel_all, in_background
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
 from ...records import Group, Problem, ProblemSpec, Split
@@ -102,7 +102,8 @@ async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem) -
     env.completion_lengths += [rollout.completion_tokens or 0 for rollout in group.rollouts]
     if env.config.use_wandb:
         await env.add_rollouts_for_wandb(packed, item)
-    await _in_thread(lambda: file.append(position, encode_line(packed, group)))
+    pieces = await in_background(encode_line, packed, group)
+    await _in_thread(file.append, position, *pieces)
 
 
 def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from reasoning_env.atropos import delivery
 from reasoning_env.atropos.delivery import DeliveryQueue
 from reasoning_env.atropos.run_api import RunApiSession
+from reasoning_env.concurrency import BACKGROUND
 from reasoning_env.stats import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
@@ -157,12 +159,27 @@ async def test_requests_are_limited_in_groups_and_bytes(
     for number in range(5):
         queue.put(group(number))
     await until_encoded(queue)
-    largest = max(len(entry.body.result()) for entry in queue._entries)
+    largest = max(sum(map(len, entry.body.result())) for entry in queue._entries)
     monkeypatch.setattr(DeliveryQueue, limit, {"batch_groups": 2, "batch_bytes": 2 * largest}[limit])
     queue.start()
     await queue.drain(PATIENCE_S)
     assert [api.count(path) for path in SEND_PATHS] == [1, 2]
     assert numbers(api) == list(range(5))
+
+
+async def test_no_more_is_packed_while_many_groups_wait_to_be_encoded(make: Make) -> None:
+    queue, go_on = make(started=False), threading.Event()
+    BACKGROUND.submit(go_on.wait)
+    for number in range(queue.most_lists):
+        await asyncio.wait_for(queue.room(), PATIENCE_S)
+        queue.put(group(number))
+    room = asyncio.ensure_future(queue.room())
+    try:
+        await asyncio.wait([room], timeout=0.1)
+        assert not room.done()
+    finally:
+        go_on.set()
+    await asyncio.wait_for(room, PATIENCE_S)
 
 
 async def test_nothing_is_sent_before_the_start(api: ServedRunApi, make: Make) -> None:
@@ -224,6 +241,6 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @given(st.lists(GROUPS, min_size=1, max_size=2))
 def test_groups_read_back_unchanged_from_a_request(groups: list[dict[str, Any]]) -> None:
-    body = delivery._join([delivery._encode(group) for group in groups], 7)
-    read = json.loads(gzip.decompress(body))
+    body = delivery._join([delivery._encode(dict(group)) for group in groups], 7)
+    read = json.loads(gzip.decompress(b"".join(body)))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]
