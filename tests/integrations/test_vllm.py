@@ -222,8 +222,7 @@ async def test_request_that_is_cancelled_ends_at_the_server(make_client: Any, se
     for request in requests:
         request.cancel()
     await asyncio.wait(requests)
-    await until(lambda: server.in_flight == 0)
-    assert server.aborted > aborted
+    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
 async def test_request_past_its_deadline_ends_at_the_server(make_client: Any, servers: Servers) -> None:
@@ -231,8 +230,7 @@ async def test_request_past_its_deadline_ends_at_the_server(make_client: Any, se
     aborted = server.aborted
     with pytest.raises(ServerError, match="1 requests failed: TimeoutError"):
         await client.complete(64, timeouts=replace(PATIENT, reply_s=0.2, tries=1))
-    await until(lambda: server.in_flight == 0)
-    assert server.aborted > aborted
+    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
 async def test_request_of_a_dropped_group_ends_at_the_server(make_client: Any, servers: Servers) -> None:
@@ -245,8 +243,7 @@ async def test_request_of_a_dropped_group_ends_at_the_server(make_client: Any, s
         await client.complete(1, one_token)
     with pytest.raises(TimeoutError):
         await group
-    await until(lambda: server.in_flight == 0)
-    assert server.aborted > aborted
+    await until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
 
 
 async def test_weights_that_were_handed_over_are_sampled_with(processes: Processes, folder: Path, model: Any) -> None:
@@ -467,5 +464,4 @@ def test_requests_end_with_serve(serve: Any, servers: Servers) -> None:
     serving.take_until(lambda: server.in_flight > 0)
     aborted = server.aborted
     assert serving.environment.end(signal.SIGINT) in (0, 130)
-    wait_until(lambda: server.in_flight == 0)
-    assert server.aborted > aborted
+    wait_until(lambda: server.in_flight == 0 and server.aborted > aborted)  # its log comes a little later
