@@ -94,6 +94,7 @@ class Imported:
         self._env = make_environment(load, server_type, calm_garbage_collector=load.way == "calm")
         self._load = load
         self.done = 0
+        self.waiting = 0
 
     async def run(self) -> None:
         await self._env.setup()
@@ -123,6 +124,7 @@ class Plain:
         self._seeds = itertools.count()
         self._load = load
         self.done = 0
+        self.waiting = 0
 
     async def run(self) -> None:
         await keep_busy(self._group, self._load.in_flight)
@@ -183,6 +185,12 @@ class Managed:
         run = self._env._run
         return run.queue.stats.delivered if self._load.way == "serve" else run.session.metrics.total.groups
 
+    @property
+    def waiting(self) -> int:
+        """Groups that wait for run-api, apart from those in flight."""
+        waiting: int = self._env._run.queue.stats.waiting
+        return waiting
+
     async def run(self) -> None:
         await (self._env.env_manager() if self._load.way == "serve" else self._env.process_manager())
 
@@ -217,6 +225,7 @@ async def measure(load: Load) -> dict[str, float]:
     """Return what one way was measured at."""
     side = WAYS[load.way](load)
     before_mb = peak_mb = resident_mb(os.getpid())
+    held = load.in_flight
     heartbeat = Heartbeat()
     running = asyncio.ensure_future(side.run())
     try:
@@ -227,7 +236,9 @@ async def measure(load: Load) -> dict[str, float]:
         while time.perf_counter() - began < load.seconds or side.done - began_done < LEAST_GROUPS:
             await asyncio.sleep(SAMPLE_S)
             assert not running.done(), running.exception()
-            peak_mb = max(peak_mb, resident_mb(os.getpid()))
+            now_mb = resident_mb(os.getpid())
+            if now_mb > peak_mb:
+                peak_mb, held = now_mb, load.in_flight + side.waiting
         took_s, cpu_s = time.perf_counter() - began, time.process_time() - began_s
         groups = side.done - began_done
     finally:
@@ -247,7 +258,8 @@ async def measure(load: Load) -> dict[str, float]:
         "held_p99_ms": round(held_ms[int(0.99 * len(held_ms))], 1),
         "held_longest_ms": round(held_ms[-1], 1),
         "grew_mb": round(peak_mb - before_mb, 1),
-        "bytes_per_token": round((peak_mb - before_mb) * 2**20 / (load.in_flight * tokens), 1),
+        "groups_held": held,
+        "bytes_per_token": round((peak_mb - before_mb) * 2**20 / (held * tokens), 1),
     }
 
 
