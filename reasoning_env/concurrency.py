@@ -23,16 +23,15 @@ async def in_background(work: Callable[..., R], *arguments: Any, executor: Threa
     return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)
 
 
-REPLIES_AT_A_TIME = 2
-"""How many replies are read from their connections at a time: one takes several times the memory of its rollouts."""
-
-
 @dataclass(frozen=True)
 class _Turns:
-    """What replies on one event loop share."""
+    """What replies on one event loop share.
+
+    Two are read from their connections at a time: one takes several times the memory of its rollouts.
+    """
 
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REPLIES_AT_A_TIME))
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
 
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()

@@ -21,8 +21,6 @@ from ..settings import ReasoningSettings
 from ..signals import Interrupted, run_until_signal
 
 TOKEN = "REASONING_JUDGE_TOKEN"
-CONNECT_S = 5.0
-"""How long the head of a Ray cluster may take to be reached; Ray itself tries for minutes, without a word."""
 
 
 def judge_command(argv: Sequence[str], folder: Path) -> int:
@@ -109,11 +107,14 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise ConfigError where nothing listens at `host:port` or `ray://host:port`; Ray finds `auto` by itself."""
+    """Raise ConfigError where nothing listens at `host:port` or `ray://host:port`; Ray finds `auto` by itself.
+
+    Ray tries for minutes, without a word.
+    """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
     try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+        socket.create_connection((host, int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as error:
         raise ConfigError(f"--ray {address}: no Ray cluster can be reached there ({error})") from error

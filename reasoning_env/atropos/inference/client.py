@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 MAX_FAILURES = 3
 """How often a group may fail while others succeed, and how many requests in a row may bring no usable completion."""
 ANSWER_END = "</answer>"
-KEEP_STOP = {"include_stop_str_in_output": True, "no_stop_trim": True}
-"""How vLLM and SGLang are asked to leave the stop text in their replies."""
 HEALTH_POLL_S = 2.0
 """How often the servers' health is read. Atropos asks them for their health every second."""
 
@@ -107,7 +105,8 @@ class InferenceClient:
     def options(self, mode: Mode, split: str = "train") -> Mapping[str, Any]:
         """Return what every request says besides prompt and sampling, as keywords of the servers' method.
 
-        Token servers return the tokens of the stop text anyway; the others are asked to keep it.
+        Token servers return the tokens of the stop text anyway; the others are asked to keep it, vLLM by the first name
+        and SGLang by the second.
         """
         stop: dict[str, Any] = {"stop": [ANSWER_END]} if self._stop_after_answer else {}
         if mode is Mode.TOKENS and split == "train" and self._read_here:
@@ -116,7 +115,7 @@ class InferenceClient:
             return {**stop, "top_k": -1, "min_p": 0.0, **penalties}
         if mode is Mode.TOKENS:
             return stop
-        extra: dict[str, Any] = dict(KEEP_STOP) if stop else {}
+        extra: dict[str, Any] = {"include_stop_str_in_output": True, "no_stop_trim": True} if stop else {}
         if mode is Mode.TEXT and self._chat.hides_thinking:
             extra["skip_special_tokens"] = False
         if mode is Mode.CHAT and self._chat_template_kwargs:
