@@ -162,7 +162,7 @@ class ReasoningGymEnv(BaseEnv):
         filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
         packed: ScoredDataGroup | None = None
         if judged.has_signal or not filtered:
-            packed = await run.line.pack(judged)
+            packed = await run.line.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
         run.line.observe(judged)
         return packed
 

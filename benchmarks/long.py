@@ -1,8 +1,8 @@
 """What long completions cost: this environment beside the plain loop, over real HTTP.
 
 `python -m benchmarks.long` measures both in turns, at 200, 2,000, 8,000 and 32,000 tokens a completion: groups of 8, 8
-in flight (`--in-flight 8 64`), a second a reply, problems of four cheap tasks. Each measurement is a fresh process; the
-inference server is another, with completions made beforehand. The ways:
+in flight (`--in-flight 8 64`), a second a reply (`--latency-s 4`), problems of four cheap tasks. Each measurement is a
+fresh process; the inference server is another, with completions made beforehand. The ways:
 
 - `plain`: Atropos' vLLM client and managed server, and the library on the event loop; as upstream's environment.
 - `imported`: `collect_trajectories` called by hand, up to the scored group, with Python's own garbage collector.
@@ -46,7 +46,6 @@ from .throughput import _plain_score, in_fresh_process
 
 GROUP_SIZE = 8
 TASKS = ("chain_sum", "gcd", "lcm", "count_bits")
-LATENCY_S = 1.0
 PROMPT_ROOM = 1000
 WARM_UP_S, SETTLE_S = 4.0, 0.05
 LEAST_GROUPS = 24
@@ -271,10 +270,10 @@ async def _until(running: asyncio.Future[Any], condition: Callable[[], bool], le
 
 
 @contextlib.contextmanager
-def inference(processes: Processes, tokens: int) -> Iterator[str]:
-    """Run an inference server whose completions are so long."""
+def inference(processes: Processes, tokens: int, latency_s: float) -> Iterator[str]:
+    """Run an inference server whose completions are so long and take so many seconds."""
     words = ["-m", "reasoning_gym_testing", "--policy", "benchmarks._policies:at_length"]
-    words += ["--options", json.dumps({"tokens": tokens}), "--latency-s", str(LATENCY_S)]
+    words += ["--options", json.dumps({"tokens": tokens}), "--latency-s", str(latency_s)]
     process = processes.start(f"inference-{tokens}-{time.monotonic_ns()}", words, python=True, cwd=Path.cwd())
     yield str(process.announcement()["url"])
     process.end(signal.SIGTERM)
@@ -298,6 +297,7 @@ def main() -> None:
     parser.add_argument("--in-flight", nargs="+", type=int, default=[8])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--seconds", type=float, default=8.0, help="how long each is measured, at least")
+    parser.add_argument("--latency-s", type=float, default=1.0, help="how long a reply takes")
     parser.add_argument("--rounds", type=int, default=1, help="how often all is measured, in turns")
     options = parser.parse_args()
     results = []
@@ -305,7 +305,7 @@ def main() -> None:
         run_api = RunApi(processes)
         run_api.start()
         for tokens in options.tokens:
-            with inference(processes, tokens) as url:
+            with inference(processes, tokens, options.latency_s) as url:
                 for in_flight, _, way in itertools.product(options.in_flight, range(options.rounds), options.ways):
                     if way == "serve":
                         take_part_as_trainer(run_api, tokens)

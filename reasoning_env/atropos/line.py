@@ -20,7 +20,7 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Spl
 from ..rewards import reward
 from ..session import Session
 from .config import RunMode
-from .delivery import DeliveryQueue
+from .delivery import LONG_FIELDS, DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
@@ -110,12 +110,15 @@ class Line:
         judged = replace(group, thinking_formats=self._session.thinking.names)
         return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
-    async def pack(self, group: Group) -> ScoredDataGroup:
-        """Return what a trainer gets of a group, once those before it are on their way."""
-        if self.mode is RunMode.SERVE:
-            await self._queue.room()
+    async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
+        """Return what a trainer gets of a group: lists where somebody may look at it, else the rollouts' arrays."""
         truncated, messages = self._config.mask_too_long_completions, self._config.include_messages
-        return await pack(group, mask_truncated=truncated, include_messages=messages)
+        packed = pack(group, mask_truncated=truncated, include_messages=messages)
+        if as_lists or self.mode is RunMode.IMPORTED:
+            for name in LONG_FIELDS:
+                if packed[name] is not None:
+                    packed[name] = [await in_turn(partial(list, sequence)) for sequence in packed[name]]
+        return packed
 
     def observe(self, group: Group) -> None:
         """Count a scored group, learn from it and dump it; its problem stays in flight."""
@@ -216,20 +219,18 @@ class Line:
 
 async def completion_lengths(group: Mapping[str, Any]) -> list[int]:
     """Return how many tokens each completion of a packed group has, counted in turns of the loop."""
-    masks = [mask if isinstance(mask, list) else list(mask) for mask in group["masks"]]
-    return [len(mask) - await in_turn(partial(mask.count, -100)) for mask in masks]
+    return [len(mask) - await in_turn(partial(list(mask).count, -100)) for mask in group["masks"]]
 
 
-async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return the parallel lists that a trainer gets, each with one entry per rollout, made in turns of the loop.
+def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
+    """Return the parallel lists that a trainer gets, each with one entry per rollout.
 
     With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
     """
     rollouts = group.rollouts
-    tokens: list[list[int]] = [await in_turn(partial(list, rollout.tokens)) for rollout in rollouts]
-    packed: ScoredDataGroup = {
-        "tokens": tokens,
-        "masks": [await in_turn(partial(_list_masks, *pair)) for pair in zip(rollouts, tokens, strict=True)],
+    packed: Any = {
+        "tokens": [rollout.tokens for rollout in rollouts],
+        "masks": [rollout.masks for rollout in rollouts],
         "scores": [rollout.score for rollout in rollouts],
         "advantages": None,
         "ref_logprobs": None,
@@ -245,18 +246,9 @@ async def pack(group: Group, *, mask_truncated: bool, include_messages: bool) ->
         "distill_logprobs": None,
     }
     if all(rollout.logprobs is not None for rollout in rollouts):
-        packed["inference_logprobs"] = [await in_turn(partial(list, rollout.logprobs or ())) for rollout in rollouts]
+        packed["inference_logprobs"] = [rollout.logprobs for rollout in rollouts]
     if include_messages:
         packed["messages"] = [
             [*map(dict, group.messages), {"role": "assistant", "content": rollout.text}] for rollout in rollouts
         ]
     return packed
-
-
-def _list_masks(rollout: Rollout, tokens: Sequence[int]) -> list[int]:
-    """Return a list of the masks that holds the tokens' own numbers: new ones would take four times the memory."""
-    masks = rollout.masks
-    begins = len(masks) - (rollout.completion_tokens or 0)
-    if masks[begins:] == rollout.tokens[begins:]:
-        return [*masks[:begins], *tokens[begins:]]
-    return list(masks)

@@ -109,7 +109,7 @@ def test_text_is_cut_where_it_reaches_the_limit(
     assert rollout.truncated is truncated
 
 
-async def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
+def test_logprobs_overrides_and_messages_are_left_out_where_there_are_none() -> None:
     group = make_group([make_rollout(1.0), make_rollout(0.0, finish_reason="length")])
-    packed = await pack(group, mask_truncated=False, include_messages=False)
+    packed = pack(group, mask_truncated=False, include_messages=False)
     assert (packed["inference_logprobs"], packed["overrides"], packed["messages"]) == (None, [{}, {}], None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
@@ -13,6 +15,7 @@ import pytest_asyncio
 from reasoning_env.atropos import RunMode
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.records import Rollout
+from tests.records import make_group, make_rollout
 
 from .conftest import GROUP_SIZE, WRONG, Collect, MakeEnv
 
@@ -117,7 +120,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` whose deliveries a test settles, with a scored group and its item."""
     env: Any = await make_env(group_size=2)
     env._run.mode = RunMode.SERVE
-    queue = env._run.queue = env._run.line._queue = Mock(drain=AsyncMock(), room=AsyncMock(), close=AsyncMock())
+    queue = env._run.queue = env._run.line._queue = Mock(drain=AsyncMock(), close=AsyncMock())
     queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
 
@@ -164,3 +167,19 @@ async def test_flight_ends_at_once_where_nothing_is_delivered(make_env: MakeEnv,
     env: Any = await make_env(group_size=2)
     await collect(env, "right", WRONG)
     assert env._run.session.in_flight == 0
+
+
+# ---------------------------------------------------------------------------- what is sent
+
+
+@pytest.mark.parametrize("mode", [RunMode.SERVE, RunMode.PROCESS])
+async def test_groups_on_their_way_out_share_the_rollouts_arrays(make_env: MakeEnv, mode: RunMode) -> None:
+    env: Any = await make_env()
+    env._run.mode = mode
+    arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
+    rollout = replace(make_rollout(1.0), **arrays)
+    packed = await env._run.line.pack(make_group([rollout]), as_lists=False)
+    env._run.mode = RunMode.IMPORTED
+    assert packed["tokens"][0] is rollout.tokens
+    assert packed["masks"][0] is rollout.masks
+    assert packed["inference_logprobs"][0] is rollout.logprobs

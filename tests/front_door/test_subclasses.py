@@ -12,6 +12,7 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from reasoning_env import session as session_module
 from reasoning_env.atropos import RolloutItem, RunMode
+from reasoning_env.atropos.delivery import LONG_FIELDS
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.records import Group
 from reasoning_gym_environment import ReasoningGymEnvConfig
@@ -128,6 +129,16 @@ def test_field_of_ones_own_is_set_in_yaml(tmp_path: Path) -> None:
 async def test_problems_that_are_passed_over_are_not_in_flight(env: Own) -> None:
     assert [(await env.get_next_item()).problem.task for _ in range(4)] == ["gcd"] * 4
     assert env.session.in_flight == 4
+
+
+@pytest.mark.parametrize("mode", RunMode)
+async def test_group_has_lists_as_atropos_has_them(env: Own, server: InferenceServer, mode: RunMode) -> None:
+    env._run.mode = mode
+    item = await env.get_next_item()
+    server.policy = lambda request: [right(item), WRONG]
+    group, _ = await env.collect_trajectories(item)
+    assert group is not None
+    assert {type(one) for name in LONG_FIELDS for one in group[name]} == {list}
 
 
 async def test_what_collecting_adds_reaches_run_api(env: Own, server: InferenceServer, api: ServedRunApi) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
-import threading
+from array import array
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from reasoning_env.atropos import delivery
 from reasoning_env.atropos.delivery import DeliveryQueue
 from reasoning_env.atropos.run_api import RunApiSession
-from reasoning_env.concurrency import BACKGROUND
 from reasoning_env.stats import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
@@ -167,19 +166,15 @@ async def test_requests_are_limited_in_groups_and_bytes(
     assert numbers(api) == list(range(5))
 
 
-async def test_no_more_is_packed_while_many_groups_wait_to_be_encoded(make: Make) -> None:
-    queue, go_on = make(started=False), threading.Event()
-    BACKGROUND.submit(go_on.wait)
-    for number in range(queue.most_lists):
-        await asyncio.wait_for(queue.room(), PATIENCE_S)
-        queue.put(group(number))
-    room = asyncio.ensure_future(queue.room())
-    try:
-        await asyncio.wait([room], timeout=0.1)
-        assert not room.done()
-    finally:
-        go_on.set()
-    await asyncio.wait_for(room, PATIENCE_S)
+async def test_arrays_arrive_as_lists(api: ServedRunApi, make: Make) -> None:
+    tokens = array("i", range(10_000))
+    logprobs = array("d", (-number / 7 for number in tokens))
+    queue = make()
+    queue.put({**group(1), "tokens": [tokens], "masks": [tokens], "inference_logprobs": [logprobs, array("d")]})
+    await queue.drain(PATIENCE_S)
+    [sent] = api.groups
+    assert sent["tokens"] == sent["masks"] == [tokens.tolist()]
+    assert sent["inference_logprobs"] == [logprobs.tolist(), []]
 
 
 async def test_nothing_is_sent_before_the_start(api: ServedRunApi, make: Make) -> None:
