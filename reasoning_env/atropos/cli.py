@@ -339,8 +339,9 @@ def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[
 
 
 def _has_words(row: SettingRow, words: Sequence[str]) -> bool:
-    name, _default, _range, meaning = row
-    return all(word.lower() in f"{name} {meaning}".lower() for word in words)
+    """Tell whether all words stand in a setting's name, its choices or its meaning."""
+    name, _default, choices, meaning = row
+    return all(word.lower() in f"{name} {choices} {meaning}".lower() for word in words)
 
 
 def _markdown(rows: Sequence[SettingRow]) -> str:

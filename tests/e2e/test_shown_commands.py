@@ -1,10 +1,12 @@
-"""The README's commands, run in a new folder as they stand there.
+"""The commands of the README and of `docs/`, run in a new folder as they stand there.
 
-Only what a test cannot have is replaced: the servers' addresses, the model with its tokenizer, and large numbers.
+Only what a test cannot have is replaced: the servers' addresses, the model with its tokenizer, large numbers, and all
+tasks where each costs seconds.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -13,7 +15,6 @@ import signal
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,21 +24,82 @@ from tests.waiting import PATIENCE_S, wait_until
 from .processes import REPOSITORY, SCRIPT
 
 README = (REPOSITORY / "README.md").read_text()
-COMMAND = re.compile(r"^(?:\w+=\S+ )?python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
+DOCS = "\n".join(page.read_text() for page in sorted((REPOSITORY / "docs").glob("*.md")))
+COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
+ELSEWHERE = {
+    "judge --ray auto --port 8400",  # tests/integrations/test_ray.py has a Ray cluster
+    "serve --config run.yaml --slurm True --env.rollout_server_url http://$HEAD:8000",  # needs a SLURM job
+}
+"""Commands that are not run here."""
 
 
-def shown_commands() -> list[list[str]]:
-    """The words of every command that a shell block of the README shows, without those that start the script."""
-    blocks = re.findall(r"^```bash\n(.*?)^```", README.replace("\\\n", " "), re.DOTALL | re.MULTILINE)
-    return [shlex.split(line, comments=True) for block in blocks for line in COMMAND.findall(block)]
+def shown_commands(text: str) -> list[str]:
+    """Every command that a shell block shows, without what starts the script and what the shell does with it."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", re.sub(r" *\\\n *", " ", text), re.DOTALL | re.MULTILINE)
+    commands = []
+    for shown in [command for block in blocks for command in COMMAND.findall(block)]:
+        words = shlex.split(shown, comments=True)
+        end = words.index("&") if "&" in words else len(words)
+        commands.append(" ".join(words[:end]))
+    return commands
+
+
+PROCESS = (
+    "process --config configs/vllm.yaml --env.total_steps 1000 --env.data_path_to_save_groups data/first.jsonl "
+    "--keep correct"
+)
+REPORT = "report data/first.jsonl -o report.html"
+RESCORE = "rescore data/first.jsonl --plain"
+OPENAI = "--openai.server_type chat --base-url https://api.openai.com/v1"
+EVALUATE = f"evaluate gpt-4.1-mini --preset rg-easy --limit 10 {OPENAI}"
+EVALUATE_SOME = f"evaluate gpt-4.1-mini --preset rg-easy --limit 5 {OPENAI}"
+REPEATS = "evaluate --config configs/vllm.yaml --repeats 4"
+KEY = ("--openai.api_key", "x")
+JUDGE = "judge --port 8400"
+SERVER = f"--openai.base_url http://localhost:9001/v1 --openai.model_name {MODEL}"
+SERVE = [
+    "serve --config configs/vllm.yaml",
+    "serve --config run.yaml",
+    "serve --config run.yaml --env.steps_per_eval 0",
+    f"serve --env.tokenizer_name {MODEL} {SERVER}",
+    f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
+    f"--env.rollout_server_url http://localhost:8000 {SERVER}",
+]
+# What follows is each command with something that it must print.
+COMPARE = {
+    "compare evals/A evals/B": "FIRST: ",
+    "compare evals/A evals/B --markdown": "| MODEL |",
+    "compare evals/A evals/B --html compared.html": "compared.html",
+}
+LOOK = {
+    "tasks": "gcd",
+    "tasks gcd,games": "Greatest Common Divisor",
+    "tasks chain_sum --prompt": "<answer>",
+    "tasks chain_sum --prompt --tokenizer_name Qwen/Qwen3-8B": "<|im_start|>",
+    "score gcd --seed 7 <answer>3</answer>": "reason    wrong",
+    "settings": "group_size",
+    "settings curriculum": "complexity_mode",
+    "serve --print-config": "tokenizer_name:",
+}
+AUDIT_JSON = "audit --json"
+AUDIT = {
+    "audit": "gcd",
+    "audit --tasks gcd --levels defaults,1": "gcd",
+    "audit --html audit.html": "audit.html",
+    "audit --from audit.json --html audit.html": "audit.html",
+    AUDIT_JSON: '"gcd"',
+    "audit --plain": "gcd",
+}
+ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
 
 class Newcomer:
-    """Somebody who types the README's commands in one folder, before servers of their own."""
+    """Somebody who types the commands in one folder, before servers of their own."""
 
     def __init__(self, processes: Processes, folder: Path) -> None:
         self._processes = processes
+        self._numbers = itertools.count(1)
         self.folder = folder
         self.inference_url = self._start_inference()
         (folder / "configs").mkdir()
@@ -49,7 +111,7 @@ class Newcomer:
         return f"{server.announcement()['url']}/v1"
 
     def write_config(self, run_api_url: str = "http://localhost:8000") -> None:
-        """Write the config file that the README shows, for the servers that there are."""
+        """Write the config file that the README shows, for the servers that there are; `run.yaml` is the same."""
         shown = README.split("```yaml\n")[1].split("```")[0]
         for there, here in (
             ("http://localhost:9001/v1", self.inference_url),
@@ -60,47 +122,57 @@ class Newcomer:
             assert there in shown
             shown = shown.replace(there, here)
         (self.folder / "configs" / "vllm.yaml").write_text(shown)
+        (self.folder / "run.yaml").write_text(shown)
 
-    def start(self, command: str, replaced: Mapping[str, str] | None = None, *more: str, number: int = 0) -> Process:
-        """Start the README's command of this name, the first one or the one with this `number`."""
-        words = [words for words in shown_commands() if words[0] == command][number]
+    def start(self, command: str, replaced: Mapping[str, str] | None = None, *more: str) -> Process:
+        """Start a command that README or docs show, with some of its words replaced and some `more` at its end."""
+        assert command in shown_commands(README) + shown_commands(DOCS)
+        words = shlex.split(command)
         for there, here in (replaced or {}).items():
             assert there in words
             words = [here if word == there else word for word in words]
-        return self._processes.start(f"{command}-{number}", [SCRIPT, *words, *more], python=True, cwd=self.folder)
+        return self._processes.start(
+            f"{words[0]}-{next(self._numbers)}", [SCRIPT, *words, *more], python=True, cwd=self.folder
+        )
 
-    def run(self, command: str, replaced: Mapping[str, str] | None = None, *more: str, number: int = 0) -> str:
+    def run(self, command: str, replaced: Mapping[str, str] | None = None, *more: str) -> str:
         """Run the command to its end, which must be a success, and return what it printed."""
-        process = self.start(command, replaced, *more, number=number)
+        process = self.start(command, replaced, *more)
         assert process.end() == 0, process.stderr
         return process.stdout
 
 
 @pytest.fixture(scope="module")
 def newcomer(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
-    return Newcomer(processes, tmp_path_factory.mktemp("newcomer"))
+    newcomer = Newcomer(processes, tmp_path_factory.mktemp("newcomer"))
+    newcomer.write_config()
+    return newcomer
 
 
 @pytest.fixture(scope="module")
 def groups(newcomer: Newcomer) -> Path:
     """What `process` writes; others look at it."""
-    newcomer.write_config()
-    newcomer.run("process", {"1000": "3"})
+    newcomer.run(PROCESS, {"1000": "3"})
     return newcomer.folder / "data" / "first.jsonl"
 
 
 @pytest.fixture(scope="module")
 def evaluation(newcomer: Newcomer) -> Path:
     """The folder of the README's evaluation."""
-    replaced = {"https://api.openai.com/v1": newcomer.inference_url, "10": "1"}
-    newcomer.run("evaluate", replaced, "--openai.api_key", "x")
-    [folder] = (newcomer.folder / "evals").iterdir()
-    return folder
+    newcomer.run(EVALUATE, {"https://api.openai.com/v1": newcomer.inference_url, "10": "1"}, *KEY)
+    return next((newcomer.folder / "evals").iterdir())
+
+
+@pytest.fixture(scope="module")
+def two_evaluations(newcomer: Newcomer, evaluation: Path) -> Mapping[str, str]:
+    """The folders that stand for those of the docs."""
+    again = shutil.copytree(evaluation, newcomer.folder / "again")
+    return {"evals/A": str(evaluation), "evals/B": str(again)}
 
 
 def test_every_command_is_run_here() -> None:
-    run = ["serve", "judge", "evaluate", "compare", "process", "report", "tasks", "tasks", "score"]
-    assert [words[0] for words in shown_commands()] == run
+    run = {PROCESS, EVALUATE, EVALUATE_SOME, REPEATS, JUDGE, REPORT, RESCORE, *COMPARE, *LOOK, *AUDIT, *SERVE}
+    assert set(shown_commands(README) + shown_commands(DOCS)) - ELSEWHERE == run
 
 
 def test_process_makes_data(groups: Path) -> None:
@@ -109,8 +181,12 @@ def test_process_makes_data(groups: Path) -> None:
 
 
 def test_report_shows_the_data(newcomer: Newcomer, groups: Path) -> None:
-    newcomer.run("report")
+    newcomer.run(REPORT)
     assert "</html>" in (newcomer.folder / "report.html").read_text()
+
+
+def test_groups_are_scored_again(newcomer: Newcomer, groups: Path) -> None:
+    assert "answers are judged differently" in newcomer.run(RESCORE)
 
 
 def test_evaluation_asks_each_task_of_the_preset(evaluation: Path) -> None:
@@ -118,38 +194,57 @@ def test_evaluation_asks_each_task_of_the_preset(evaluation: Path) -> None:
     assert len(results["tasks"]) > 90
 
 
-def test_evaluations_are_compared(newcomer: Newcomer, evaluation: Path) -> None:
-    again = shutil.copytree(evaluation, newcomer.folder / "again")
-    printed = newcomer.run("compare", {"evals/A": str(evaluation), "evals/B": str(again)})
-    assert printed.startswith(f"FIRST: {evaluation}\nSECOND: {again}\n")
+def test_evaluation_with_a_limit(newcomer: Newcomer) -> None:
+    replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
+    assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-@pytest.mark.parametrize(
-    ("command", "number", "replaced", "said"),
-    [
-        ("tasks", 0, {}, "gcd"),
-        ("tasks", 1, {"Qwen/Qwen3-8B": TOKENIZER}, "<answer>"),
-        ("score", 0, {}, "reason    wrong"),
-    ],
-)
-def test_looking_at_tasks(newcomer: Newcomer, command: str, number: int, replaced: Any, said: str) -> None:
-    assert said in newcomer.run(command, replaced, number=number)
+def test_evaluation_of_a_config_file(newcomer: Newcomer) -> None:
+    assert "mean" in newcomer.run(REPEATS, {"4": "2"}, "--tasks", "gcd", "--limit", "2")
+
+
+@pytest.mark.parametrize(("command", "said"), COMPARE.items())
+def test_evaluations_are_compared(
+    newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str
+) -> None:
+    assert said in newcomer.run(command, two_evaluations)
+
+
+@pytest.mark.parametrize(("command", "said"), LOOK.items())
+def test_looking_at_tasks_and_settings(newcomer: Newcomer, command: str, said: str) -> None:
+    assert said in newcomer.run(command, {"Qwen/Qwen3-8B": TOKENIZER} if "Qwen/Qwen3-8B" in command else None)
+
+
+@pytest.mark.parametrize(("command", "said"), AUDIT.items())
+def test_rewards_are_audited(newcomer: Newcomer, command: str, said: str) -> None:
+    if "--from" in command:
+        (newcomer.folder / "audit.json").write_text(newcomer.run(AUDIT_JSON, None, *ONE_TASK))
+    more = [] if "--tasks" in command or "--from" in command else ONE_TASK
+    assert said in newcomer.run(command, None, *more)
 
 
 def test_judge_answers_until_it_is_stopped(newcomer: Newcomer) -> None:
-    judge = newcomer.start("judge", {"8400": "0"})
+    judge = newcomer.start(JUDGE, {"8400": "0"})
     wait_until(lambda: "judging on" in judge.stdout or not judge.check(), "the judge's line")
     with urllib.request.urlopen(f"{judge.stdout.split()[-1]}/health", timeout=PATIENCE_S) as reply:
         assert reply.status == 200
     assert judge.end(signal.SIGTERM) == 0
 
 
-def test_serve_feeds_a_trainer(processes: Processes, newcomer: Newcomer) -> None:
+@pytest.fixture(scope="module")
+def run_api(processes: Processes) -> RunApi:
     run_api = RunApi(processes)
     run_api.start()
+    return run_api
+
+
+@pytest.mark.parametrize("command", SERVE)
+def test_serve_feeds_a_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
     newcomer.write_config(run_api.url)
+    addresses = {"http://localhost:8000": run_api.url, "http://localhost:9001/v1": newcomer.inference_url}
+    replaced = {there: here for there, here in {**addresses, MODEL: TOKENIZER}.items() if there in command.split()}
+    more = [] if "--config" in command else ["--env.rollout_server_url", run_api.url, "--env.use_wandb", "false"]
     with Trainer(run_api.url, max_batches=1) as trainer:
-        serve = newcomer.start("serve")
+        serve = newcomer.start(command, replaced, *more)
         wait_until(lambda: trainer.batches or not serve.check(), "a batch")
         assert serve.end(signal.SIGTERM) == 128 + signal.SIGTERM
-    assert len(list((newcomer.folder / "data_dumps").glob("*.jsonl"))) > 0
