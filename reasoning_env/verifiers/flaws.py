@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, zip_longest
 from operator import itemgetter
 
 from ..library_facts import facts
@@ -285,10 +285,8 @@ def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
     sources = {} if row.options or row.frequent_answer else {"a part of the question": copies}
     if not has_one_blank(question):
         sources |= {"its board filled row by row": filled_boards, "its board filled from another corner": turned_fills}
-    for (
-        name,
-        source,
-    ) in sources.items():  # each takes its time, and most boards that are flawed are so by the first fills
+    # Each source takes its time, and most boards that are flawed are so by the first fills.
+    for name, source in sources.items():
         if any(same_content(text, answer) for text in source(question).values()):
             return Flaw(Cause.COPIED, f"{name} is the right answer")
     cells = re.findall(r"\w+", answer)
@@ -299,8 +297,9 @@ def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
 
 def same_content(one: str, other: str) -> bool:
     """Tell whether two texts hold the same cells, with any separators and in any number format."""
-    return _cells(one) == _cells(other)
+    return all(mine == its for mine, its in zip_longest(_cells(one), _cells(other)))
 
 
-def _cells(text: str) -> list[object]:
-    return [float(cell) if NUMBER.fullmatch(cell) else cell for cell in re.split(r"[\s,;|\[\](){}'\"]+", text) if cell]
+def _cells(text: str) -> Iterator[object]:
+    for match in re.finditer(r"[^\s,;|\[\](){}'\"]+", text):
+        yield float(match[0]) if NUMBER.fullmatch(match[0]) else match[0]

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from .entries import Entry
@@ -177,8 +178,8 @@ def _is_same_fraction(said: str, right: str) -> bool:
 def _is_same_list(said: str, right: str) -> bool:
     if not right.startswith("["):
         return False
-    one, other = _elements(said), _elements(right)
-    return other is not None and one == other
+    one = _elements(said)
+    return one is not None and one == _elements(right)
 
 
 def _elements(text: str) -> Any:
@@ -201,6 +202,8 @@ def _values(value: Any) -> Any:
         return [_values(element) for element in value]
     if isinstance(value, bool) or value is None:
         return repr(value)
+    if isinstance(value, int):
+        return value
     return Fraction(str(value)) if NUMBER.fullmatch(str(value)) else value
 
 
@@ -219,16 +222,29 @@ def _words(said: str, task: str) -> str | None:
 
 def _board(said: str, right: str) -> str | None:
     """Return the cells of a board in the expected layout; None where its rows are not as long as the expected ones."""
-    cells = [re.findall(CELL, line) for line in right.split("\n")]
-    expected = [row for row in cells if row]
-    if sum(map(len, expected)) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
+    expected = _layout(right)
+    if expected is None:
         return None
-    short = all(len(cell) == 1 for row in expected for cell in row)
-    rows = _rows(said, SHORT_CELL if short else CELL)
-    if rows is None or [*map(len, rows)] != [*map(len, expected)]:
+    lengths, cell = expected
+    rows = _rows(said, cell)
+    if rows is None or [*map(len, rows)] != lengths:
         return None
-    in_order = iter([cell for row in rows for cell in row])
+    in_order = iter([one for row in rows for one in row])
     return re.sub(CELL, lambda match: next(in_order), right)
+
+
+@lru_cache(maxsize=1)
+def _layout(right: str) -> tuple[list[int], str] | None:
+    """Return the lengths of an expected board's rows and the pattern of its cells; None for what is no board.
+
+    The answers of a group are scored one after the other.
+    """
+    cells = [re.findall(CELL, line) for line in right.split("\n")]
+    rows = [row for row in cells if row]
+    if sum(map(len, rows)) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
+        return None
+    short = all(len(cell) == 1 for row in rows for cell in row)
+    return [*map(len, rows)], SHORT_CELL if short else CELL
 
 
 def _rows(said: str, cell: str) -> list[list[str]] | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import bfi
 import pytest
 import reasoning_gym
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.workers.faster import REPLACEMENTS, edited
+from reasoning_env.workers.faster import REPLACEMENTS, bf, edited
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.workers.direct_calls import call_library
 
@@ -27,13 +29,23 @@ SEEDS["futoshiki"] = [1, 2, 3, 4, 8, 13, 14, 15, 16, 18, 21, 22, 23, 28, 31, 32,
 
 
 WANTED = [(task, seed) for task, seeds in SEEDS.items() for seed in seeds]
+HARDER = {
+    "bf": {"difficulty": 3},
+    "figlet_font": {"min_word_len": 9, "max_word_len": 12},
+    "polynomial_multiplication": {"max_terms": 8, "max_degree": 5, "max_polynomials": 4},
+}
+"""Parameters of every other seed, where the defaults leave little to do."""
 Entries = dict[tuple[str, int], bytes]
+
+
+def params_of(task: str, seed: int) -> Mapping[str, int]:
+    return HARDER.get(task, {}) if seed % 2 else {}
 
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
     """What the library makes as it is, in two fresh processes."""
-    calls = call_library(tmp_path_factory.mktemp("direct"), [(task, seed, {}, []) for task, seed in WANTED])
+    calls = call_library(tmp_path_factory.mktemp("direct"), [(*one, params_of(*one), []) for one in WANTED])
     return dict(zip(WANTED, (entry for entry, _ in calls), strict=True))
 
 
@@ -41,7 +53,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Entries:
 def made() -> Entries:
     async def make_all() -> list[bytes]:
         async with running_pool(None, generators=2, verifiers=0) as pool:
-            wanted = [replace(spec(task, seed), as_is=True) for task, seed in WANTED]
+            wanted = [replace(spec(*one, **params_of(*one)), as_is=True) for one in WANTED]
             problems = await asyncio.gather(*(pool.generate(one, PATIENCE_S) for one in wanted))
             return [problem.entry for problem in problems]
 
@@ -84,3 +96,31 @@ async def test_unknown_source_keeps_its_own_generator_and_is_told_of(other_relea
         assert (await make(pool, "puzzle24")).answer
     finally:
         await pool.close()
+
+
+# ---------------------------------------------------------------------------- bf
+
+PROGRAMS = {
+    "output": "+++.",
+    "a loop that hands out": "++++[>++<-]>.",
+    "one that takes its share last": "++++[>++>+<<-]>.>.",
+    "one that takes two at a time": "++++[>++<--]>.",
+    "one that ends elsewhere": "++>+<[->]<<.",
+    "clearing": "+++[-]>+.<.",
+    "copying": "+++[->+>++<<]>.>.",
+    "a search to the right": "+>+>+<<[>]+.",
+    "a search to the left": "+>+>+[<]>.",
+    "loops in a loop": "+++[>++[>++>+<<-]<-]>>.>.",
+    "numbers beyond a cell": "-.[>--<-]>.",
+    "comments": "two and two: ++ ++ .",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_translated_program_writes_what_bfi_writes(program: str) -> None:
+    assert bf.interpret(bfi, program, buffer_output=True) == bfi.interpret(program, buffer_output=True)
+
+
+def test_instruction_that_the_library_does_not_write_is_refused() -> None:
+    with pytest.raises(ValueError, match="not translated"):
+        bf.interpret(bfi, ",.", buffer_output=True)

@@ -40,7 +40,9 @@ class Replacement:
 
 
 REPLACEMENTS = (
+    Replacement("bf", "code.bf", "dc71afe6d2da7641", "bf.install"),
     Replacement("countdown", "games.countdown", "349cd7042a92a8b5", "arithmetic.install_countdown"),
+    Replacement("figlet_font", "cognition.figlet_fonts", "a39ae5e48acca901", "small.install_figlet_font"),
     Replacement("futoshiki", "games.futoshiki", "1e17d801b9695f35", "latin.install_futoshiki"),
     Replacement("game_of_life", "algorithmic.game_of_life", "0cd5e37e542f2e95", "small.install_game_of_life"),
     Replacement(
@@ -51,6 +53,12 @@ REPLACEMENTS = (
     ),
     Replacement("knight_swap", "games.knight_swap", "a9de444d885125e0", "knight_swap.install"),
     Replacement("number_sequence", "cognition.number_sequences", "55e52b526312c06e", "small.install_number_sequence"),
+    Replacement(
+        "polynomial_multiplication",
+        "algebra.polynomial_multiplication",
+        "4a2d9db4b720f178",
+        "small.install_polynomial_multiplication",
+    ),
     Replacement("puzzle24", "games.puzzle24", "542f8a43867de1cc", "arithmetic.install_puzzle24"),
     Replacement("quantum_lock", "graphs.quantum_lock", "2f96d165fe0a33fb", "small.install_quantum_lock"),
     Replacement("sokoban", "games.contrib.sokoban.src", "7549344e2aaa16b2", "sokoban.install"),

@@ -1,12 +1,31 @@
-"""game_of_life, intermediate_integration, number_sequence and quantum_lock: a change of a few lines each."""
+"""figlet_font, game_of_life, intermediate_integration and others: a change of a few lines each."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 from . import edited
+
+
+def install_figlet_font(module: Any) -> None:
+    """Read the file of words once; each dataset takes the words of other lengths out of it.
+
+    The same words, in the file's order.
+    """
+
+    @cache
+    def read_words() -> list[str]:
+        with module.get_data_file_path("anagrams.jsonl").open() as file:
+            return [word for line in file for word in module.json.loads(line)["words"]]
+
+    dataset = module.FigletFontDataset
+    from_memory = {"for line in f\n": "", 'json.loads(line)["words"]': "read_words()"}
+    # A compiled function has no class that `super()` could find.
+    of_base = {"super().__init__(": "ProceduralDataset.__init__(self, "}
+    dataset.__init__ = edited(dataset.__init__, {**from_memory, **of_base}, read_words=read_words)
 
 
 def evolve(boards: Any, timesteps: int, **_: Any) -> list[Any]:
@@ -69,3 +88,21 @@ def install_quantum_lock(module: Any) -> None:
     dataset = module.QuantumLockDataset
     bounded = {"queue.append(": "if -45 <= new_val <= target + 45: queue.append("}
     dataset.generate_quantum_puzzle = edited(dataset.generate_quantum_puzzle, bounded)
+
+
+def multiply(sympy: Any, factors: Sequence[Any]) -> Any:
+    """Return the expanded product of polynomials with integer coefficients."""
+    symbols = sorted(set().union(*(factor.free_symbols for factor in factors)), key=str)
+    if not symbols:
+        return sympy.expand(sympy.prod(factors))
+    return sympy.prod([sympy.Poly(factor, *symbols) for factor in factors]).as_expr()
+
+
+def install_polynomial_multiplication(module: Any) -> None:
+    """Multiply coefficients; sympy's `expand` builds an expression for every pair of terms.
+
+    The same problems: the expanded sum of monomials is unique, and sympy orders its terms by itself.
+    """
+    dataset = module.PolynomialMultiplicationDataset
+    multiplied = {"sp.expand(polynomial_expr)": "multiply(sp, polynomial_terms)"}
+    dataset.__getitem__ = edited(dataset.__getitem__, multiplied, multiply=multiply)
