@@ -9,8 +9,8 @@ Both do the same problems, position by position: some take a thousand times long
 samples of them are not the same work. The garbage collector is set as each side's own command line sets it: ours calms
 it, Atropos leaves it as Python has it. Stalls are by how much wake-ups of the event loop came late, set-up apart.
 
-`--variants` adds what a setting leaves of the throughput: `random` and `adaptive` difficulty (the latter with adaptive
-draws of tasks), and `dumps` of every group.
+`--variants` adds what a setting leaves of the throughput, with its figures: `random` and `adaptive` difficulty (the
+latter with adaptive draws of tasks), and `dumps` of every group.
 
 Prints the rates of each seed on stderr as they come, then one line of JSON: ratios as median, least and greatest over
 the seeds, figures as medians. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds
@@ -330,7 +330,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="*", default=[], choices=VARIANTS, help="settings to compare with default")
     options = parser.parse_args()
     sides: dict[Any, list[dict[str, float]]] = {PlainLoop: [], Environment: []}
-    rates: dict[str, list[float]] = {name: [] for name in options.variants}
+    variants: dict[str, list[dict[str, float]]] = {name: [] for name in options.variants}
     for number, seed in enumerate(options.seeds):
         load = Load(options.groups, options.warm_up_groups, options.in_flight, options.tokens, seed)
         for side in sorted(sides, key=str, reverse=number % 2 == 1):
@@ -338,9 +338,8 @@ def main() -> None:
             print(
                 f"seed {seed}, {side.__name__}: {sides[side][-1]['groups_per_s']} groups/s", file=sys.stderr, flush=True
             )
-        for name, found in rates.items():
-            varied = in_fresh_process(measure, Environment, replace(load, settings=VARIANTS[name]))
-            found.append(varied["groups_per_s"])
+        for name, runs in variants.items():
+            runs.append(in_fresh_process(measure, Environment, replace(load, settings=VARIANTS[name])))
     theirs, ours = sides.values()
     groups_per_s = [run["groups_per_s"] for run in ours]
     result = {
@@ -352,7 +351,10 @@ def main() -> None:
         "isolation_ms_per_rollout": round(in_fresh_process(measure_isolation), 3),
         "environment": medians(ours),
         "reference": medians(theirs),
-        "variants": {name: ratios(found, groups_per_s) for name, found in rates.items()},
+        "variants": {
+            name: {**ratios([run["groups_per_s"] for run in runs], groups_per_s), **medians(runs)}
+            for name, runs in variants.items()
+        },
     }
     print(json.dumps(result))
 

@@ -149,7 +149,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
     "composite": TaskFacts(),
     "count_bits": TaskFacts(),
-    "count_primes": TaskFacts(),
+    "count_primes": TaskFacts(scores_without_params=True),
     "countdown": TaskFacts(
         levels=(
             FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
@@ -168,7 +168,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
     "dice": TaskFacts(few_questions=True),
-    "emoji_mystery": TaskFacts(few_questions=True, ends_in_full_stop=True),
+    "emoji_mystery": TaskFacts(few_questions=True, scores_without_params=True, ends_in_full_stop=True),
     "family_relationships": TaskFacts(),
     "figlet_font": TaskFacts(
         scores_without_params=True,
@@ -284,8 +284,9 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         )
     ),
-    "letter_counting": TaskFacts(frequent_answer=True, few_questions=True),
+    "letter_counting": TaskFacts(frequent_answer=True, few_questions=True, scores_without_params=True),
     "letter_jumble": TaskFacts(
+        scores_without_params=True,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
@@ -319,6 +320,8 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "n_queens": TaskFacts(
         few_questions=True,
+        built_from=("n",),
+        scores_without_params=True,
         levels=(
             FieldLevels(
                 ("n",),
@@ -411,10 +414,11 @@ FACTS: Mapping[str, TaskFacts] = {
     "rubiks_cube": TaskFacts(
         few_questions=True, levels=(FieldLevels(("cube_size",), (3, 4, 5, 6), "the config refuses 7"),)
     ),
-    "rush_hour": TaskFacts(few_questions=True),
+    "rush_hour": TaskFacts(few_questions=True, scores_without_params=True),
     "self_reference": TaskFacts(few_questions=True, frequent_answer=True),
     "sentence_reordering": TaskFacts(
         few_questions=True,
+        scores_without_params=True,
         ends_in_full_stop=True,
         levels=(
             FieldLevels(
@@ -492,8 +496,8 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
     "word_ladder": TaskFacts(few_questions=True),
-    "word_sequence_reversal": TaskFacts(),
-    "word_sorting": TaskFacts(),
+    "word_sequence_reversal": TaskFacts(scores_without_params=True),
+    "word_sorting": TaskFacts(scores_without_params=True),
     "zebra_puzzles": TaskFacts(
         options=4,
         levels=(

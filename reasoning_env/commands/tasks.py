@@ -31,7 +31,6 @@ from .problems import (
 
 QUESTION_CHARACTERS = 72
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
-SAMPLES_AT_ONCE = 8
 SEED_STRIDE = 1000
 """Between the samples of a task: neighbouring seeds give related problems in some tasks."""
 
@@ -148,7 +147,7 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
             return Sample(tasks[task], problem)
 
         wanted = [(task, number) for task in library.tasks for number in range(options.samples)]
-        return await measure_each("samples", wanted, sample, at_once=SAMPLES_AT_ONCE)
+        return await measure_each("samples", wanted, sample, at_once=8)
 
 
 def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:

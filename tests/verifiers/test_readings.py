@@ -172,6 +172,12 @@ def test_board_of_another_shape_is_not_read(said: str) -> None:
     assert expected_form(said, "sudoku", entry("1 2\n3 4")) is None
 
 
+def test_a_v_is_a_sign_where_it_stands_alone() -> None:
+    board = entry("1 < 2\n\u2228\n2   1")
+    assert expected_form("1<2\nv v\n2 1", "futoshiki", board) == "1 < 2\n\u2228\n2   1"
+    assert expected_form("1v2\n2 1", "futoshiki", board) is None
+
+
 def test_cells_are_put_between_the_signs_of_the_expected_board() -> None:
     assert expected_form("2 1\n1 2", "futoshiki", entry("1 < 2\n\u2228\n2   1")) == "2 < 1\n\u2228\n1   2"
 
