@@ -121,6 +121,11 @@ def test_translated_program_writes_what_bfi_writes(program: str) -> None:
     assert bf.interpret(bfi, program, buffer_output=True) == bfi.interpret(program, buffer_output=True)
 
 
+def test_program_that_does_not_end_is_given_up() -> None:
+    with pytest.raises(RuntimeError, match="does not end"):
+        bf.interpret(bfi, "+[].", buffer_output=True)
+
+
 def test_instruction_that_the_library_does_not_write_is_refused() -> None:
     with pytest.raises(ValueError, match="not translated"):
         bf.interpret(bfi, ",.", buffer_output=True)

@@ -7,6 +7,8 @@ becomes what bfi does for it, on a tape of the same length.
 - A bracket opens a loop over a cell: bfi looks at it there, and again after the moves before the closing bracket.
 - A loop that takes 1 from its cell, adds to others and comes back is done at once: each of the others gets what it is
   given, as often as the cell says.
+- A program with too large a target for a cell of 256 values runs for ever, and the worker would be killed at the
+  deadline. One that ends goes round its loops less than 100,000 times: the outer loop sees at most 256 values.
 - Other instructions than these are not in what the library's compiler writes: nothing there reads. Its loops are less
   than 20 deep, which Python allows.
 """
@@ -23,7 +25,7 @@ from typing import Any
 def interpret(bfi: Any, program: str, *, buffer_output: bool) -> str:
     """Return what a program writes, as bfi's function of this name does with `buffer_output`."""
     assert buffer_output
-    lines = ["def run():", " tape, at, written = bytearray(30_000), 0, []"]
+    lines = ["def run():", " tape, at, written, rounds = bytearray(30_000), 0, [], 0"]
     lines += [*_translate(bfi, program), " return ''.join(written)"]
     functions: dict[str, Any] = {}
     exec("\n".join(lines), functions)
@@ -52,7 +54,8 @@ def _translate(bfi: Any, program: str) -> Iterator[str]:
             case bfi.OPCODE_OPEN:
                 yield f"{indent}while tape[at]:"
                 indent += " "
-                yield f"{indent}pass"
+                yield f"{indent}rounds += 1"
+                yield f"{indent}if rounds > 1_000_000: raise RuntimeError('the program does not end')"
             case bfi.OPCODE_CLOSE:
                 indent = indent[1:]
             case bfi.OPCODE_OUTPUT:
