@@ -148,6 +148,12 @@ def _need_each_other(entry: Entry) -> bool:
     return any((other, course) in needed for course, other in needed)
 
 
+def _needs_many(entry: Entry) -> bool:
+    """Find small plans of which the number of prerequisites tells the answer: hardly any can be finished."""
+    courses, prerequisites = len(entry["metadata"]["courses"]), len(entry["metadata"]["prerequisites"])
+    return courses <= 10 and prerequisites > 1.6 * courses
+
+
 def _is_coloured_blindly(entry: Entry) -> bool:
     """Find graphs that are coloured without regard to their edges."""
     puzzle = entry["metadata"]["puzzle"]
@@ -237,7 +243,10 @@ REFUSED: Mapping[str, Sequence[Refusal]] = {
     "circuit_logic": (
         _easy("its final gate gives the same for nearly all inputs", lambda entry: _final_gate(entry) != "XOR"),
     ),
-    "course_schedule": (_easy("two of its courses need each other", _need_each_other),),
+    "course_schedule": (
+        _easy("two of its courses need each other", _need_each_other),
+        _easy("its few courses have so many prerequisites that hardly any such plan can be finished", _needs_many),
+    ),
     "graph_color": (_easy("colours in turn or by blocks are right", _is_coloured_blindly),),
     "group_anagrams": (_easy("its words are grouped by counting or by their first letters", _is_grouped_blindly),),
     "intermediate_integration": (

@@ -178,8 +178,16 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
     ),
     "courses that need each other": (
         "course_schedule",
-        [_entry("Take them.", "False", prerequisites=[(0, 1), (1, 0)])],
-        [_entry("Take them.", "False", prerequisites=[(0, 1), (1, 2), (2, 0)])],
+        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 0)])],
+        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0)])],
+    ),
+    "few courses with many prerequisites": (
+        "course_schedule",
+        [_entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0), *[(0, 1)] * 2])],
+        [
+            _entry("Take them.", "False", courses=range(3), prerequisites=[(0, 1), (1, 2), (2, 0), (0, 1)]),
+            _entry("Take them.", "False", courses=range(11), prerequisites=[(0, 1), (1, 2), (2, 0)] * 6),
+        ],
     ),
     "board with another capture, at C2, or none at A3": (
         "tsumego",
