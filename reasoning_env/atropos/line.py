@@ -219,7 +219,11 @@ class Line:
 
 async def completion_lengths(group: Mapping[str, Any]) -> list[int]:
     """Return how many tokens each completion of a packed group has, counted in turns of the loop."""
-    return [len(mask) - await in_turn(partial(list(mask).count, -100)) for mask in group["masks"]]
+    return [await in_turn(partial(_completion_length, mask)) for mask in group["masks"]]
+
+
+def _completion_length(mask: Sequence[int]) -> int:
+    return len(mask) - list(mask).count(-100)
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:

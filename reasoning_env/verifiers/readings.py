@@ -72,7 +72,7 @@ CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
 SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
 """What stands between the cells of an expected board."""
-OTHER_SIGNS = re.compile(r"(?:[\s<>\u2227\u2228^,;|+=:&\[\](){}'\"\u2500-\u257f-]|(?<!\S)v(?!\S))*")
+OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"\u2500-\u257f-]*")
 """What may stand between the cells of a board that is laid out otherwise."""
 
 
@@ -254,7 +254,9 @@ def _rows(said: str, cell: str) -> list[list[str]] | None:
     lines = inner if re.match(r"\[\s*\[", said) else said.split("\n")
     rows = []
     for line in lines:
-        if not OTHER_SIGNS.fullmatch(re.sub(cell, ",", line)):
+        # A v is a sign where no cell and no letter stands beside it.
+        signs = re.sub(r"(?<![\w\0])v(?![\w\0])", " ", re.sub(cell, "\0", line))
+        if not OTHER_SIGNS.fullmatch(signs):
             return None
         runs = re.findall(r"\d+", line)
         if cell == SHORT_CELL and len(runs) > 1 and any(len(run) > 1 for run in runs):

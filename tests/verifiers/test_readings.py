@@ -174,7 +174,13 @@ def test_board_of_another_shape_is_not_read(said: str) -> None:
 
 def test_a_v_is_a_sign_where_it_stands_alone() -> None:
     board = entry("1 < 2\n\u2228\n2   1")
-    assert expected_form("1<2\nv v\n2 1", "futoshiki", board) == "1 < 2\n\u2228\n2   1"
+    forms = [
+        "1<2\nv v\n2 1",
+        '[["1", "<", "2"], ["v", "", "v"], ["2", "", "1"]]',
+        "1&<&2\\\\v&&v\\\\2&&1",
+        "|1|<|2|\n|v||\n|2||1|",
+    ]
+    assert [expected_form(form, "futoshiki", board) for form in forms] == ["1 < 2\n\u2228\n2   1"] * 4
     assert expected_form("1v2\n2 1", "futoshiki", board) is None
 
 
