@@ -91,7 +91,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(
         few_questions=True,
-        levels=(FieldLevels(("difficulty",), (1, 2, 2, 3), "programs of the third difficulty take up to 4 s to run"),),
+        levels=(FieldLevels(("difficulty",), (1, 2, 2, 3), "the library has three difficulties"),),
     ),
     "binary_alternation": TaskFacts(few_questions=True),
     "binary_matrix": TaskFacts(
@@ -326,7 +326,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("n",),
                 (7, 8, 8, 9, 10),
-                "six has 4 solutions; all those for 12 take 2 s to find, anew for each set of parameters",
+                "six has 4 solutions; all those for 12 take 2 s to find",
             ),
             FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),

