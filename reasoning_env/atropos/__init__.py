@@ -20,8 +20,8 @@ from .inference.chat import ServerConfig, tokenizer_if_needed
 from .inference.servers import choose_server_class
 from .line import RolloutItem, Sending, completion_lengths
 from .modes.evaluate import evaluate, evaluate_alone
-from .modes.group_file import BackgroundWriter
 from .modes.process import process
+from .modes.sent_groups import BackgroundWriter
 from .modes.serve import serve
 from .modes.shutdown import close
 from .run import Run

@@ -9,35 +9,22 @@ and a resumed run samples them again.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import logging
-import zlib
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
-
-from pydantic_core import to_json
 
 from ..concurrency import BACKGROUND, cancel_all
 from ..outage_log import OutageLog
 from ..retries import pauses
 from ..stats import DeliveryStats
 from .run_api import RunApiFault, RunApiSession
+from .wire import encode_body, join_bodies
 
 logger = logging.getLogger(__name__)
-
-LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
-"""The fields of a packed group that have a number for each token."""
-_GZIP = 31
-"""What zlib calls its largest window, in gzip's format."""
-_PIECE_BYTES = 2**18
-"""How much is encoded before it is compressed or written: after each such call a thread waits for the event loop's, and
-to join a whole group's megabytes holds that one up."""
 
 
 @dataclass(eq=False)
@@ -87,7 +74,7 @@ class DeliveryQueue:
 
         The group is in the queue when this returns, and stays there whatever happens to the caller.
         """
-        entry = _Entry(BACKGROUND.submit(_encode, dict(group)))
+        entry = _Entry(BACKGROUND.submit(encode_body, dict(group)))
         self._entries.append(entry)
         self._filled.set()
         return asyncio.shield(entry.done)  # a caller that is cancelled cancels its own future
@@ -143,7 +130,7 @@ class DeliveryQueue:
         again = sum(entry.maybe_sent for entry in batch)
         path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
         try:
-            body = _join([entry.body.result() for entry in batch], number)
+            body = join_bodies([entry.body.result() for entry in batch], number)
             await self._session.send(path, body)
         except RunApiFault as fault:
             if fault.status in (400, 413, 422):  # run-api will never take these groups; any other fault will pass
@@ -179,71 +166,3 @@ class DeliveryQueue:
         self._entries.popleft().done.set_result(None)
         if not self._entries:
             self._filled.clear()
-
-
-def _encode(group: Mapping[str, Any]) -> list[bytes]:
-    """Return a group as JSON without its closing brace, compressed; `_join` adds the rest.
-
-    By Huffman coding alone: the token ids and log-probabilities of long completions hardly repeat, so that to look for
-    repetitions takes twice the time and brings nothing. Of short completions to long prompts it would leave a third.
-    """
-    compressor = zlib.compressobj(wbits=_GZIP, strategy=zlib.Z_HUFFMAN_ONLY)
-    compressed = [compressor.compress(piece) for piece in chain([b"{"], encode_members(group.items()))]
-    return [*compressed, compressor.flush()]
-
-
-def _join(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
-    """Return the pieces of one request's body; what was compressed in pieces is a compressed whole."""
-    end = gzip.compress(f',"env_id":{env_id}}}'.encode())
-    if len(bodies) == 1:
-        return [*bodies[0], end]
-    pieces = [gzip.compress(b"[")]
-    for body in bodies:
-        pieces += [*body, end, gzip.compress(b",")]
-    return [*pieces[:-1], gzip.compress(b"]")]
-
-
-def encode_members(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield a packed group as the members of a JSON object, without its braces, in pieces; slow for long ones.
-
-    Raises TypeError or ValueError for what JSON cannot hold.
-    """
-    waiting, size = [], 0
-    for piece in _small_pieces(fields):
-        waiting.append(piece)
-        size += len(piece)
-        if size >= _PIECE_BYTES:
-            yield b"".join(waiting)
-            waiting, size = [], 0
-    yield b"".join(waiting)
-
-
-def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield the members; those that have a number for each token in pieces."""
-    comma = ""
-    for name, value in fields:
-        yield f"{comma}{json.dumps(name)}:".encode()
-        comma = ","
-        if name in LONG_FIELDS and value is not None:
-            yield b"["
-            for number, sequence in enumerate(value):
-                if number:
-                    yield b","
-                yield from _numbers(sequence) if isinstance(sequence, (array, list, tuple)) else [to_json(sequence)]
-            yield b"]"
-        else:
-            yield json.dumps(value).encode()
-
-
-def _numbers(sequence: Sequence[float]) -> Iterator[bytes]:
-    """Yield the JSON of a list or an array, 4,096 items at a time.
-
-    They are encoded by pydantic's core: json takes ten times as long for log-probabilities. A call holds the
-    interpreter's lock until it is done, so that the event loop waits for it.
-    """
-    yield b"["
-    for begin in range(0, len(sequence), 4096):
-        some = sequence[begin : begin + 4096]
-        items = to_json(some.tolist() if isinstance(some, array) else some)[1:-1]
-        yield b"," + items if begin else items
-    yield b"]"

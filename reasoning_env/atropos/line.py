@@ -20,10 +20,11 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Spl
 from ..rewards import reward
 from ..session import Session
 from .config import RunMode
-from .delivery import LONG_FIELDS, DeliveryQueue
+from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
+from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from reasoning_env import files as files_module
-from reasoning_env.atropos.modes.group_file import BackgroundWriter, GroupFile, OutputError, check_path, encode_line
+from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_path, encode_line
+from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
 from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
 from tests.records import make_group, make_rollout

@@ -12,8 +12,8 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from reasoning_env import session as session_module
 from reasoning_env.atropos import RolloutItem, RunMode
-from reasoning_env.atropos.delivery import LONG_FIELDS
 from reasoning_env.atropos.launch import build_launch
+from reasoning_env.atropos.wire import LONG_FIELDS
 from reasoning_env.records import Group
 from reasoning_gym_environment import ReasoningGymEnvConfig
 from reasoning_gym_testing import InferenceServer

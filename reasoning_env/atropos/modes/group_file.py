@@ -1,8 +1,7 @@
-"""The files that `process` and `serve` write groups to: one line a group, as they are done.
+"""The file that `process` writes groups to: one line a group, as they are done.
 
-A line of `process` holds Atropos' own fields and the facts of a dump line; its key is the position of its problem.
-Beside the file lies its header, the settings that decide its content. `serve` writes Atropos' own fields alone, of the
-groups that it sends, to a new file each time.
+A line holds Atropos' own fields and the facts of a dump line; its key is the position of its problem. Beside the file
+lies its header, the settings that decide its content.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -19,9 +17,9 @@ from typing import Any
 
 from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
-from ...files import KeyedFile, LineFile, replace_file
+from ...files import KeyedFile, replace_file
 from ...records import Group
-from ..delivery import encode_members
+from ..wire import encode_members
 
 SETTING = "env.data_path_to_save_groups"
 
@@ -80,7 +78,7 @@ class GroupFile:
         configured = self.path
         try:
             configured.parent.mkdir(parents=True, exist_ok=True)
-            self.path = next(path for path in _numbered(configured) if self._is_free(path))
+            self.path = next(path for path in numbered_paths(configured) if self._is_free(path))
             self._file = KeyedFile.take(self.path, lambda key, line: on_line(line))
             if self._file is None:
                 raise ConfigError(f"{SETTING}: another process writes to {self.path}; name another file, or wait")
@@ -125,52 +123,7 @@ def _read_header(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _numbered(path: Path) -> Iterator[Path]:
+def numbered_paths(path: Path) -> Iterator[Path]:
     """Yield the path, then the path with each number behind its name, as Atropos numbers files."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))
-
-
-class BackgroundWriter:
-    """Writes each group as a line, in order and on a thread, to a file that is made for the first group.
-
-    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a path at which
-    no file can be made.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = check_path(path)
-        self._file: LineFile | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
-
-    def write(self, obj: Mapping[str, Any]) -> None:
-        # A copy, because the caller goes on to add keys to its own.
-        self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
-
-    def close(self) -> None:
-        """Write what is left and close; safe to call twice."""
-        self._thread.shutdown(wait=True)
-        if self._file is not None:
-            self._file.close()
-
-    def _write(self, obj: Mapping[str, Any]) -> None:
-        pieces = [b"{", *encode_members(obj.items()), b"}\n"]
-        if self._file is None:
-            self._file = _make(self._path)
-        self._file.append(*pieces)
-
-
-def _make(path: Path) -> LineFile:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for candidate in _numbered(path):
-        with suppress(FileExistsError):
-            file = LineFile.create(candidate)
-            logger.info("groups that are sent go to %s", candidate)
-            return file
-    raise AssertionError("numbers have no end")
-
-
-def _log_error(written: Future[Any]) -> None:
-    error = written.exception()
-    if error is not None:
-        logger.error("a group could not be written and is dropped: %s: %s", type(error).__name__, error)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_env.atropos import delivery
 from reasoning_env.atropos.delivery import DeliveryQueue
 from reasoning_env.atropos.run_api import RunApiSession
+from reasoning_env.atropos.wire import encode_body, join_bodies
 from reasoning_env.stats import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
@@ -236,6 +236,6 @@ GROUPS = st.fixed_dictionaries({"tokens": SEQUENCES, "inference_logprobs": st.no
 
 @given(st.lists(GROUPS, min_size=1, max_size=2))
 def test_groups_read_back_unchanged_from_a_request(groups: list[dict[str, Any]]) -> None:
-    body = delivery._join([delivery._encode(dict(group)) for group in groups], 7)
+    body = join_bodies([encode_body(dict(group)) for group in groups], 7)
     read = json.loads(gzip.decompress(b"".join(body)))
     assert (read if isinstance(read, list) else [read]) == [{**group, "env_id": 7} for group in groups]
