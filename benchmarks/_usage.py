@@ -107,6 +107,6 @@ def growth(before: Sequence[Usage], after: Sequence[Usage]) -> dict[str, dict[st
     """
     result = {}
     for name in asdict(before[0]):
-        start, end = (min(getattr(one, name) for one in samples) for samples in (before, after))
+        start, end = (min(getattr(usage, name) for usage in samples) for samples in (before, after))
         result[name] = {"before": round(start, 1), "after": round(end, 1), "percent": round(100 * (end / start - 1), 1)}
     return result

@@ -173,7 +173,9 @@ def _figures(site: Site, groups: Sequence[Delivery], spent: Mapping[str, float],
         "main_process_mb": [round(resident_mb(pid)) for pid in mains],
         "with_workers_mb": [round(proportional_mb([pid, *filter(is_alive, descendants(pid))])) for pid in mains],
     }
-    served = [problem for one in site.environments for problem in read_journal(one.folder, "handed_out")]
+    served = [
+        problem for environment in site.environments for problem in read_journal(environment.folder, "handed_out")
+    ]
     if served:
         distinct = {(problem["task"], problem["seed"], str(problem["params"])) for problem in served}
         figures |= {"problems": len(served), "repeated": len(served) - len(distinct)}

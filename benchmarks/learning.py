@@ -109,11 +109,11 @@ def read_history(folder: Path) -> list[Mapping[str, Any]]:
 def _share_warm_start(root: Path, arm: str, seed: int) -> None:
     """Begin from the warm start that an arm with the same problems has made for this seed, if one has."""
     alike = (root / f"{other}-{seed}" / "warm" for other in ARMS if (other in WARM_AS_EASY) == (arm in WARM_AS_EASY))
-    made = [path for path in alike if (path / "seconds.json").exists()]
+    finished = [path for path in alike if (path / "seconds.json").exists()]
     own = root / f"{arm}-{seed}" / "warm"
-    if made and not own.exists():
-        shutil.copytree(made[0], own)
-    elif not made and arm in (HARD, HARD_BOTH):
+    if finished and not own.exists():
+        shutil.copytree(finished[0], own)
+    elif not finished and arm in (HARD, HARD_BOTH):
         raise SystemExit(f"learning: {arm} begins from the warm start of the arm easy, so that one comes first")
 
 
@@ -177,8 +177,8 @@ def _tested(run: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _ends(run: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     """Return the means of a figure over the first and the last steps that have it."""
-    known = [entry[name] for entry in run if entry.get(name) is not None]
-    return [round(sum(part) / len(part), 4) for part in (known[:ENDS], known[-ENDS:]) if part]
+    measured = [entry[name] for entry in run if entry.get(name) is not None]
+    return [round(sum(part) / len(part), 4) for part in (measured[:ENDS], measured[-ENDS:]) if part]
 
 
 def _accuracy(entry: Mapping[str, Any]) -> float:

@@ -91,8 +91,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         warm_up_s = max(MIN_WARM_UP_S, WARM_UP_SHARE * seconds)
         _tell(started, f"both environments deliver; warming up for {warm_up_s:.0f} s")
         time.sleep(warm_up_s)
-        for kind in WARM_UP_FAULTS:
-            recovery_s(scene, KINDS[kind], inject(scene, KINDS[kind], chance))
+        for fault in WARM_UP_FAULTS:
+            recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
             time.sleep(SETTLE_S)
         before = _measure(scene, sampler, chance)
         recoveries = _let_faults_happen(scene, chance, started, started + seconds - LAST_S)
@@ -108,8 +108,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
             "groups_per_s": round(len(line.proxy.delivered) / took_s, 1),
             **balance(scene),
             "faults": {
-                kind: {"count": len(times), "recovery_max_s": round(max(filter(None, times), default=0.0), 2)}
-                for kind, times in sorted(recoveries.items())
+                fault: {"count": len(times), "recovery_max_s": round(max(filter(None, times), default=0.0), 2)}
+                for fault, times in sorted(recoveries.items())
             },
             "unrecovered": sum(times.count(None) for times in recoveries.values()),
             "wrong_exit_statuses": [status for status in scene.statuses if status != ENDED_BY_SIGTERM],
@@ -132,14 +132,14 @@ def _let_faults_happen(
 ) -> dict[str, list[float | None]]:
     """Return the times of recovery by kind."""
     recoveries: dict[str, list[float | None]] = defaultdict(list)
-    for kind in schedule(chance):
+    for fault in schedule(chance):
         next_at = time.monotonic() + chance.uniform(*FAULT_INTERVAL_S)
         if next_at > until:
             break
-        recovery = recovery_s(scene, KINDS[kind], inject(scene, KINDS[kind], chance))
-        recoveries[kind].append(recovery)
+        recovery = recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
+        recoveries[fault].append(recovery)
         outcome = "NOT RECOVERED" if recovery is None else f"recovered in {recovery:.1f} s"
-        _tell(started, f"{kind}: {outcome}; {len(scene.line.proxy.delivered)} groups delivered")
+        _tell(started, f"{fault}: {outcome}; {len(scene.line.proxy.delivered)} groups delivered")
         time.sleep(max(0.0, next_at - time.monotonic()))
     return recoveries
 
@@ -232,7 +232,7 @@ def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def passes(result: Mapping[str, Any]) -> bool:
     """Tell whether nothing went wrong that must not."""
-    grown = (one["percent"] for one in result["growth"].values())
+    grown = (measured["percent"] for measured in result["growth"].values())
     return not any(result[name] for name in MUST_BE_NOTHING) and max(grown) <= GROWTH_LIMIT_PERCENT
 
 

@@ -312,8 +312,12 @@ def _run(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    found = sorted(one / other for one, other in zip(ours, theirs, strict=True))
-    return {"median": round(statistics.median(found), 2), "least": round(found[0], 2), "greatest": round(found[-1], 2)}
+    quotients = sorted(our / their for our, their in zip(ours, theirs, strict=True))
+    return {
+        "median": round(statistics.median(quotients), 2),
+        "least": round(quotients[0], 2),
+        "greatest": round(quotients[-1], 2),
+    }
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

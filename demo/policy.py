@@ -87,11 +87,11 @@ def nearly(answer: str, rng: random.Random) -> str:
 
 def _disorder(items: list[str], rng: random.Random) -> list[str]:
     """Return the items with two neighbours exchanged, or with one more where that would change nothing."""
-    places = [place for place in range(len(items) - 1) if items[place] != items[place + 1]]
-    if not places:
+    indices = [index for index in range(len(items) - 1) if items[index] != items[index + 1]]
+    if not indices:
         return [*items, items[-1]]
-    place = rng.choice(places)
-    return [*items[:place], items[place + 1], items[place], *items[place + 2 :]]
+    index = rng.choice(indices)
+    return [*items[:index], items[index + 1], items[index], *items[index + 2 :]]
 
 
 def _think(rng: random.Random) -> str:

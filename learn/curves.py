@@ -48,7 +48,7 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
 
 def _draw(panel: Any, history: Sequence[Mapping[str, Any]], name: str, style: str = "-") -> None:
     """Draw a figure's moving average."""
-    known = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
-    values = [value for _, value in known]
+    measured = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
+    values = [value for _, value in measured]
     windows = [values[max(0, end + 1 - SMOOTHED) : end + 1] for end in range(len(values))]
-    panel.plot([at for at, _ in known], [sum(window) / len(window) for window in windows], style)
+    panel.plot([at for at, _ in measured], [sum(window) / len(window) for window in windows], style)

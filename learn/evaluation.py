@@ -26,7 +26,7 @@ def accuracies(
         batch = prompts[start : start + BATCH]
         limits = [COMPLETION_TOKENS] * len(batch)
         samples = sample(model, tokenizer, batch, limits, temperature=1.0 if repeats else 0.0)
-        texts += [text_of(tokenizer, one) for one in samples]
+        texts += [text_of(tokenizer, sample) for sample in samples]
     each = [texts[start : start + (repeats or 1)] for start in range(0, len(texts), repeats or 1)]
     right: dict[str, list[float]] = {}
     for problem, verdicts in zip(asked, problems.verdicts(asked, each), strict=True):

@@ -34,8 +34,8 @@ def sample(
     given = {"input_ids": torch.tensor(rows, device=where), "position_ids": positions}
     output = model(**given, attention_mask=attention, use_cache=True)
     # A group's prompt is read once; from here on there is a row for each completion.
-    place = {prompt: row for row, prompt in enumerate(different)}
-    row_of = torch.tensor([place[tuple(prompt)] for prompt in prompts], device=where)
+    row_by_prompt = {prompt: row for row, prompt in enumerate(different)}
+    row_of = torch.tensor([row_by_prompt[tuple(prompt)] for prompt in prompts], device=where)
     output.past_key_values.batch_select_indices(row_of)
     logits, attention, positions = output.logits[row_of, -1], attention[row_of], positions[row_of, -1:]
     most = torch.tensor(limits, device=where)
@@ -66,6 +66,6 @@ def _cut(tokens: list[int], logprobs: list[float], end: int) -> Sample:
     return Sample(tokens[:length], logprobs[:length], finished)
 
 
-def text_of(tokenizer: Any, one: Sample) -> str:
+def text_of(tokenizer: Any, sample: Sample) -> str:
     """Return a completion's text without special tokens."""
-    return str(tokenizer.decode(one.tokens, skip_special_tokens=True))
+    return str(tokenizer.decode(sample.tokens, skip_special_tokens=True))

@@ -64,7 +64,7 @@ class ModelServer(rig.InferenceServer):
             waiting, self._waiting = self._waiting, []
             batch = [(asked, answer) for asked, answer in waiting if not answer.done()]  # the others' callers are gone
             for temperature in {asked.temperature for asked, _ in batch}:
-                await self._answer([one for one in batch if one[0].temperature == temperature], temperature)
+                await self._answer([request for request in batch if request[0].temperature == temperature], temperature)
 
     async def _answer(self, batch: Sequence[_Waiting], temperature: float) -> None:
         try:
@@ -88,9 +88,11 @@ class ModelServer(rig.InferenceServer):
         completions = iter(map(self._completion, sampled))
         return [[next(completions) for _ in range(asked.n)] for asked in batch]
 
-    def _completion(self, one: Sample) -> rig.Completion:
-        reason = "stop" if one.finished else "length"
-        return rig.Completion(text_of(self._tokenizer_of_model, one), reason, tuple(one.tokens), tuple(one.logprobs))
+    def _completion(self, sampled: Sample) -> rig.Completion:
+        reason = "stop" if sampled.finished else "length"
+        return rig.Completion(
+            text_of(self._tokenizer_of_model, sampled), reason, tuple(sampled.tokens), tuple(sampled.logprobs)
+        )
 
     async def _update(self, request: web.Request) -> web.Response:
         order = await request.json()

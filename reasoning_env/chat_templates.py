@@ -64,13 +64,13 @@ def read_template(template: str | None) -> str | None:
         ) from error
 
 
-def knows(chat: Renderer, one: ThinkingFormat) -> bool:
+def knows(chat: Renderer, thinking_format: ThinkingFormat) -> bool:
     """Tell whether the vocabulary holds the format's tokens, or the template its marks."""
     vocabulary = chat.tokenizer.get_vocab()
-    if all(token in vocabulary for token in one.tokens):
+    if all(token in vocabulary for token in thinking_format.tokens):
         return True
     template = chat.template or getattr(chat.tokenizer, "chat_template", None)
-    return isinstance(template, str) and all(token in template for token in one.tokens)
+    return isinstance(template, str) and all(token in template for token in thinking_format.tokens)
 
 
 def choose_shape(chat: Renderer) -> None:
@@ -171,11 +171,11 @@ def _fault_of_beginning(chat: Renderer, text: str) -> str | None:
         asked = QUESTION
         ended = chat.render(asked, add_generation_prompt=False)
         turn = (*asked, REPLY)
-        before, found, after = chat.render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
+        before, reply, after = chat.render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
         next_turn = chat.render((*turn, asked[-1]), add_generation_prompt=False).partition(PROBE_REPLY)[2]
     except Exception:  # some templates take no replies; what they do with questions is known
         return None
-    if not found or text != ended or not before.startswith(text):
+    if not reply or text != ended or not before.startswith(text):
         return None
     if not next_turn.startswith(after):
         return None  # it begins a reply always, even after a reply

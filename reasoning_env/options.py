@@ -76,16 +76,16 @@ class CommandParser(argparse.ArgumentParser):
         """Return argparse's message as the mistakes of settings are told."""
         if message.endswith("expected one argument"):
             return f"{message}, as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
-        if found := re.fullmatch(r"(.+): invalid (int|float|Path) value: (.+)", message):
-            option, kind, came = found.groups()
-            return f"{option}: must be {'a whole number' if kind == 'int' else 'a number'}; got {came}"
-        if found := re.fullmatch(r"(.+): invalid choice: (.+) \(choose from (.+)\)", message):
-            option, came, choices = found.groups()
+        if mistake := re.fullmatch(r"(.+): invalid (int|float|Path) value: (.+)", message):
+            option, expected_type, came = mistake.groups()
+            return f"{option}: must be {'a whole number' if expected_type == 'int' else 'a number'}; got {came}"
+        if mistake := re.fullmatch(r"(.+): invalid choice: (.+) \(choose from (.+)\)", message):
+            option, came, choices = mistake.groups()
             return f"{option}: must be one of {choices}; got {came}"
-        if found := re.fullmatch(r"the following arguments are required: (.+)", message):
-            return f"{found[1]} is missing; --help lists what there is"
-        if found := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
-            name = found[1].partition("=")[0]
+        if mistake := re.fullmatch(r"the following arguments are required: (.+)", message):
+            return f"{mistake[1]} is missing; --help lists what there is"
+        if mistake := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
+            name = mistake[1].partition("=")[0]
             if not name.startswith("-"):
                 return f"{name!r} is not an option; options begin with --"
             return f"there is no option {name}{did_you_mean(name, self._option_string_actions)}"
@@ -106,16 +106,16 @@ class OptionParser(CommandParser):
         Raises ConfigError for an option that is not known, one without its value, and a word that is neither.
         """
         options, unknown = self.parse_known_args(argv)
-        found = vars(options)
+        values = vars(options)
         for word in unknown:
-            if not word.startswith("-") and "=" not in word and self.word_is and self.word_is not in found:
-                found[self.word_is] = word
+            if not word.startswith("-") and "=" not in word and self.word_is and self.word_is not in values:
+                values[self.word_is] = word
                 continue
             if not word.startswith("--"):
                 raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
             name = word.partition("=")[0]
             raise ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
-        return found
+        return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:
         """Return how each option of a command line was written, by its name."""

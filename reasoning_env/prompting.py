@@ -80,7 +80,11 @@ class ChatFormat:
         vocabulary = tokenizer.get_vocab()
         self.vocabulary_size = 1 + max(vocabulary.values())
         special = set(tokenizer.all_special_ids)
-        marks = {token: vocabulary.get(token) for one in self.thinking.formats for token in one.tokens}
+        marks = {
+            token: vocabulary.get(token)
+            for thinking_format in self.thinking.formats
+            for token in thinking_format.tokens
+        }
         self._hidden_marks = {token_id: token for token, token_id in marks.items() if token_id in special}
 
     def prompt(self, messages: Messages) -> Prompt:
@@ -118,10 +122,10 @@ class ChatFormat:
             return self._decode_plainly(tokens)
         parts: list[str] = []
         start = 0
-        for place, token in enumerate(tokens):
+        for position, token in enumerate(tokens):
             if token in self._hidden_marks:
-                parts += [self._decode_plainly(tokens[start:place]), self._hidden_marks[token]]
-                start = place + 1
+                parts += [self._decode_plainly(tokens[start:position]), self._hidden_marks[token]]
+                start = position + 1
         return "".join([*parts, self._decode_plainly(tokens[start:])])
 
     def _decode_plainly(self, tokens: Sequence[int] | NDArray[Any]) -> str:

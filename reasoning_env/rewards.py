@@ -71,21 +71,21 @@ def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
     kept_to = 0
     inside: ThinkingFormat | None = None
     final = False
-    for found in thinking.marks.finditer(text):
-        mark = found[0] if found[0] in thinking.openings or found[0] in thinking.closings else found[0].lower()
+    for match in thinking.marks.finditer(text):
+        mark = match[0] if match[0] in thinking.openings or match[0] in thinking.closings else match[0].lower()
         if closed := thinking.closings.get(mark):
             if inside is not None and inside is not closed:
                 continue
             if closed.channels and final:
                 if inside is None:
-                    kept.append(text[kept_to : found.start()])
+                    kept.append(text[kept_to : match.start()])
             elif inside is None or closed.channels:
                 kept.clear()
             final = final or closed.channels
             inside = None
-            kept_to = found.end()
+            kept_to = match.end()
         elif inside is None:
-            kept.append(text[kept_to : found.start()])
+            kept.append(text[kept_to : match.start()])
             inside = thinking.openings[mark]
     if inside is None:
         kept.append(text[kept_to:])

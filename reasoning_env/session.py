@@ -330,8 +330,8 @@ class Session:
             logger.warning("%s", warning)
         origin = "the checkout beside this module" if self._checkout else "the installed package"
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
-        found = (library.version, library.path, origin, selected)
-        logger.info("reasoning-gym %s from %s (%s); %s", *found, extra={"detail": True})
+        details = (library.version, library.path, origin, selected)
+        logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
         logger.info("%s", library.sandbox, extra={"detail": True})
 
 

@@ -440,11 +440,11 @@ def range_text(field: FieldInfo) -> str:
     words = []
     for constraint in field.metadata:
         words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
-    for kind in (
+    for annotation in (
         get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else [field.annotation]
     ):
-        if get_origin(kind) is Literal:
-            words += map(str, get_args(kind))
-        elif isinstance(kind, type) and issubclass(kind, Enum):
-            words += [str(choice.value) for choice in kind]
+        if get_origin(annotation) is Literal:
+            words += map(str, get_args(annotation))
+        elif isinstance(annotation, type) and issubclass(annotation, Enum):
+            words += [str(choice.value) for choice in annotation]
     return ", ".join(words)

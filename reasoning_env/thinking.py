@@ -64,7 +64,7 @@ FORMATS = (
     _tags("reasoning", "reasoning"),
 )
 """The known formats. What a model of each family writes is quoted in docs/models.md."""
-NAMES = (AUTO, NONE, *(one.name for one in FORMATS))
+NAMES = (AUTO, NONE, *(thinking_format.name for thinking_format in FORMATS))
 
 
 class Thinking:
@@ -72,16 +72,23 @@ class Thinking:
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
-        self.names = tuple(one.name for one in self.formats)
+        self.names = tuple(thinking_format.name for thinking_format in self.formats)
         self.asks_for_tags = self.names == ("think",)
         """Whether the model is asked for `<think>` tags: it has no other format of its own."""
-        marks = [(mark, one) for one in self.formats for mark in (one.opening, one.closing)]
-        self.openings = {one.opening: one for one in self.formats}
-        self.closings = {one.closing: one for one in self.formats}
+        marks = [
+            (mark, thinking_format)
+            for thinking_format in self.formats
+            for mark in (thinking_format.opening, thinking_format.closing)
+        ]
+        self.openings = {thinking_format.opening: thinking_format for thinking_format in self.formats}
+        self.closings = {thinking_format.closing: thinking_format for thinking_format in self.formats}
         # The longest first: the mark of a final channel begins like that of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
-        patterns = [f"(?ai:{re.escape(mark)})" if one.any_case else re.escape(mark) for mark, one in longest]
+        patterns = [
+            f"(?ai:{re.escape(mark)})" if thinking_format.any_case else re.escape(mark)
+            for mark, thinking_format in longest
+        ]
         self.marks = re.compile("|".join(patterns)) if patterns else None
 
 
@@ -92,10 +99,16 @@ TAGS = Thinking(FORMATS[:1])
 def choose_thinking(setting: str, knows: Callable[[ThinkingFormat], bool] = lambda _format: False) -> Thinking:
     """Return the formats of the setting `thinking`; for `auto` `<think>` and those that the model `knows`."""
     if setting == AUTO:
-        return Thinking([one for one in FORMATS if one.name == "think" or knows(one)])
-    return Thinking([one for one in FORMATS if one.name == setting])
+        return Thinking(
+            [
+                thinking_format
+                for thinking_format in FORMATS
+                if thinking_format.name == "think" or knows(thinking_format)
+            ]
+        )
+    return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name == setting])
 
 
 def named_thinking(names: Collection[str]) -> Thinking:
     """Return the formats of these names, of those that are known."""
-    return Thinking([one for one in FORMATS if one.name in names])
+    return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name in names])

@@ -57,7 +57,7 @@ def check_group(plain: Mapping[str, Any], where: str = "group", *, group_size: i
         rollout = f"{where}, rollout {number}"
         _expect(len(tokens) < max_token_len, rollout, f"fewer than {max_token_len} tokens", len(tokens))
         _expect(len(mask) == len(tokens), rollout, f"{len(tokens)} mask entries", len(mask))
-        length = next((place for place, entry in enumerate(mask) if entry != MASKED), len(mask))
+        length = next((index for index, entry in enumerate(mask) if entry != MASKED), len(mask))
         prompts.append(tokens[:length])
         _expect(prompts[number] == prompts[0], rollout, "the prompt of rollout 0", prompts[number])
         _expect(0 < length < len(tokens), rollout, "a mask over a prompt and not over a completion", mask)

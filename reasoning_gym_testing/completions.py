@@ -71,7 +71,7 @@ class Completion:
     logprobs: tuple[float, ...] | None = None
 
     @property
-    def places(self) -> list[tuple[int, float]]:
+    def token_logprobs(self) -> list[tuple[int, float]]:
         """Token ids with their log-probabilities, as many as there are of both."""
         return list(zip(self.token_ids or (), self.logprobs or (), strict=False))
 

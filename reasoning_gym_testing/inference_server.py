@@ -99,9 +99,13 @@ class InferenceServer(FaultyServer):
         return self._reply(asked, completions)
 
     def _reply(self, asked: GenerationRequest, answer: Answer) -> web.Response:
-        completions = (one if isinstance(one, Completion) else Completion(one) for one in answer)
+        completions = (
+            completion if isinstance(completion, Completion) else Completion(completion) for completion in answer
+        )
         finish = self._tokens.finish
-        finished = tuple(finish(one, asked.max_tokens, asked.stop, asked.keeps_stop) for one in completions)
+        finished = tuple(
+            finish(completion, asked.max_tokens, asked.stop, asked.keeps_stop) for completion in completions
+        )
         if asked.stream:
             return web.Response(body=write_stream(finished, len(asked.prompt_ids)), content_type="text/event-stream")
         body = write_reply(asked, finished, self._tokens)

@@ -102,8 +102,8 @@ def write_reply(asked: GenerationRequest, completions: tuple[Completion, ...], t
     usage = _usage(completions, len(asked.prompt_ids))
     end = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
     choices = [
-        b'{"index":%d,' % index + _choice_with_tokens(one, tokens, asked.stop) + end
-        for index, one in enumerate(completions)
+        b'{"index":%d,' % index + _choice_with_tokens(completion, tokens, asked.stop) + end
+        for index, completion in enumerate(completions)
     ]
     return _to_json(head)[:-1] + b',"choices":[%b],"usage":%b}' % (b",".join(choices), _to_json(usage))
 
@@ -135,7 +135,7 @@ def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str,
 
 
 def _usage(completions: Sequence[Completion], prompt_tokens: int) -> dict[str, int]:
-    completion_tokens = sum(len(one.places) for one in completions)
+    completion_tokens = sum(len(completion.token_logprobs) for completion in completions)
     return {
         "prompt_tokens": prompt_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
@@ -153,14 +153,15 @@ def write_stream(completions: Sequence[Completion], prompt_tokens: int) -> bytes
     whole = _reply("chat", completions, prompt_tokens)
     frame = {"id": "0", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
     chunks: list[dict[str, Any]] = []
-    for index, one in enumerate(completions):
+    for index, completion in enumerate(completions):
         pieces = [
-            one.text[start : start + STREAMED_CHARACTERS] for start in range(0, len(one.text), STREAMED_CHARACTERS)
+            completion.text[start : start + STREAMED_CHARACTERS]
+            for start in range(0, len(completion.text), STREAMED_CHARACTERS)
         ]
         for piece in pieces:
             delta = {"role": "assistant", "content": piece}
             chunks.append({**frame, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
-        chunks.append({**frame, "choices": [{"index": index, "delta": {}, "finish_reason": one.finish_reason}]})
+        chunks.append({**frame, "choices": [{"index": index, "delta": {}, "finish_reason": completion.finish_reason}]})
     chunks.append({**frame, "choices": [], "usage": whole["usage"]})
     events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     return "".join([*events, "data: [DONE]\n\n"]).encode()
@@ -170,25 +171,30 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
     match protocol:
         case "vllm":
             return {
-                "text": [one.text for one in completions],
-                "finish_reasons": [one.finish_reason for one in completions],
-                "logprobs": [[[{str(token_id): logprob}] for token_id, logprob in one.places] for one in completions],
+                "text": [completion.text for completion in completions],
+                "finish_reasons": [completion.finish_reason for completion in completions],
+                "logprobs": [
+                    [[{str(token_id): logprob}] for token_id, logprob in completion.token_logprobs]
+                    for completion in completions
+                ],
             }
         case "sglang":
             replies = [
                 {
-                    "text": one.text,
+                    "text": completion.text,
                     "meta_info": {
-                        "finish_reason": {"type": one.finish_reason},
+                        "finish_reason": {"type": completion.finish_reason},
                         "prompt_tokens": prompt_tokens,
-                        "output_token_logprobs": [[logprob, token_id, None] for token_id, logprob in one.places],
+                        "output_token_logprobs": [
+                            [logprob, token_id, None] for token_id, logprob in completion.token_logprobs
+                        ],
                     },
                 }
-                for one in completions
+                for completion in completions
             ]
             return replies if len(replies) != 1 else replies[0]
         case "trl":
-            return {"completion_ids": [one.token_ids for one in completions]}
+            return {"completion_ids": [completion.token_ids for completion in completions]}
         case _:
             chat = protocol == "chat"
             return {
@@ -199,11 +205,15 @@ def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int)
                 "choices": [
                     {
                         "index": index,
-                        **({"message": {"role": "assistant", "content": one.text}} if chat else {"text": one.text}),
+                        **(
+                            {"message": {"role": "assistant", "content": completion.text}}
+                            if chat
+                            else {"text": completion.text}
+                        ),
                         "logprobs": None,
-                        "finish_reason": one.finish_reason,
+                        "finish_reason": completion.finish_reason,
                     }
-                    for index, one in enumerate(completions)
+                    for index, completion in enumerate(completions)
                 ],
                 "usage": _usage(completions, prompt_tokens),
             }

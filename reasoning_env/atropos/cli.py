@@ -172,18 +172,18 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
     """Raise ReasoningEnvError where the mean score of an evaluation is below `least`."""
     score = (results or {}).get("overall", {}).get("mean_score")
     if least is not None and (score is None or score < least):
-        found = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
-        raise ReasoningEnvError(f"--fail-under: {found}; it must be at least {least:g}")
+        came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
+        raise ReasoningEnvError(f"--fail-under: {came}; it must be at least {least:g}")
 
 
 @contextlib.contextmanager
 def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iterator[None]:
     """Name options in the messages of errors as they were written on the command line: `typed` has them by setting."""
 
-    def name(found: re.Match[str]) -> str:
-        setting = found["setting"] or f"env.{found['bare']}"
-        known = found["setting"] or found["bare"] in settings
-        return typed.get(setting, setting) if known else found[0]
+    def name(mention: re.Match[str]) -> str:
+        setting = mention["setting"] or f"env.{mention['bare']}"
+        is_setting = mention["setting"] or mention["bare"] in settings
+        return typed.get(setting, setting) if is_setting else mention[0]
 
     try:
         yield
@@ -310,13 +310,15 @@ def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
     for section, config_cls in (("env", type(defaults)), ("openai", server_class(servers))):
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})
-        found = {name: value for name, value in schema["properties"].items() if name in names}
-        for name in found:  # pydantic leaves out defaults that are made anew each time
-            found[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
+        properties = {name: value for name, value in schema["properties"].items() if name in names}
+        for name in properties:  # pydantic leaves out defaults that are made anew each time
+            properties[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
         for name, limits in BASE_RANGES.items() if section == "env" else ():
-            if name in found:
-                found[name]["description"] = f"{found[name].get('description', '')} It must be {limits.words}.".strip()
-        sections[section] = {"type": "object", "additionalProperties": False, "properties": found}
+            if name in properties:
+                properties[name]["description"] = (
+                    f"{properties[name].get('description', '')} It must be {limits.words}.".strip()
+                )
+        sections[section] = {"type": "object", "additionalProperties": False, "properties": properties}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

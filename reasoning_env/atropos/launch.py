@@ -101,8 +101,8 @@ def read_config_file(path: Path) -> Sections:
         raise ConfigError(f"--config: {path} is not YAML: byte {error.start} is no text in UTF-8") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"--config: {path} is not YAML: {place}{error.problem}") from error
+        position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"--config: {path} is not YAML: {position}{error.problem}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):

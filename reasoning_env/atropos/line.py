@@ -146,10 +146,10 @@ class Line:
         """Tell whether a packed group has all its members and, where such groups are filtered, different scores."""
         if group is None:
             return False
-        wanted = (group.get("group_overrides") or {}).get("group_size", self._config.group_size)
+        full_size = (group.get("group_overrides") or {}).get("group_size", self._config.group_size)
         size = len(group.get("tokens") or ())
-        if size != wanted:
-            logger.warning("a group of %d completions is not sent: there should be %d", size, wanted)
+        if size != full_size:
+            logger.warning("a group of %d completions is not sent: there should be %d", size, full_size)
             return False
         if self._config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
             logger.debug("a group whose scores are all the same is not sent")

@@ -137,8 +137,8 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
         await library.check_params(options.params, options.level)
         tasks = {task.name: task for task in library.info.tasks}
 
-        async def sample(wanted: tuple[str, int]) -> Sample:
-            task, number = wanted
+        async def sample(numbered: tuple[str, int]) -> Sample:
+            task, number = numbered
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
                 problem = await library.make_problem(task, seed, params=options.params, level=options.level)
@@ -146,8 +146,8 @@ async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
 
-        wanted = [(task, number) for task in library.tasks for number in range(options.samples)]
-        return await measure_each("samples", wanted, sample, at_once=8)
+        numbered = [(task, number) for task in library.tasks for number in range(options.samples)]
+        return await measure_each("samples", numbered, sample, at_once=8)
 
 
 def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:
@@ -218,7 +218,10 @@ def _describe_lengths(problem: Problem, chat: ChatFormat | None) -> str:
 def _as_sent(chat: ChatFormat, question: str) -> str:
     """Return the exact text of the prompt, and what is read of a completion and learnt at its end."""
     prompt = chat.prompt(build_messages(system_prompt(SYSTEM_PROMPT, chat.thinking), question))
-    formats = [f"{one.opening} ... {one.closing} ({one.name})" for one in chat.thinking.formats]
+    formats = [
+        f"{thinking_format.opening} ... {thinking_format.closing} ({thinking_format.name})"
+        for thinking_format in chat.thinking.formats
+    ]
     return (
         f"{prompt.text}\n\n--- sent\n{len(prompt.tokens)} tokens\n"
         f"thinking     {', '.join(formats) or 'none'}\nend of turn  {chat.end_of_turn or 'none'}"

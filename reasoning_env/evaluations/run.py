@@ -114,8 +114,8 @@ class Evaluator:
         budget, reason = self.sampling.completion_budget(prompt), DropReason.PROMPT_TOO_LONG
         started = time.monotonic()
         try:
-            wanted = self.sampling.max_completion_tokens or self.settings.min_completion_tokens
-            if budget < min(wanted, self.settings.min_completion_tokens):
+            usual_budget = self.sampling.max_completion_tokens or self.settings.min_completion_tokens
+            if budget < min(usual_budget, self.settings.min_completion_tokens):
                 raise ConfigError(f"{budget} tokens are left for a completion")
             reason = DropReason.INFERENCE
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)

@@ -61,21 +61,21 @@ class TrlEnvironment:
         **_: Any,
     ) -> list[float | None]:
         """Return a score for each completion: what `reward_funcs` takes."""
-        places: dict[str, list[int]] = defaultdict(list)
-        for place, name in enumerate(reference):
-            places[name].append(place)
+        indices: dict[str, list[int]] = defaultdict(list)
+        for index, name in enumerate(reference):
+            indices[name].append(index)
         texts = [_text(completion) for completion in completions]
         judged = await asyncio.gather(
             *(
                 # Only the first rank has the problems; the others make them again.
-                self.bridge.ajudge(self.problems.get(name, name), [texts[place] for place in here])
-                for name, here in places.items()
+                self.bridge.ajudge(self.problems.get(name, name), [texts[index] for index in of_problem])
+                for name, of_problem in indices.items()
             )
         )
         verdicts: list[Verdict | None] = [None] * len(texts)
-        for here, group in zip(places.values(), judged, strict=True):
-            for place, verdict in zip(here, group, strict=True):
-                verdicts[place] = verdict
+        for of_problem, group in zip(indices.values(), judged, strict=True):
+            for index, verdict in zip(of_problem, group, strict=True):
+                verdicts[index] = verdict
         await asyncio.to_thread(self._learn, list(zip(reference, verdicts, strict=True)))
         reasons = ["fault" if verdict is None else verdict.reason.value for verdict in verdicts]
         if log_extra is not None:

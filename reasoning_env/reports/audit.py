@@ -186,8 +186,8 @@ def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
     """Return the cells of a row, by heading."""
     worst = audit.worst
 
-    def mean(kind: str | None) -> str:
-        return f"{audit.mean(kind):.2f}" if kind is not None and kind in audit.tallies else "-"
+    def mean(probe: str | None) -> str:
+        return f"{audit.mean(probe):.2f}" if probe is not None and probe in audit.tallies else "-"
 
     return {
         "TASK": audit.task,
@@ -217,9 +217,9 @@ def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> 
 
 
 def _describe_failure(audit: TaskAudit) -> str:
-    kind = max(audit.faults, key=audit.mean)
+    probe = max(audit.faults, key=audit.mean)
     more = f" (and {len(audit.faults) - 1} more)" if len(audit.faults) > 1 else ""
-    return f"{audit.name}: {audit.faults[kind]}{more}"
+    return f"{audit.name}: {audit.faults[probe]}{more}"
 
 
 def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo) -> dict[str, Any]:
@@ -240,20 +240,20 @@ def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], libr
                 "faults": list(audit.faults.values()),
                 "slowest_ms": 1000 * audit.slowest_s,
                 "escaped": {reason.value: count for reason, count in audit.escaped.items()},
-                "kinds": {kind: _numbers(audit, kind) for kind in audit.tallies},
+                "kinds": {probe: _numbers(audit, probe) for probe in audit.tallies},
             }
             for audit in audits
         ],
     }
 
 
-def _numbers(audit: TaskAudit, kind: str) -> dict[str, Any]:
-    tally = audit.tallies[kind]
+def _numbers(audit: TaskAudit, probe: str) -> dict[str, Any]:
+    tally = audit.tallies[probe]
     best = tally.best
     return {
-        "role": role_of(kind).value,
+        "role": role_of(probe).value,
         "items": len(tally.scores),
-        "mean": audit.mean(kind),
+        "mean": audit.mean(probe),
         "slowest_ms": 1000 * tally.slowest_s,
         "reasons": {reason.value: count for reason, count in sorted(tally.reasons.items())},
         "best": best and {"seed": tally.best_seed, "score": best.score, "answer": (best.answer or "")[:200]},

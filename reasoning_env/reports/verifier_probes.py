@@ -64,14 +64,14 @@ class PolicyRole(StrEnum):
 
     REFERENCE = "reference"
     """It pays for the right answer, or for an answer that is close to it."""
-    SHORTCUT = "lazy"
+    SHORTCUT = "shortcut"
     """It pays for an answer that takes no reasoning: a fault."""
     UNREACHABLE = "unreachable"
     """The same, for text that the answer rule refuses, so that no completion can bring it to a verifier."""
 
 
-def role_of(kind: str) -> PolicyRole:
-    match kind:
+def role_of(probe: str) -> PolicyRole:
+    match probe:
         case Probe.ORACLE | Probe.PERTURBED | Probe.TRAILED:
             return PolicyRole.REFERENCE
         case Probe.BLANK | Probe.TAGGED:
@@ -80,8 +80,8 @@ def role_of(kind: str) -> PolicyRole:
             return PolicyRole.SHORTCUT
 
 
-def is_shortcut(kind: str) -> bool:
-    return role_of(kind) is PolicyRole.SHORTCUT
+def is_shortcut(probe: str) -> bool:
+    return role_of(probe) is PolicyRole.SHORTCUT
 
 
 class Workers(Generator, Protocol):
@@ -145,31 +145,31 @@ class TaskAudit:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
-    def mean(self, kind: str) -> float:
-        """Return the mean of a kind; a shortcut without an answer to a problem earns 0 on it.
+    def mean(self, probe: str) -> float:
+        """Return the mean of a probe; a shortcut without an answer to a problem earns 0 on it.
 
         The best constant and the best split are chosen on some problems, and count over the others.
         """
-        if kind not in self.tallies or not self.items:
+        if probe not in self.tallies or not self.items:
             return 0.0
-        scores = self.tallies[kind].scores
-        if is_shortcut(kind) and kind not in (Probe.BEST_CONSTANT, Probe.BEST_SPLIT):
+        scores = self.tallies[probe].scores
+        if is_shortcut(probe) and probe not in (Probe.BEST_CONSTANT, Probe.BEST_SPLIT):
             return sum(scores) / self.items
         return sum(scores) / len(scores)
 
     @property
     def worst(self) -> str | None:
         """The policy without reasoning that earns most; None when all earn nothing."""
-        kinds = [kind for kind in self.tallies if is_shortcut(kind) and self.mean(kind) > 0]
-        return max(kinds, key=self.mean, default=None)
+        probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
+        return max(probes, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
         """What is wrong with the task's rewards, by kind of probe."""
         faults: dict[str, str] = {}
-        for kind in self.tallies:
-            if is_shortcut(kind) and self.mean(kind) > self.bound:
-                faults[kind] = f"{str(kind)!r} earns {self.mean(kind):.2f}, over {self.bound:.2f}"
+        for probe in self.tallies:
+            if is_shortcut(probe) and self.mean(probe) > self.bound:
+                faults[probe] = f"{str(probe)!r} earns {self.mean(probe):.2f}, over {self.bound:.2f}"
         if Probe.ORACLE in self.tallies:
             oracle, perturbed = self.mean(Probe.ORACLE), self.mean(Probe.PERTURBED)
             if oracle < 0.95:  # below 1: a rare problem whose own answer earns less is no fault of the task
@@ -179,9 +179,9 @@ class TaskAudit:
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the kinds that earn more than a share of the bound, and all those with other faults."""
-        shortcuts = [kind for kind in self.tallies if is_shortcut(kind)]
-        return {kind for kind in shortcuts if self.mean(kind) > share * self.bound} | self.faults.keys()
+        """Return the probes that earn more than a share of the bound, and all those with other faults."""
+        shortcuts = [probe for probe in self.tallies if is_shortcut(probe)]
+        return {probe for probe in shortcuts if self.mean(probe) > share * self.bound} | self.faults.keys()
 
     @property
     def slowest_s(self) -> float:
@@ -229,8 +229,8 @@ async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudi
 async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
     """Probe a task with some problems: with all kinds for None, otherwise with these shortcuts alone."""
 
-    def is_probed(kind: str) -> bool:
-        return suspects is None or kind in suspects or not is_shortcut(kind)
+    def is_probed(probe: str) -> bool:
+        return suspects is None or probe in suspects or not is_shortcut(probe)
 
     problems: list[Problem] = []
     failures: list[str] = []
@@ -244,15 +244,15 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
     for problem, probes in zip(problems, make_probes(problems), strict=True):
-        probes = {kind: text for kind, text in probes.items() if is_probed(kind)}
+        probes = {probe: text for probe, text in probes.items() if is_probed(probe)}
         try:
             verdicts = await workers.score(problem, list(probes.values()))
         except ScoringError as error:
             failures.append(str(error))
             continue
         items += 1
-        for kind, verdict in zip(probes, verdicts, strict=True):
-            tallies[kind].add(verdict, problem.spec.seed)
+        for probe, verdict in zip(probes, verdicts, strict=True):
+            tallies[probe].add(verdict, problem.spec.seed)
     if is_probed(Probe.BEST_CONSTANT):
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):
@@ -309,36 +309,38 @@ def _option(problem: Problem, answer: str) -> str:
 def surface_features(questions: Sequence[str]) -> list[list[float]]:
     """Return what a split may look at, for each question: counts, single words, and whether two words are the same.
 
-    Words are looked at that do not come equally often in all questions, and those at the same places of the same lines,
-    from the end.
+    Words are looked at that do not come equally often in all questions, and those at the same positions of the same
+    lines, from the end.
     """
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
     half = len(questions) / 2
     varied_words = (word for word in common if len({of_question[word] for of_question in words}) > 1)
     telling = sorted(varied_words, key=lambda word: abs(common[word] - half))
-    placed = [_words_by_place(question) for question in questions]
+    by_position = [_words_by_position(question) for question in questions]
     seen: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-    for of_question in placed:
-        for place, word in of_question.items():
-            seen[place].add(word)
-    varied = sorted(place for place, of_place in seen.items() if len(of_place) > 1)[:40]  # from the question's end
-    pairs = [*combinations(varied, 2)]
+    for of_question in by_position:
+        for position, word in of_question.items():
+            seen[position].add(word)
+    varied = sorted(position for position, words_there in seen.items() if len(words_there) > 1)
+    pairs = [*combinations(varied[:40], 2)]  # from the question's end
     return [
         [
             *count_surface(question),
             *(float(has[word]) for word in telling[:300]),
-            *(float(one in at and at[one] == at.get(other)) for one, other in pairs),
+            *(float(first in at and at[first] == at.get(second)) for first, second in pairs),
         ]
-        for question, has, at in zip(questions, words, placed, strict=True)
+        for question, has, at in zip(questions, words, by_position, strict=True)
     ]
 
 
-def _words_by_place(question: str) -> dict[tuple[int, int], str]:
+def _words_by_position(question: str) -> dict[tuple[int, int], str]:
     """Return a question's words by the number of their line, from the end, and their number in it."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
-        (row, place): word for row, line in enumerate(lines) for place, word in enumerate(WORD_OR_SIGN.findall(line))
+        (row, position): word
+        for row, line in enumerate(lines)
+        for position, word in enumerate(WORD_OR_SIGN.findall(line))
     }
 
 
@@ -414,7 +416,7 @@ def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
             others = [other for other in oracles[position + 1 :] + oracles[:position] if other is not None]
             if others:
                 probes[Probe.NEIGHBOUR] = others[0]
-        by_problem.append({kind: _cut(text) for kind, text in probes.items()})
+        by_problem.append({probe: _cut(text) for probe, text in probes.items()})
     return by_problem
 
 

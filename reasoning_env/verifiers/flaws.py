@@ -131,8 +131,8 @@ def _is_solved_cube(entry: Entry) -> bool:
 
 
 def _differ_in_letters(entry: Entry) -> bool:
-    one, other = entry["metadata"]["words"]
-    return len(set(one)) != len(set(other))
+    first, second = entry["metadata"]["words"]
+    return len(set(first)) != len(set(second))
 
 
 def _repeat_no_letter(entry: Entry) -> bool:
@@ -158,7 +158,7 @@ def _is_coloured_blindly(entry: Entry) -> bool:
     """Find graphs that are coloured without regard to their edges."""
     puzzle = entry["metadata"]["puzzle"]
     ways = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
-    return any(all(way(one) != way(other) for one, other in puzzle["edges"]) for way in ways)
+    return any(all(way(start) != way(end) for start, end in puzzle["edges"]) for way in ways)
 
 
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
@@ -170,16 +170,16 @@ def _is_grouped_blindly(entry: Entry) -> bool:
     """Find words that are grouped without regard to most of their letters: anagrams stand together."""
     groups = entry["metadata"]["solution"]
     right = {frozenset(group) for group in groups}
-    found = groupings(entry["metadata"]["words"], [*map(len, groups)])
-    return any({frozenset(group) for group in way} == right for way in found)
+    ways = groupings(entry["metadata"]["words"], [*map(len, groups)])
+    return any({frozenset(group) for group in way} == right for way in ways)
 
 
 def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
     """Group words as they come: by neighbours' length or first letter, by given sizes, or by so many."""
     keys: tuple[Callable[[str], object], ...] = (len, itemgetter(0))
-    found = [[[*group] for _, group in groupby(words, key)] for key in keys]
-    found.append([[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)])
-    return found + [[[*words[at : at + size]] for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
+    ways = [[[*group] for _, group in groupby(words, key)] for key in keys]
+    ways.append([[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)])
+    return ways + [[[*words[at : at + size]] for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
 
 
 def _has_other_captures(entry: Entry) -> bool:
@@ -291,12 +291,12 @@ def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
     Where there are options, one of them is right, and may well be copied; so may an answer that is evened out.
     """
     row = facts(task)
-    sources = {} if row.options or row.frequent_answer else {"a part of the question": copies}
+    makers = {} if row.options or row.frequent_answer else {"a part of the question": copies}
     if not has_one_blank(question):
-        sources |= {"its board filled row by row": filled_boards, "its board filled from another corner": turned_fills}
+        makers |= {"its board filled row by row": filled_boards, "its board filled from another corner": turned_fills}
     # Each source takes its time, and most boards that are flawed are so by the first fills.
-    for name, source in sources.items():
-        if any(same_content(text, answer) for text in source(question).values()):
+    for name, make_copies in makers.items():
+        if any(same_content(text, answer) for text in make_copies(question).values()):
             return Flaw(Cause.COPIED, f"{name} is the right answer")
     cells = re.findall(r"\w+", answer)
     if len(cells) >= MANY_CELLS and len(set(cells)) == 1:
@@ -304,9 +304,9 @@ def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
     return None
 
 
-def same_content(one: str, other: str) -> bool:
+def same_content(text: str, answer: str) -> bool:
     """Tell whether two texts hold the same cells, with any separators and in any number format."""
-    return all(mine == its for mine, its in zip_longest(_cells(one), _cells(other)))
+    return all(cell == expected for cell, expected in zip_longest(_cells(text), _cells(answer)))
 
 
 def _cells(text: str) -> Iterator[object]:

@@ -91,14 +91,14 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
     """Bound the variables: the verifier tries every assignment of whatever stands between operators."""
-    known = frozenset(entry["metadata"]["variables"])
-    if len(answer) > logic.MAX_CHARACTERS or not known.issuperset(re.findall("[A-Z]", answer)):
+    variables = frozenset(entry["metadata"]["variables"])
+    if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0
     try:
-        bounded = known.issuperset(logic.variables(logic.parse_formula(answer)))
+        bounded = variables.issuperset(logic.variables(logic.parse_formula(answer)))
     except ValueError:
         bounded = False
-    if bounded or len(known) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
+    if bounded or len(variables) + sum(map(answer.count, logic.PRECEDENCE)) <= MAX_LOGIC_NAMES:
         return dataset.score_answer(answer, entry)
     return 0.05
 

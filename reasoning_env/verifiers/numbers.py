@@ -93,7 +93,7 @@ def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: fl
     if score == 0.0:
         return 0.0
     said, right = float(answer.strip().replace(",", "")), entry["metadata"]["solution"]
-    others = [one for one in entry["metadata"]["candidates"] if one != right]
+    others = [candidate for candidate in entry["metadata"]["candidates"] if candidate != right]
     return score if all(abs(said - right) < abs(said - other) for other in others) else 0.0
 
 

@@ -21,8 +21,8 @@ def above_guessing(score: float, guess: float) -> float:
 def guesses(entry: Entry) -> set[str]:
     """Return answers to an entry that take no reasoning."""
     question, answer = str(entry["question"]), entry.get("answer")
-    found = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
-    return found.union(_guesses_of_its_kind(entry), layouts(str(answer)).values() if answer is not None else ())
+    repeated = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
+    return repeated.union(_guesses_of_its_kind(entry), layouts(str(answer)).values() if answer is not None else ())
 
 
 def _guesses_of_its_kind(entry: Entry) -> list[str]:

@@ -171,15 +171,15 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
 
 def _is_same_fraction(said: str, right: str) -> bool:
     """Tell whether two fractions have the same numerator and denominator: reduced ones are asked for."""
-    found = [FRACTION.fullmatch(text.strip("$")) for text in (said, right)]
-    return None not in found and len({tuple(filter(None, match.groups())) for match in found if match}) == 1
+    matches = [FRACTION.fullmatch(text.strip("$")) for text in (said, right)]
+    return None not in matches and len({tuple(filter(None, match.groups())) for match in matches if match}) == 1
 
 
 def _is_same_list(said: str, right: str) -> bool:
     if not right.startswith("["):
         return False
-    one = _elements(said)
-    return one is not None and one == _elements(right)
+    elements = _elements(said)
+    return elements is not None and elements == _elements(right)
 
 
 def _elements(text: str) -> Any:
@@ -229,7 +229,7 @@ def _board(said: str, right: str) -> str | None:
     rows = _rows(said, cell)
     if rows is None or [*map(len, rows)] != lengths:
         return None
-    in_order = iter([one for row in rows for one in row])
+    in_order = iter([cell_said for row in rows for cell_said in row])
     return re.sub(CELL, lambda match: next(in_order), right)
 
 
@@ -261,7 +261,7 @@ def _rows(said: str, cell: str) -> list[list[str]] | None:
         runs = re.findall(r"\d+", line)
         if cell == SHORT_CELL and len(runs) > 1 and any(len(run) > 1 for run in runs):
             return None
-        found = re.findall(cell, line)
-        if found:
-            rows.append(found)
+        cells = re.findall(cell, line)
+        if cells:
+            rows.append(cells)
     return rows

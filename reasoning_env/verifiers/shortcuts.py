@@ -34,29 +34,29 @@ def copies(question: str) -> dict[str, str]:
     """Whole parts of a question, by name: what an answer is that only repeats its input."""
     text = question.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = {"the last line": lines[-1] if lines else ""}
+    parts = {"the last line": lines[-1] if lines else ""}
     after = COLON.split(text)[-1].strip() if COLON.search(text) else ""
-    found["the text after the last colon"] = after
-    found["the line after the last colon"] = after.partition("\n")[0].strip()
-    found["the block after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
+    parts["the text after the last colon"] = after
+    parts["the line after the last colon"] = after.partition("\n")[0].strip()
+    parts["the block after the last colon"] = re.split(r"\n\s*\n", after)[0].strip()
     for name, pattern in (("the last list", BRACKETED), ("the last list of lists", NESTED)):
-        found[name] = _last(pattern.findall(text))
-    found["the last quotation"] = _last(quotations(text))
+        parts[name] = _last(pattern.findall(text))
+    parts["the last quotation"] = _last(quotations(text))
     grid = last_grid(text)
-    found["the last grid"] = "\n".join(grid)
-    return {name: part for name, part in found.items() if part}
+    parts["the last grid"] = "\n".join(grid)
+    return {name: part for name, part in parts.items() if part}
 
 
 def quotations(question: str) -> list[str]:
     """Return what stands in quotes."""
-    return [one or other for one, other in QUOTED.findall(question)]
+    return [double or single for double, single in QUOTED.findall(question)]
 
 
 def fragments(question: str) -> dict[str, str]:
     """Single words, numbers and counts of a question, by name."""
     numbers, words = NUMBER.findall(question), WORD.findall(question)
     lines = question.strip().splitlines()
-    found = {
+    parts = {
         "the first number": _first(numbers),
         "the last number": _last(numbers),
         "the largest number": max(numbers, key=float, default=""),
@@ -72,11 +72,11 @@ def fragments(question: str) -> dict[str, str]:
         "the last option": _last(_options(question)),
     }
     for mark in "#1X":
-        found[f"the count of {mark}"] = str(question.count(mark))
+        parts[f"the count of {mark}"] = str(question.count(mark))
     listed = next(filter(None, map(LISTED_LINE.fullmatch, lines)), None)
     if listed is not None:
-        found["the first listed line"] = listed[1].strip()
-    return {name: part for name, part in found.items() if part}
+        parts["the first listed line"] = listed[1].strip()
+    return {name: part for name, part in parts.items() if part}
 
 
 def filled_boards(question: str) -> dict[str, str]:

@@ -70,9 +70,9 @@ class DatasetCache:
             config = type(other.config)(**params, seed=0, size=1)
             config.validate()
             if all(getattr(config, name) == getattr(other.config, name) for name in read):
-                twin = copy(other)
-                twin.config = config
-                return twin
+                shared = copy(other)
+                shared.config = config
+                return shared
         return None
 
     def _build(self, task: str, params: Mapping[str, Any], seed: int, size: int) -> Any:

@@ -64,7 +64,7 @@ def test_report_holds_every_number_of_every_kind() -> None:
     probed = maze["kinds"]["0"]
     assert maze["slowest_ms"] == probed.pop("slowest_ms") == pytest.approx(12.3)
     assert probed == {
-        "role": "lazy",
+        "role": "shortcut",
         "items": 4,
         "mean": 0.75,
         "reasons": {"scored": 4},

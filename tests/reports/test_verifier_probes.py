@@ -107,7 +107,7 @@ SHORTCUT = "0"
 def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
     tallies: dict[str, ProbeTally] = {}
     for kind, name in (
-        (SHORTCUT, "lazy"),
+        (SHORTCUT, "shortcut"),
         (Probe.ORACLE, "oracle"),
         (Probe.PERTURBED, "perturbed"),
         (Probe.BEST_CONSTANT, "constant"),
@@ -120,12 +120,12 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
 def test_bound_depends_on_the_number_of_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
-    assert _audit(options, lazy=below).faults == {}
-    assert set(_audit(options, lazy=above).faults) == {SHORTCUT}
+    assert _audit(options, shortcut=below).faults == {}
+    assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
 def test_policy_earns_nothing_on_problems_to_which_it_has_no_answer() -> None:
-    assert _audit(lazy=[1.0] * 5).mean(SHORTCUT) == 0.25
+    assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
 

@@ -206,10 +206,10 @@ def _prompt_of_sglang(body: Body) -> int | None:
 
 def _cut_sglang(body: Body) -> Iterator[RawCompletion]:
     reply = _decode(body, _SGLANG_REPLY)
-    for one in reply if isinstance(reply, list) else [reply]:
-        finish = one.meta_info.finish_reason
+    for completion in reply if isinstance(reply, list) else [reply]:
+        finish = completion.meta_info.finish_reason
         reason = finish.type if isinstance(finish, _SglangFinish) else finish
-        yield RawCompletion(_NULL, one.meta_info.output_token_logprobs, reason)
+        yield RawCompletion(_NULL, completion.meta_info.output_token_logprobs, reason)
 
 
 def _read_sglang(completion: RawCompletion) -> Numbers:
@@ -270,8 +270,8 @@ def _cut_completions(body: Body) -> Iterator[RawCompletion]:
             yield _raw_of_choice(_CHOICE.decode(choice))
             cut += 1
     except msgspec.DecodeError:
-        for one in _decode(body, _COMPLETIONS_REPLY).choices[cut:]:
-            yield _raw_of_choice(one)
+        for whole_choice in _decode(body, _COMPLETIONS_REPLY).choices[cut:]:
+            yield _raw_of_choice(whole_choice)
 
 
 def _split_choices(body: Body) -> Iterator[memoryview]:
@@ -349,14 +349,14 @@ def _pieces(raw: msgspec.Raw | memoryview, end_of_element: bytes) -> Iterator[by
     yield (b"[" if start else b"") + whole[start:]
 
 
-def _check_layout(raw: bytes, one: bytes, count: int, wanted: str) -> None:
-    """Raise ReplyError unless `raw`, its numbers left out, is a list of `count` times `one`."""
+def _check_layout(raw: bytes, element: bytes, count: int, expected: str) -> None:
+    """Raise ReplyError unless `raw`, its numbers left out, is a list of `count` times `element`."""
     layout = raw.translate(None, _NUMBERS + _BLANKS)
-    if layout != b"[%b]" % b",".join([one] * count):
+    if layout != b"[%b]" % b",".join([element] * count):
         if any(word in raw for word in _NOT_FINITE):
             raise ReplyError("log-probabilities that are not finite")
         came = raw[:80].decode(errors="replace")
-        raise ReplyError(f"log-probabilities of another shape: expected {wanted}, got {came!r}")
+        raise ReplyError(f"log-probabilities of another shape: expected {expected}, got {came!r}")
 
 
 def _read_floats(raw: bytes | msgspec.Raw | memoryview) -> Logprobs:
@@ -450,9 +450,9 @@ def rollout_from_tokens(
     )
 
 
-def _joined(kind: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
+def _joined(typecode: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
     """Return an array of what belongs to the prompt, then the completion: a tenth of a list's memory."""
-    joined: array[Any] = array(kind, of_prompt)
+    joined: array[Any] = array(typecode, of_prompt)
     joined.frombytes(of_completion)
     return joined
 

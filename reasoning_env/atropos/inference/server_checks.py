@@ -280,9 +280,9 @@ def _explain(server: Any, mode: Mode, error: Exception) -> str | None:
     if mode is Mode.CHAT and "output limit" in str(error):
         return None  # it thinks before it answers, for which a single token is too few
     fault = "refuses" if failure.meaning is Meaning.REFUSED and failure.status != 404 else "does not answer"
-    wanted = _endpoint(mode, getattr(server, "protocol", None))
+    endpoint = _endpoint(mode, getattr(server, "protocol", None))
     raise ServerError(
-        f"the inference server at {address(server)} cannot be used: it {fault} {wanted} "
+        f"the inference server at {address(server)} cannot be used: it {fault} {endpoint} "
         f"({failure.description}); {_remedy(server, mode, failure)}"
     ) from error
 

@@ -67,11 +67,11 @@ class _TokenRequests:
         async with self._post(protocol.url(self.config.base_url), request) as response, room_for_reply():
             body = await _read_body(response)
             pieces = protocol.cut(body)
-            while (one := await in_turn(partial(next, pieces, None))) is not None:
-                some_ids, some_logprobs = await in_turns(protocol.read(one))
+            while (completion := await in_turn(partial(next, pieces, None))) is not None:
+                some_ids, some_logprobs = await in_turns(protocol.read(completion))
                 ids.append(some_ids if arrays else some_ids.tolist())
                 logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
-                reasons.append(one.finish_reason)
+                reasons.append(completion.finish_reason)
         return list(tokens), ids, logprobs, reasons
 
     async def read_text(self, text: str) -> list[int] | int | None:
@@ -206,5 +206,5 @@ def mode_of(servers: Sequence[Any]) -> Mode | None:
         return Mode.CHAT
     if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
         return Mode.TEXT
-    found = {server.mode for server in servers if isinstance(server, AutoServer)}
-    return next((mode for mode in (Mode.CHAT, Mode.TEXT) if mode in found), Mode.TOKENS)
+    modes = {server.mode for server in servers if isinstance(server, AutoServer)}
+    return next((mode for mode in (Mode.CHAT, Mode.TEXT) if mode in modes), Mode.TOKENS)

@@ -281,7 +281,10 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
 
 def format_marks(thinking: Thinking) -> list[list[Any]]:
     """Return opening and closing mark of each format, and whether it has channels and is compared in any case."""
-    return [[one.opening, one.closing, one.channels, one.any_case] for one in thinking.formats]
+    return [
+        [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]
+        for thinking_format in thinking.formats
+    ]
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:

@@ -54,10 +54,10 @@ def heat_map_page(report: Mapping[str, Any]) -> str:
     style = "\n".join([(files(__package__) / "assets" / "style.css").read_text(encoding="utf-8"), OWN_STYLE, _shades()])
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     failed: Sequence[str] = report["failed"]
-    known = sum(audit["result"] == "gives away" for audit in cells.values())
+    giving_away = sum(audit["result"] == "gives away" for audit in cells.values())
     outcome = f"{len(failed)} fail: {', '.join(failed)}" if failed else "none fails"
-    if known:
-        outcome += f"; {known} are known to give answers away"
+    if giving_away:
+        outcome += f"; {giving_away} are known to give answers away"
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -268,14 +268,14 @@ def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | N
             return None
         with mpmath.workdps(DIGITS):
             x, step = mpmath.mpf(point), mpmath.mpf(STEP)
-            wanted = _value(target, variable, x, mpmath.mp)
+            expected = _value(target, variable, x, mpmath.mp)
             low, high = (_value(said, variable, near, mpmath.mp) for near in (x - step, x + step))
-            if wanted is None or low is None or high is None:
+            if expected is None or low is None or high is None:
                 return None
             slope = (high - low) / (2 * step)
-            if _is_near(slope, wanted):
+            if _is_near(slope, expected):
                 agreeing += 1
-            elif x > 0 or (_is_real(slope) and _is_real(wanted)):
+            elif x > 0 or (_is_real(slope) and _is_real(expected)):
                 return None
     return agreeing
 
@@ -289,8 +289,8 @@ def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
 
 
-def _is_near(one: Any, other: Any) -> bool:
-    return bool(abs(one - other) <= TOLERANCE * (1 + abs(other) + abs(one)))
+def _is_near(value: Any, right: Any) -> bool:
+    return bool(abs(value - right) <= TOLERANCE * (1 + abs(right) + abs(value)))
 
 
 def _is_real(value: Any) -> bool:

@@ -85,7 +85,7 @@ def concludes(answer: str, premises: Iterable[str]) -> bool:
 def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
     """Return the share of the formulas of two variables and one operator that the premises conclude."""
     pairs = itertools.permutations(names, 2)
-    guesses: list[Formula] = [(operator, one, other) for one, other in pairs for operator in PRECEDENCE]
+    guesses: list[Formula] = [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
     given = _Premises(premises, guesses)
     return sum(map(given.conclude, guesses)) / len(guesses) if guesses else 0.0
 
@@ -98,11 +98,11 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
     statements = [_read_statement(text) for text in (*premises, conclusion)]
     names = sorted({name for _, _, *of_statement in statements for name in of_statement})
     regions = range(1 << len(names))  # bit p of a region's number: whether it lies in class p
-    inside = [{region for region in regions if region >> place & 1} for place in range(len(names))]
+    inside = [{region for region in regions if region >> number & 1} for number in range(len(names))]
     tests = []
     for is_some, is_negated, subject, predicate in statements:
-        one, other = inside[names.index(subject)], inside[names.index(predicate)]
-        tests.append((is_some, sum(1 << region for region in (one - other if is_negated else one & other))))
+        first, second = inside[names.index(subject)], inside[names.index(predicate)]
+        tests.append((is_some, sum(1 << region for region in (first - second if is_negated else first & second))))
     members = [sum(1 << region for region in of_class) for of_class in inside]
     for world in range(1 << len(regions)):  # bit r: whether region r has a member
         if not may_be_empty and not all(world & of_class for of_class in members):
@@ -115,10 +115,10 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
 
 def _read_statement(text: str) -> tuple[bool, bool, str, str]:
     """Return whether there must be a member, whether outside the second class, and the two classes."""
-    found = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
-    if found is None:
+    statement = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
+    if statement is None:
         raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {text!r}")
-    quantifier, subject, negation, predicate = found.groups()
+    quantifier, subject, negation, predicate = statement.groups()
     return quantifier == "Some", bool(negation) or quantifier == "All", subject, predicate
 
 

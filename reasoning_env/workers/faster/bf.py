@@ -36,21 +36,21 @@ def _translate(bfi: Any, program: str) -> Iterator[str]:
     """Yield the lines of Python that do what the program does."""
     indent, done = " ", -1
     instructions = bfi.parse(program)
-    for number, one in enumerate(instructions):
+    for number, instruction in enumerate(instructions):
         if number <= done:
             continue
-        if one.move:
-            yield f"{indent}at += {one.move}"
-        match one.code:
+        if instruction.move:
+            yield f"{indent}at += {instruction.move}"
+        match instruction.code:
             case bfi.OPCODE_MOVE:
-                yield f"{indent}at += {one.value}"
+                yield f"{indent}at += {instruction.value}"
             case bfi.OPCODE_ADD:
-                yield f"{indent}tape[at] = (tape[at] + {one.value}) % 256"
+                yield f"{indent}tape[at] = (tape[at] + {instruction.value}) % 256"
             case bfi.OPCODE_SUB:
-                yield f"{indent}tape[at] = (tape[at] - {one.value}) % 256"
-            case bfi.OPCODE_OPEN if shares := _shares(bfi, instructions[number + 1 : one.value + 1]):
+                yield f"{indent}tape[at] = (tape[at] - {instruction.value}) % 256"
+            case bfi.OPCODE_OPEN if shares := _shares(bfi, instructions[number + 1 : instruction.value + 1]):
                 yield from _hand_out(indent, shares)
-                done = one.value
+                done = instruction.value
             case bfi.OPCODE_OPEN:
                 yield f"{indent}while tape[at]:"
                 indent += " "
@@ -63,25 +63,25 @@ def _translate(bfi: Any, program: str) -> Iterator[str]:
             case bfi.OPCODE_CLEAR:
                 yield f"{indent}tape[at] = 0"
             case bfi.OPCODE_COPY:
-                yield from _hand_out(indent, one.value)
+                yield from _hand_out(indent, instruction.value)
             case bfi.OPCODE_SCANL:
                 yield f"{indent}while at > 0 and tape[at]: at -= 1"
             case bfi.OPCODE_SCANR:
                 yield f"{indent}while at < {len(instructions) - 1} and tape[at]: at += 1"
             case _:
-                raise ValueError(f"bf: instruction {one.code} is not translated")
+                raise ValueError(f"bf: instruction {instruction.code} is not translated")
 
 
 def _shares(bfi: Any, loop: Sequence[Any]) -> dict[int, int]:
     """Return what each other cell gets, by its distance, when a loop goes round once; empty for other loops."""
     added: Counter[int] = Counter()
     at = 0
-    for one in loop[:-1]:
-        at += one.move
-        if one.code == bfi.OPCODE_ADD:
-            added[at] += one.value
-        elif one.code == bfi.OPCODE_SUB:
-            added[at] -= one.value
+    for instruction in loop[:-1]:
+        at += instruction.move
+        if instruction.code == bfi.OPCODE_ADD:
+            added[at] += instruction.value
+        elif instruction.code == bfi.OPCODE_SUB:
+            added[at] -= instruction.value
         else:
             return {}
     takes_one = added.pop(0, 0) == -1

@@ -28,7 +28,9 @@ class Tests:
         self._solve = solve
         self._houses = puzzle.houses
         self._solution: Mapping[Any, int] = puzzle.solution
-        self._at = {place: number for number, place in enumerate(product(self._solution, self._houses), start=1)}
+        self._at = {
+            placement: number for number, placement in enumerate(product(self._solution, self._houses), start=1)
+        }
         self._rules = list(self._rules_of_all_puzzles())
         self._clauses: dict[int, Clauses] = {}
         self._others: list[set[int]] = []
@@ -48,21 +50,23 @@ class Tests:
         return False
 
     def _rules_of_all_puzzles(self) -> Iterator[list[int]]:
-        kinds: dict[type, list[Any]] = {}
+        by_type: dict[type, list[Any]] = {}
         for literal in self._solution:
-            kinds.setdefault(type(literal), []).append(literal)
+            by_type.setdefault(type(literal), []).append(literal)
             yield [self._at[literal, house] for house in self._houses]
-        for kind, house in product(kinds.values(), self._houses):
-            yield from ([-self._at[one, house], -self._at[other, house]] for one, other in combinations(kind, 2))
-        yield [-self._at[place] for place in self._solution.items()]
+        for literals, house in product(by_type.values(), self._houses):
+            yield from (
+                [-self._at[first, house], -self._at[second, house]] for first, second in combinations(literals, 2)
+            )
+        yield [-self._at[placement] for placement in self._solution.items()]
 
     def _clauses_of(self, clue: Any) -> Iterator[list[int]]:
         """Yield a clue's clauses: wherever its first value is, the second is at an allowed distance."""
-        kind = type(clue).__name__
-        if kind == "found_at":
+        type_name = type(clue).__name__
+        if type_name == "found_at":
             yield [self._at[clue.value, clue.house]]
             return
-        distances = {"same_house": (0,), "consecutive": (1,), "beside": (-1, 1)}[kind]
+        distances = {"same_house": (0,), "consecutive": (1,), "beside": (-1, 1)}[type_name]
         for house in self._houses:
             allowed = [house + distance for distance in distances if house + distance in self._houses]
             yield [-self._at[clue.value1, house], *(self._at[clue.value2, there] for there in allowed)]
