@@ -19,8 +19,8 @@ from tests.waiting import until
 
 ROOT = Path(reasoning_env.__file__).parent.parent
 MAX_FILES = 23
-MAX_LINES = 4750
-"""Of which 700 read the replies of inference servers, which Atropos' clients would do otherwise."""
+MAX_LINES = 4675
+"""Of which 600 read the replies of inference servers, which Atropos' clients would do otherwise."""
 
 
 class Trace:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.inference.replies import rollout_from_text, rollout_from_tokens
+from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.line import pack
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout

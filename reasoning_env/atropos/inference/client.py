@@ -27,7 +27,8 @@ from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from .chat import ChatRequests, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
-from .replies import Mode, rollout_from_text, rollout_from_tokens
+from .replies import Mode
+from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import mode_of, reads_here
 
 logger = logging.getLogger(__name__)

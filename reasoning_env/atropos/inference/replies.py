@@ -1,17 +1,15 @@
-"""What servers answer, from bytes to rollouts: tokens and log-probabilities as they were sampled.
+"""What servers answer, from bytes to numbers: tokens and log-probabilities as they were sampled.
 
 Three protocols: `/generate` of Atropos' own vLLM server, `/generate` of SGLang, and `/v1/completions` with token ids,
 as an ordinary `vllm serve` has it. A reply has tens of bytes a token and may be many megabytes long. It is cut into the
 bytes of each completion first, then the numbers of one completion are read at a time, each in a turn of the event loop
 of its own. Log-probabilities are the floats that the server wrote, bit for bit.
 
-Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again. A completion
-that is unfit for training is left out, with a reason, and another is asked for.
+Whatever does not fit its protocol is a ReplyError, which says what came; the request is then tried again.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,10 +19,6 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from ...prompting import ChatFormat
-from ...records import Prompt, Rollout, Sampling
-from .chat import PlainChat
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
@@ -409,77 +403,3 @@ COMPLETIONS = TokenProtocol(
     request_for_text=_completions_request_for_text,
     prompt_of=_prompt_of_completions,
 )
-
-
-# ---------------------------------------------------------------------------- rollouts
-
-
-def rollout_from_tokens(
-    chat: ChatFormat | PlainChat,
-    token_limit: int,
-    prompt: Sequence[int],
-    completion: tuple[Any, Any, Any],
-) -> Rollout | str:
-    """Return a rollout of the server's own tokens, or what makes them unfit for training.
-
-    `completion` has the tokens, their log-probabilities and the finish reason, for which SGLang has a mapping. Tokens
-    and log-probabilities are numpy's arrays, or lists where a stand-in for a server gave them.
-    """
-    given_tokens, given_logprobs, finish_reason = completion
-    if len(given_tokens) == 0:
-        return "no completion tokens"
-    if len(given_tokens) != len(given_logprobs):
-        return f"{len(given_tokens)} tokens and {len(given_logprobs)} log-probabilities"
-    if len(prompt) + len(given_tokens) >= token_limit:
-        return f"{len(prompt) + len(given_tokens)} tokens, at or over the limit of {token_limit}"
-    tokens, logprobs = np.asarray(given_tokens, dtype=np.int64), np.asarray(given_logprobs, dtype=np.float64)
-    if not np.isfinite(logprobs).all():
-        return "log-probabilities that are not finite"
-    if not 0 <= tokens.min() <= tokens.max() < chat.vocabulary_size:
-        ids = f"token ids from {tokens.min()} to {tokens.max()}"
-        return f"{ids}, of which the tokenizer has {chat.vocabulary_size}; check env.tokenizer_name"
-    reason = finish_reason.get("type") if isinstance(finish_reason, Mapping) else finish_reason
-    in_bytes = tokens.astype(np.int32).tobytes()
-    return Rollout(
-        text=chat.completion_text(tokens),
-        tokens=_joined("i", prompt, in_bytes),
-        masks=_joined("i", [-100] * len(prompt), in_bytes),
-        logprobs=_joined("d", [1.0] * len(prompt), logprobs.tobytes()),
-        finish_reason=reason or "stop",
-        token_count=len(tokens),
-    )
-
-
-def _joined(typecode: str, of_prompt: Sequence[float], of_completion: bytes) -> array[Any]:
-    """Return an array of what belongs to the prompt, then the completion: a tenth of a list's memory."""
-    joined: array[Any] = array(typecode, of_prompt)
-    joined.frombytes(of_completion)
-    return joined
-
-
-def rollout_from_text(
-    chat: ChatFormat | PlainChat, prompt: Prompt, sampling: Sampling, choice: Any, *, stop: str | None = None
-) -> Rollout | str:
-    """Return a rollout of tokens made from the server's text, or what makes the text unfit for training.
-
-    `stop` is the text with which the server was asked to end; the model has then produced no end of turn after it.
-    """
-    assert isinstance(chat, ChatFormat), "servers that answer in text need a tokenizer"
-    text = chat.strip_end_of_turn(choice.text or "")
-    finish_reason = choice.finish_reason or "stop"
-    stopped = stop is not None and text.endswith(stop)
-    completion = chat.completion_tokens(text, finished=finish_reason == "stop" and not stopped)
-    if not completion:
-        return "no text, and says that it was cut short"
-    room = sampling.token_limit - 1 - len(prompt.tokens)
-    if len(completion) > room:
-        # The text may have more tokens here than at the server.
-        completion, finish_reason = completion[:room], "length"
-    return Rollout(
-        text=text,
-        tokens=array("i", [*prompt.tokens, *completion]),
-        masks=array("i", [*[-100] * len(prompt.tokens), *completion]),
-        logprobs=None,
-        finish_reason=finish_reason,
-        token_count=len(completion),
-    )
