@@ -164,8 +164,8 @@ async def check_first(launch: Launch, command: str) -> None:
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or 30.0)
-        if {server.server_type for server in servers} != {CHAT}:
-            logger.info("loading the tokenizer %s", config.tokenizer_name)
+    if not servers or {server.server_type for server in servers} != {CHAT}:
+        logger.info("loading the tokenizer %s", config.tokenizer_name)
 
 
 def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:

@@ -158,6 +158,14 @@ async def test_address_where_nothing_listens_is_named() -> None:
         await wait_for_address(["http://127.0.0.1:9"], 0.01)
 
 
+async def test_waiting_for_an_address_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with pytest.raises(ServerError):
+        await wait_for_address(["http://127.0.0.1:9"], 1.0)
+    [message] = caplog.messages
+    assert message.startswith("waiting up to 1 s for an inference server (http://127.0.0.1:9")
+
+
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
 async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(PATIENCE_S):

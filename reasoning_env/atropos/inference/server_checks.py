@@ -78,6 +78,7 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
     if getproxies():
         return
     deadline, waits = time.monotonic() + timeout_s, pauses()
+    is_told = False
     while True:
         problems = []
         for url in urls:
@@ -92,6 +93,9 @@ async def wait_for_address(urls: Sequence[str], timeout_s: float) -> None:
                 problems.append(f"{url}: {_in_the_systems_words(error)}")
         if time.monotonic() >= deadline:
             raise ServerError(_nobody(timeout_s, "; ".join(problems)))
+        if not is_told:
+            logger.info("waiting up to %g s for an inference server (%s)", timeout_s, "; ".join(problems))
+            is_told = True
         await asyncio.sleep(min(next(waits), max(0.0, deadline - time.monotonic())))
 
 
