@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +101,6 @@ class ReasoningGymEnv(BaseEnv):
             testing=testing,
         )
         self.session = self._run.session
-        self._sending: ContextVar[atropos.Sending] = ContextVar("sending")
         self._registration: atropos.Registration | None = None
         self._checkpoint_data: dict[str, Any] = {}
 
@@ -173,50 +171,15 @@ class ReasoningGymEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Check and send groups as BaseEnv does; a problem whose groups are not sent is done.
-
-        Not BaseEnv's own method: it counts tokens one by one, which holds the event loop for 13 ms where eight
-        completions have 32,000 tokens each.
-        """
-        line = self._run.line
+        """Check and send groups as BaseEnv does; a problem whose groups are not sent is done."""
         token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
-        complete = [
-            group
-            for group in (scored_data if isinstance(scored_data, list) else [scored_data])
-            if line.is_complete(group)
-        ]
-        to_send = [group for group in complete if line.is_short_enough(group, token_limit)]
-        for group in to_send:
-            if self.config.include_messages and group.get("messages") is None:
-                texts = map(self.tokenizer.decode, group["tokens"])
-                group["messages"] = [[{"role": "user", "content": text}] for text in texts]
-            if self.jsonl_writer is not None:
-                self.jsonl_writer.write(group)
-        sending = atropos.Sending(None if item is None else item.problem)
-        if to_send and do_send_to_api:
-            self.items_sent_this_step += len(to_send)
-            token = self._sending.set(sending)
-            try:
-                await self._send_scored_data_to_api(to_send if isinstance(scored_data, list) else to_send[0])
-            finally:
-                self._sending.reset(token)
-        if item is not None and not sending.begun:
-            self._run.session.done(item.problem)
-        for group in complete:
-            self.completion_lengths += await atropos.completion_lengths(group)
-        if self.config.use_wandb:
-            for group in to_send:
-                await self.add_rollouts_for_wandb(group, item)
+        await atropos.send_groups(
+            self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
+        )
 
     async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
         """Hand over to the queue, and wait for the delivery only where many groups wait."""
-        run, sending = self._run, self._sending.get(None)
-        problem = None
-        if sending is not None:
-            sending.begun, problem = True, sending.problem
-        delivered = run.line.send(scored_data if isinstance(scored_data, list) else [scored_data], problem)
-        if run.queue.stats.waiting > self.max_num_workers:
-            await asyncio.wait(delivered)
+        await atropos.hand_over(self._run, scored_data, most_waiting=self.max_num_workers)
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.

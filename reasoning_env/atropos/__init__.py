@@ -18,7 +18,7 @@ from .config import (
 )
 from .inference.chat import ServerConfig, tokenizer_if_needed
 from .inference.servers import choose_server_class
-from .line import RolloutItem, Sending, completion_lengths
+from .line import RolloutItem
 from .modes.evaluate import evaluate, evaluate_alone
 from .modes.process import process
 from .modes.sent_groups import BackgroundWriter
@@ -26,6 +26,7 @@ from .modes.serve import serve
 from .modes.shutdown import close
 from .run import Run
 from .run_api import Registration
+from .sending import hand_over, send_groups
 from .summary import print_summary
 from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
@@ -37,7 +38,6 @@ __all__ = [
     "RolloutItem",
     "Run",
     "RunMode",
-    "Sending",
     "ServerConfig",
     "StateKeeper",
     "check_base_settings",
@@ -46,18 +46,19 @@ __all__ = [
     "close",
     "commands",
     "complete_servers",
-    "completion_lengths",
     "evaluate",
     "evaluate_alone",
     "evaluate_model",
     "explain_construction",
     "go_offline_without_account",
+    "hand_over",
     "keep_rollouts",
     "log_metrics",
     "print_summary",
     "process",
     "rollout_table",
     "run_until_signal",
+    "send_groups",
     "serve",
     "set_log_levels",
     "start_run",

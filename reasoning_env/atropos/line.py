@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,6 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Spl
 from ..rewards import reward
 from ..session import Session
 from .config import RunMode
-from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient
 from .inference.failures import describe_failure
@@ -35,14 +33,6 @@ class RolloutItem:
 
     problem: Problem
     prompt: Prompt = field(repr=False)
-
-
-@dataclass
-class Sending:
-    """A group on its way to the queue: its problem, and whether it was handed over for delivery."""
-
-    problem: Problem | None
-    begun: bool = False
 
 
 class Line:
@@ -62,7 +52,6 @@ class Line:
         inference: InferenceClient,
         chat: ChatFormat | PlainChat,
         dumper: RolloutDumper | None,
-        queue: DeliveryQueue,
         *,
         trainer_limit: Callable[[], int],
         testing: bool = False,
@@ -73,7 +62,6 @@ class Line:
         self._inference = inference
         self._chat = chat
         self._dumper = dumper
-        self._queue = queue
         self._trainer_limit = trainer_limit
         self._testing = testing
         self.kept: dict[int, Group] | None = None
@@ -142,36 +130,6 @@ class Line:
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
-    def is_complete(self, group: Mapping[str, Any] | None) -> bool:
-        """Tell whether a packed group has all its members and, where such groups are filtered, different scores."""
-        if group is None:
-            return False
-        full_size = (group.get("group_overrides") or {}).get("group_size", self._config.group_size)
-        size = len(group.get("tokens") or ())
-        if size != full_size:
-            logger.warning("a group of %d completions is not sent: there should be %d", size, full_size)
-            return False
-        if self._config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
-            logger.debug("a group whose scores are all the same is not sent")
-            return False
-        return True
-
-    def is_short_enough(self, group: Mapping[str, Any], token_limit: int) -> bool:
-        """Tell whether all members stay below the trainer's limit of tokens, if that is positive."""
-        longest = max(map(len, group["tokens"]))
-        if 0 < token_limit <= longest:
-            logger.warning("a group with %d tokens is not sent: the trainer's limit is %d", longest, token_limit)
-            return False
-        return True
-
-    def send(self, groups: Sequence[Mapping[str, Any]], problem: Problem | None) -> list[asyncio.Future[None]]:
-        """Hand packed groups to the delivery; `problem`, if given, is done when they have arrived."""
-        delivered = [self._queue.put(group) for group in groups]
-        if problem is not None:
-            arrived = asyncio.gather(*delivered)
-            arrived.add_done_callback(lambda done: None if done.cancelled() else self._session.done(problem))
-        return delivered
-
     def sampling(self, split: Split) -> Sampling:
         """Return how to sample.
 
@@ -216,15 +174,6 @@ class Line:
             outage_s=math.inf if serving else self.startup_timeout_s,
             tries=MAX_FAILURES if self._testing else None,
         )
-
-
-async def completion_lengths(group: Mapping[str, Any]) -> list[int]:
-    """Return how many tokens each completion of a packed group has, counted in turns of the loop."""
-    return [await in_turn(partial(_completion_length, mask)) for mask in group["masks"]]
-
-
-def _completion_length(mask: Sequence[int]) -> int:
-    return len(mask) - list(mask).count(-100)
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:

@@ -97,7 +97,6 @@ class Run:
             self.inference,
             self.chat,
             self.dumper,
-            self.queue,
             trainer_limit=trainer_limit,
             testing=testing,
         )

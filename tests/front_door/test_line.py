@@ -120,7 +120,7 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` whose deliveries a test settles, with a scored group and its item."""
     env: Any = await make_env(group_size=2)
     env._run.mode = RunMode.SERVE
-    queue = env._run.queue = env._run.line._queue = Mock(drain=AsyncMock(), close=AsyncMock())
+    queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
     queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
 
