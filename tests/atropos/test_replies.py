@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from reasoning_env.atropos.inference import replies
-from reasoning_env.atropos.inference.replies import COMPLETIONS, SGLANG, VLLM, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.protocols import COMPLETIONS, SGLANG, VLLM
+from reasoning_env.atropos.inference.replies import ReplyError, TokenProtocol
 from reasoning_env.concurrency import in_turn, in_turns
 
 PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]

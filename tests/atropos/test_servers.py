@@ -16,7 +16,8 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference import servers
 from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.replies import COMPLETIONS, VLLM, Mode, ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
+from reasoning_env.atropos.inference.replies import Mode, ReplyError, TokenProtocol
 from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
 from reasoning_env.atropos.inference.servers import choose_server_class, mode_of
 from reasoning_env.errors import ConfigError, ServerError

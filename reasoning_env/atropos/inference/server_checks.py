@@ -35,7 +35,8 @@ from .failures import (
     explain_failure,
     is_quota,
 )
-from .replies import COMPLETIONS, SGLANG, VLLM, Mode, ReplyError, TokenProtocol
+from .protocols import COMPLETIONS, SGLANG, VLLM
+from .replies import Mode, ReplyError, TokenProtocol
 
 logger = logging.getLogger(__name__)
 

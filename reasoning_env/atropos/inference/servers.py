@@ -25,7 +25,8 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from ...concurrency import in_turn, in_turns, room_for_reply
 from .chat import ChatServerConfig
 from .failures import address
-from .replies import COMPLETIONS, SGLANG, VLLM, Body, Mode, ReplyError, TokenProtocol
+from .protocols import COMPLETIONS, SGLANG, VLLM
+from .replies import Body, Mode, ReplyError, TokenProtocol
 from .server_checks import find_out, what_comes
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,128 @@
+"""POST /v1/completions with token ids, as an ordinary `vllm serve` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ..replies import (
+    NO_IDS,
+    Body,
+    Numbers,
+    RawCompletion,
+    ReplyError,
+    TokenProtocol,
+    as_ids,
+    decode,
+    in_pieces,
+    read_floats,
+)
+
+
+class _TokenLogprobs(msgspec.Struct):
+    token_logprobs: msgspec.Raw
+
+
+class _Choice(msgspec.Struct):
+    token_ids: msgspec.Raw = NO_IDS
+    logprobs: _TokenLogprobs | None = None
+    finish_reason: str | None = None
+
+
+class _Reply(msgspec.Struct):
+    choices: list[_Choice]
+
+
+class _PromptChoice(msgspec.Struct):
+    prompt_token_ids: list[int] | None = None
+
+
+class _PromptReply(msgspec.Struct):
+    choices: list[_PromptChoice]
+
+
+def _request(prompt: Sequence[int], model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": model, "prompt": list(prompt), "logprobs": 0, "return_token_ids": True, **options}
+
+
+def _request_for_text(text: str, model: str) -> dict[str, Any]:
+    return {"model": model, "prompt": text, "max_tokens": 1, "logprobs": 0, "return_token_ids": True}
+
+
+def _prompt_of(body: Body) -> list[int] | None:
+    return decode(body, _PROMPT_REPLY).choices[0].prompt_token_ids
+
+
+def _cut(body: Body) -> Iterator[RawCompletion]:
+    """Take apart a choice at a time where the body looks as vLLM writes it, without blanks, else all at once.
+
+    Choices that are found by their beginnings are whole JSON each, and so is what remains without them; so nothing is
+    taken for a choice that is none, whatever a model has written.
+    """
+    cut = 0
+    try:
+        for choice in _split_choices(body):
+            yield _raw_of_choice(_CHOICE.decode(choice))
+            cut += 1
+    except msgspec.DecodeError:
+        for whole_choice in decode(body, _REPLY).choices[cut:]:
+            yield _raw_of_choice(whole_choice)
+
+
+def _split_choices(body: Body) -> Iterator[memoryview]:
+    """Yield the choices' own JSON; raises DecodeError where the body has another layout."""
+    key = b'"choices":['
+    head = body.find(key) + len(key)
+    end = body.rfind(b'}],"') + 1
+    remains = _REPLY.decode(body[:head] + body[end:])
+    first = b'{"index":0,'
+    if remains.choices or body[head : head + len(first)] != first:
+        raise msgspec.DecodeError("another layout")
+    view, start, number = memoryview(body), head, 0
+    while start < end:
+        number += 1
+        following = body.find(b',{"index":%d,' % number, start, end)
+        choice_end = end if following < 0 else following
+        yield view[start:choice_end]
+        start = choice_end + 1
+
+
+def _raw_of_choice(choice: _Choice) -> RawCompletion:
+    if choice.token_ids == NO_IDS or choice.logprobs is None:
+        missing = "token_ids" if choice.token_ids == NO_IDS else "logprobs"
+        raise ReplyError(f"a completion without {missing}, though return_token_ids and logprobs were asked for")
+    return RawCompletion(choice.token_ids, choice.logprobs.token_logprobs, choice.finish_reason)
+
+
+def _read(completion: RawCompletion) -> Numbers:
+    """Read `[5, 6]` and `[-0.25, -1.5]`."""
+    ids, logprobs = [], []
+    for piece in in_pieces(completion.ids, b","):
+        try:
+            ids.append(as_ids(_INTEGERS.decode(piece)))
+        except msgspec.DecodeError as error:
+            raise ReplyError(f"token ids that are no list of integers ({error})") from error
+        yield
+    for piece in in_pieces(completion.logprobs, b","):
+        logprobs.append(read_floats(piece))
+        yield
+    return np.concatenate(ids), np.concatenate(logprobs)
+
+
+_INTEGERS = msgspec.json.Decoder(list[int])
+_REPLY = msgspec.json.Decoder(_Reply)
+_CHOICE = msgspec.json.Decoder(_Choice)
+_PROMPT_REPLY = msgspec.json.Decoder(_PromptReply)
+COMPLETIONS = TokenProtocol(
+    endpoint="POST /v1/completions with token ids",
+    path="/completions",
+    below_v1=True,
+    request=_request,
+    cut=_cut,
+    read=_read,
+    request_for_text=_request_for_text,
+    prompt_of=_prompt_of,
+)

@@ -1,0 +1,91 @@
+"""POST /generate of SGLang."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ..replies import (
+    BLANKS,
+    NO_IDS,
+    Body,
+    Numbers,
+    RawCompletion,
+    TokenProtocol,
+    as_ids,
+    check_layout,
+    decode,
+    in_pieces,
+    read_floats,
+)
+
+
+class _Finish(msgspec.Struct):
+    type: str = "stop"
+
+
+class _Meta(msgspec.Struct):
+    output_token_logprobs: msgspec.Raw
+    prompt_tokens: int | None = None
+    finish_reason: _Finish | str | None = None
+
+
+class _Reply(msgspec.Struct):
+    meta_info: _Meta
+
+
+def _request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    sampling = {"max_new_tokens" if name == "max_tokens" else name: value for name, value in options.items()}
+    return {
+        "input_ids": list(prompt),
+        "sampling_params": sampling,
+        "return_logprob": True,
+        "return_text_in_logprobs": False,
+    }
+
+
+def _request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"text": text, "sampling_params": {"max_new_tokens": 1}, "return_logprob": True}
+
+
+def _prompt_of(body: Body) -> int | None:
+    reply = decode(body, _REPLY)
+    first = reply[0] if isinstance(reply, list) else reply
+    return first.meta_info.prompt_tokens
+
+
+def _cut(body: Body) -> Iterator[RawCompletion]:
+    reply = decode(body, _REPLY)
+    for completion in reply if isinstance(reply, list) else [reply]:
+        finish = completion.meta_info.finish_reason
+        reason = finish.type if isinstance(finish, _Finish) else finish
+        yield RawCompletion(NO_IDS, completion.meta_info.output_token_logprobs, reason)
+
+
+def _read(completion: RawCompletion) -> Numbers:
+    """Read `[[-0.25, 5, null], [-1.5, 6, null]]`."""
+    ids, logprobs = [], []
+    for piece in in_pieces(completion.logprobs, b"],"):
+        check_layout(piece, b"[,,null]", piece.count(b"n"), "[log-probability, token id, null] for each token")
+        flat = piece.translate(None, b"[]" + BLANKS).replace(b",null", b"")
+        numbers = read_floats(b"[%b]" % flat)
+        ids.append(as_ids(numbers[1::2]))
+        logprobs.append(numbers[0::2])
+        yield
+    return np.concatenate(ids), np.concatenate(logprobs)
+
+
+_REPLY: msgspec.json.Decoder[_Reply | list[_Reply]] = msgspec.json.Decoder(_Reply | list[_Reply])
+SGLANG = TokenProtocol(
+    endpoint="POST /generate of SGLang",
+    path="/generate",
+    below_v1=False,
+    request=_request,
+    cut=_cut,
+    read=_read,
+    request_for_text=_request_for_text,
+    prompt_of=_prompt_of,
+)
