@@ -14,8 +14,6 @@ from pydantic_core import to_json
 
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
 """The fields of a packed group that have a number for each token."""
-_GZIP = 31
-"""What zlib calls its largest window, in gzip's format."""
 _PIECE_BYTES = 2**18
 """How much is encoded before it is compressed or written: after each such call a thread waits for the event loop's, and
 to join a whole group's megabytes holds that one up."""
@@ -27,7 +25,8 @@ def encode_body(group: Mapping[str, Any]) -> list[bytes]:
     By Huffman coding alone: the token ids and log-probabilities of long completions hardly repeat, so that to look for
     repetitions takes twice the time and brings nothing. Of short completions to long prompts it would leave a third.
     """
-    compressor = zlib.compressobj(wbits=_GZIP, strategy=zlib.Z_HUFFMAN_ONLY)
+    # 31 stands for gzip's format, with the largest window.
+    compressor = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
     compressed = [compressor.compress(piece) for piece in chain([b"{"], encode_members(group.items()))]
     return [*compressed, compressor.flush()]
 
