@@ -16,8 +16,8 @@ from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ..concurrency import in_turn
 from ..records import Problem
+from ..turns import in_turn
 from .config import ReasoningGymEnvConfig
 from .line import RolloutItem
 from .run import Run

@@ -17,8 +17,8 @@ import numpy as np
 import wandb
 from atroposlib.envs.base import ScoredDataGroup
 
-from ..concurrency import in_background
 from ..records import Problem
+from ..turns import in_background
 
 logger = logging.getLogger(__name__)
 

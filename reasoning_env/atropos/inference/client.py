@@ -19,12 +19,13 @@ from typing import Any
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from ...concurrency import DECODER, cancel_all, in_background
+from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
 from ...outage_log import OutageLog
 from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
+from ...turns import DECODER, in_background
 from .chat import ChatRequests, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
 from .replies import Mode

@@ -22,7 +22,7 @@ from atroposlib.envs.server_handling.sglang_server import SGLangServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from ...concurrency import in_turn, in_turns, room_for_reply
+from ...turns import in_turn, in_turns, room_for_reply
 from .chat import ChatServerConfig
 from .failures import address
 from .protocols import COMPLETIONS, SGLANG, VLLM
