@@ -30,10 +30,9 @@ from .config import (
 )
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
-from .inference.client import InferenceClient
+from .inference.client import InferenceClient, mode_of
 from .inference.replies import Mode
 from .inference.server_checks import check_servers, check_tokenizer, what_comes
-from .inference.servers import mode_of
 from .line import Line
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession

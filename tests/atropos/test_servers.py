@@ -14,12 +14,12 @@ from aiohttp import web
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from reasoning_env.atropos.inference import servers
-from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference import replies
+from reasoning_env.atropos.inference.client import InferenceClient, mode_of
 from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
 from reasoning_env.atropos.inference.replies import Mode, ReplyError, TokenProtocol
 from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import choose_server_class, mode_of
+from reasoning_env.atropos.inference.servers import choose_server_class
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompting import ChatFormat, build_messages
 from reasoning_env.records import Sampling, Timeouts
@@ -149,7 +149,7 @@ async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPat
         await asyncio.Event().wait()
         return response
 
-    monkeypatch.setattr(servers, "STALL_S", 0.05)
+    monkeypatch.setattr(replies, "STALL_S", 0.05)
     async with RealServer() as server:
         server.fail(stop_on_the_way)
         manager = manager_of(server.config("vllm"))

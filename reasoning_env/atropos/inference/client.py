@@ -16,8 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
@@ -26,11 +28,10 @@ from ...prompting import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...retries import pauses
 from ...turns import DECODER, in_background
-from .chat import ChatRequests, PlainChat, rollout_from_message
+from .chat import ChatRequests, ChatServerConfig, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
-from .replies import Mode
+from .replies import Mode, TokenRequests, reads_here
 from .rollouts import rollout_from_text, rollout_from_tokens
-from .servers import mode_of, reads_here
 
 logger = logging.getLogger(__name__)
 
@@ -277,3 +278,18 @@ class InferenceClient:
         else:
             self._unusable.over("all completions can be used again")
         return [rollout for rollout in rollouts if isinstance(rollout, Rollout)]
+
+
+def mode_of(servers: Sequence[Any]) -> Mode | None:
+    """Return what replies of Atropos' own servers hold; None where there is a stand-in among them, or no server.
+
+    Where several of type `auto` give different things, what all of them give.
+    """
+    if not servers or not all(isinstance(server, APIServer) for server in servers):
+        return None
+    if any(isinstance(getattr(server, "config", None), ChatServerConfig) for server in servers):
+        return Mode.CHAT
+    if any(isinstance(server, (OpenAIServer, TrlVllmServer)) for server in servers):
+        return Mode.TEXT
+    modes = {server.mode for server in servers if isinstance(server, TokenRequests)}
+    return next((mode for mode in (Mode.CHAT, Mode.TEXT) if mode in modes), Mode.TOKENS)

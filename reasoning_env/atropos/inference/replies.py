@@ -1,4 +1,4 @@
-"""What servers answer, from bytes to numbers: tokens and log-probabilities as they were sampled.
+"""Tokens and log-probabilities as they were sampled: asked for, and read from a reply's bytes to numbers.
 
 A reply has tens of bytes a token and may be many megabytes long. It is cut into the bytes of each completion first,
 then the numbers of one completion are read at a time, each in a turn of the event loop of its own. Log-probabilities
@@ -10,15 +10,21 @@ Whatever does not fit its protocol is a ReplyError, which says what came; the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from mmap import mmap
 from typing import Any, TypeVar
 
+import aiohttp
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from ...turns import in_turn, in_turns, room_for_reply
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]
@@ -36,6 +42,11 @@ NO_IDS = msgspec.Raw(b"null")
 """Stands where a protocol has token ids and log-probabilities in one."""
 PIECE_BYTES = 2**18
 """How much of a completion's numbers is read in one turn of the event loop, in about a millisecond."""
+STALL_S = 10.0
+"""How long a reply that has begun may stand still; servers send a whole group at once."""
+
+TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
+"""What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
 
 
 class Mode(StrEnum):
@@ -83,6 +94,97 @@ class TokenProtocol:
         """Return where to ask a server; `base_url` is its address with `/v1`."""
         base = base_url.rstrip("/")
         return f"{base if self.below_v1 else base.removesuffix('/v1')}{self.path}"
+
+
+class TokenRequests:
+    """Asks in a token protocol, and reads the reply here; in front of one of Atropos' servers.
+
+    With `arrays`, token ids and log-probabilities come as numpy's arrays. Else they are lists, as Atropos' own code
+    that may call wants them.
+    """
+
+    protocol: TokenProtocol | None
+    mode: Mode | None = Mode.TOKENS
+    config: Any
+    tokenizer: Any
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
+        assert self.protocol is not None
+        return await self.sample(self.protocol, **options)
+
+    async def sample(self, protocol: TokenProtocol, *, arrays: bool = False, **options: Any) -> TokenReply:
+        """Ask for completions in a protocol; raises ReplyError, and what aiohttp raises."""
+        prompt, model = options.pop("prompt", None), options.pop("model")
+        tokens = options.pop("input_ids", None) or self.tokenizer.encode(prompt)
+        # As in Atropos' own servers: the chat template and the tokenizer may have written the beginning of text both.
+        if len(tokens) >= 2 and tokens[0] == self.tokenizer.bos_token_id == tokens[1]:
+            tokens = tokens[1:]
+        for name in ("max_new_tokens", "max_completion_tokens"):
+            if name in options:
+                options["max_tokens"] = options.pop(name)
+        request = protocol.request(tokens, model, options)
+        ids, logprobs, reasons = [], [], []
+        async with self._post(protocol.url(self.config.base_url), request) as response, room_for_reply():
+            body = await _read_body(response)
+            pieces = protocol.cut(body)
+            while (completion := await in_turn(partial(next, pieces, None))) is not None:
+                some_ids, some_logprobs = await in_turns(protocol.read(completion))
+                ids.append(some_ids if arrays else some_ids.tolist())
+                logprobs.append(some_logprobs if arrays else some_logprobs.tolist())
+                reasons.append(completion.finish_reason)
+        return list(tokens), ids, logprobs, reasons
+
+    async def read_text(self, text: str) -> list[int] | int | None:
+        """Return the tokens as which the server reads a text, or only their number; None where it does not tell."""
+        assert self.protocol is not None
+        request = self.protocol.request_for_text(text, self.config.model_name)
+        async with self._post(self.protocol.url(self.config.base_url), request) as response:
+            return self.protocol.prompt_of(await response.read())
+
+    @asynccontextmanager
+    async def _post(self, url: str, request: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield a reply of JSON; raises what aiohttp raises, with what the server says of its refusal."""
+        headers = {"Authorization": f"Bearer {self.config.api_key}"} if self.config.api_key else {}
+        timeout = aiohttp.ClientTimeout(total=self.config.timeout)
+        async with (
+            aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+            session.post(url, json=request) as response,
+        ):
+            if response.status < 400 and "json" in response.content_type:
+                yield response
+                return
+            error = aiohttp.ContentTypeError if response.status < 400 else aiohttp.ClientResponseError
+            said = " ".join((await response.content.read(1000)).decode(errors="replace").split())[:200]
+            raise error(response.request_info, response.history, status=response.status, message=said)
+
+
+async def _read_body(response: aiohttp.ClientResponse) -> Body:
+    """Return the whole body; raises ReplyError where it stops on the way, or all other replies would wait for it.
+
+    Where its length is known, its memory is mapped, so that it is taken part by part: to grow an array to 9 MB, or to
+    fill one with zeros, holds the event loop for up to 39 ms.
+    """
+    length = None if "Content-Encoding" in response.headers else response.content_length
+    body: bytearray | mmap = mmap(-1, length) if length else bytearray()
+    filled = 0
+    try:
+        while True:
+            async with asyncio.timeout(STALL_S):
+                part = await response.content.readany()
+            if not part:
+                return body
+            if isinstance(body, mmap):
+                body[filled : filled + len(part)] = part
+            else:
+                body += part
+            filled += len(part)
+    except TimeoutError as error:
+        raise ReplyError(f"a reply that stopped after {filled} bytes, for {STALL_S:g} s") from error
+
+
+def reads_here(server: object) -> bool:
+    """Tell whether a server's replies are read here, so that arrays can be asked for."""
+    return isinstance(server, TokenRequests)
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:
