@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,14 @@ from .chat_templates import (
     text_of,
     text_start,
 )
+from .completion_format import CompletionFormat
 from .errors import ConfigError
 from .records import Prompt
 from .settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
 from .thinking import Thinking, choose_thinking
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -42,8 +42,8 @@ def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str]
     return ({"role": "system", "content": system_prompt}, user)
 
 
-class ChatFormat:
-    """The chat format of a tokenizer.
+class ChatFormat(CompletionFormat):
+    """The chat format of a tokenizer: how a conversation becomes a prompt, and what its completions say.
 
     `template` is the path of a Jinja file, or `plain`, in place of the tokenizer's own; `template_options` reach the
     template; `thinking` is the setting of that name. Construction renders a probe, and raises ConfigError where no
@@ -59,8 +59,7 @@ class ChatFormat:
         template_options: Mapping[str, Any] | None = None,
         thinking: str = "auto",
     ) -> None:
-        self.tokenizer = tokenizer
-        self._decodes_aside = _decodes_aside(tokenizer)
+        super().__init__(tokenizer)
         self.name = name
         self.options = dict(template_options or {})
         self.template = read_template(template)
@@ -75,17 +74,7 @@ class ChatFormat:
                 "template"
             )
         choose_shape(self)
-        self._ending = find_ending(self)
-        self.thinking = choose_thinking(thinking, partial(knows, self))
-        vocabulary = tokenizer.get_vocab()
-        self.vocabulary_size = 1 + max(vocabulary.values())
-        special = set(tokenizer.all_special_ids)
-        marks = {
-            token: vocabulary.get(token)
-            for thinking_format in self.thinking.formats
-            for token in thinking_format.tokens
-        }
-        self._hidden_marks = {token_id: token for token, token_id in marks.items() if token_id in special}
+        self.set_completions(find_ending(self), choose_thinking(thinking, partial(knows, self)))
 
     def prompt(self, messages: Messages) -> Prompt:
         """Render the conversation up to the point where the model's turn begins."""
@@ -94,67 +83,11 @@ class ChatFormat:
         # The chat template writes the beginning-of-text token itself where the model has one.
         return Prompt(tuple(messages), text, tuple(self.encode(text) if tokens is None else tokens))
 
-    def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
-        """Return the token ids of a completion's text; a finished one ends with the end-of-turn token.
-
-        Servers that answer in text leave that token out, but the model produced it and must learn to.
-        """
-        tokens = self.encode(text)
-        ending = self._ending
-        if finished and ending:
-            # A server may have left a part of the ending in the text.
-            there = next(size for size in range(len(ending), -1, -1) if tokens[len(tokens) - size :] == ending[:size])
-            if not tokens or tokens[-1] != ending[-1]:
-                tokens += ending[there:]
-        return tokens
+    def encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def count_tokens(self, text: str) -> int:
         return len(self.encode(text))
-
-    @property
-    def hides_thinking(self) -> bool:
-        """Whether decoding without special tokens would lose what tells thinking from answer."""
-        return bool(self._hidden_marks)
-
-    def completion_text(self, tokens: Sequence[int] | NDArray[Any]) -> str:
-        """Return what a completion's tokens say, without special tokens other than marks of thinking."""
-        if not self._hidden_marks:
-            return self._decode_plainly(tokens)
-        parts: list[str] = []
-        start = 0
-        for position, token in enumerate(tokens):
-            if token in self._hidden_marks:
-                parts += [self._decode_plainly(tokens[start:position]), self._hidden_marks[token]]
-                start = position + 1
-        return "".join([*parts, self._decode_plainly(tokens[start:])])
-
-    def _decode_plainly(self, tokens: Sequence[int] | NDArray[Any]) -> str:
-        return self.decode(tokens, skip_special_tokens=True) if len(tokens) else ""
-
-    def strip_end_of_turn(self, text: str) -> str:
-        """Return the text without the end-of-turn marker that some servers leave at its end."""
-        for start in range(len(self._ending)):
-            ending = self.decode(self._ending[start:])
-            if text.endswith(ending):
-                return text.removesuffix(ending)
-        return text
-
-    def decode(self, tokens: Sequence[int] | NDArray[Any], *, skip_special_tokens: bool = False) -> str:
-        if self._decodes_aside:
-            batch = [tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)]
-            decode_batch = self.tokenizer.backend_tokenizer.decode_batch
-            return str(decode_batch(batch, skip_special_tokens=skip_special_tokens)[0])
-        # numpy's arrays as they are: of a list, transformers looks at the type of each token.
-        ids = tokens if hasattr(tokens, "dtype") else list(tokens)
-        return str(self.tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
-
-    @property
-    def end_of_turn(self) -> str:
-        """The text that ends a reply, and is learnt; empty for none."""
-        return self.decode(self._ending) if self._ending else ""
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     # ---- what the template does with a conversation
 
@@ -177,20 +110,3 @@ class ChatFormat:
             options["bos"] = text_start(self.tokenizer)
             options["eos_token"] = self.tokenizer.eos_token or ""
         return str(self.tokenizer.apply_chat_template(self.shaped(messages), tokenize=False, **options))
-
-
-def _decodes_aside(tokenizer: Any) -> bool:
-    """Tell whether `decode` of one of transformers' tokenizers is its backend's alone.
-
-    The backend's `decode_batch` leaves the interpreter to other threads, and `decode` does not: it holds the event loop
-    for 5 ms where a completion has 32,000 tokens.
-    """
-    transformers = sys.modules.get("transformers")
-    if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
-        return False
-    own, usual = type(tokenizer), transformers.PreTrainedTokenizerFast
-    if own.decode is not usual.decode or own._decode is not usual._decode:
-        return False
-    cleans_bpe = getattr(tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
-    is_bpe = type(tokenizer.backend_tokenizer.model).__name__ == "BPE"
-    return not tokenizer.clean_up_tokenization_spaces or (is_bpe and not cleans_bpe)
