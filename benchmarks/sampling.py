@@ -30,9 +30,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from reasoning_env.problems.estimator import SignalEstimator
+from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import Problem, ProblemSpec
-from reasoning_env.tasks.estimator import SignalEstimator
-from reasoning_env.tasks.sampling import TaskSampler
 
 TASKS = 100
 TARGET = 0.7

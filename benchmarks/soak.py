@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.checkpoints import CheckpointError, read_checkpoint
 from reasoning_env.dumps import DumpFormatError, read_groups
+from reasoning_env.storage.checkpoints import CheckpointError, read_checkpoint
 from reasoning_gym_testing import Line, Process, wait_until
 from reasoning_gym_testing.recorded_environment import read_journal
 from reasoning_gym_testing.trainer import key_of_messages

@@ -44,8 +44,8 @@ from typing import Any
 
 from reasoning_env.atropos.config import put_event_loop_first
 from reasoning_env.library_facts import FACTS
+from reasoning_env.problems.sampling import TaskSampler
 from reasoning_env.records import ProblemSpec, Split
-from reasoning_env.tasks.sampling import TaskSampler
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing import TOKENIZER
 

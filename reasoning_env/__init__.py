@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .evaluations.problem_set import EvaluationSet
+    from .problems.references import Reference
     from .records import DropReason, Group, Problem, ProblemSpec, Reason, Rollout, Verdict
-    from .references import Reference
     from .results import read_evaluation, read_groups
     from .rewards import apply_length_penalty, extract_answer
     from .session import Session
@@ -42,7 +42,7 @@ _MODULES = {
         "WorkerError",
     ),
     ".records": ("DropReason", "Group", "Problem", "ProblemSpec", "Reason", "Rollout", "Verdict"),
-    ".references": ("Reference",),
+    ".problems.references": ("Reference",),
     ".results": ("read_evaluation", "read_groups"),
     ".rewards": ("apply_length_penalty", "extract_answer"),
     ".session": ("Session",),

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
+from .prompts.thinking import TAGS, Thinking, ThinkingFormat
 from .records import Group, Problem, Reason, Verdict
-from .thinking import TAGS, Thinking, ThinkingFormat
-from .turns import in_background
+from .runtime.turns import in_background
 
 # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
 ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)

@@ -26,7 +26,7 @@ from aiohttp import web
 
 from .errors import GenerationError, InvalidReferenceError, ScoringError, WorkerError
 from .records import Verdict
-from .retries import pauses
+from .runtime.retries import pauses
 
 logger = logging.getLogger(__name__)
 

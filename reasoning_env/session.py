@@ -28,18 +28,18 @@ from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvalPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .library_facts import FACTS
-from .metrics import MetricsRecorder
-from .problems import ProblemStream
-from .prompting import build_messages, system_prompt
+from .metrics.recorder import MetricsRecorder
+from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
+from .problems.plan import TaskPlan, make_sampler, plan_tasks
+from .problems.references import Reference
+from .problems.sampling import TaskSampler
+from .problems.selection import ALL_TASKS
+from .problems.stream import ProblemStream
+from .prompts.messages import build_messages, system_prompt
+from .prompts.thinking import Thinking, choose_thinking
 from .records import DropReason, Group, Problem, Refused, Rollout, Split, Verdict
-from .references import Reference
 from .rewards import score_texts
 from .settings import ReasoningSettings
-from .stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
-from .tasks.plan import TaskPlan, make_sampler, plan_tasks
-from .tasks.sampling import TaskSampler
-from .tasks.selection import ALL_TASKS
-from .thinking import Thinking, choose_thinking
 from .workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)

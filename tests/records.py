@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from reasoning_env.metrics.stats import LibraryInfo
+from reasoning_env.problems.references import Reference
 from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Sampling, Split, TaskInfo, Verdict
-from reasoning_env.references import Reference
-from reasoning_env.stats import LibraryInfo
 
 MESSAGES = ({"role": "user", "content": "What is 1 + 1?"},)
 SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")

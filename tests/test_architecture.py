@@ -16,7 +16,7 @@ import reasoning_env
 ROOT = Path(reasoning_env.__file__).parent.parent
 PACKAGES = ("reasoning_env", "reasoning_gym_testing", "demo", "learn", "benchmarks", "tests")
 FRONT_DOOR = "reasoning_gym_environment"
-MAX_FLOORS = 13
+MAX_FLOORS = 14
 MAX_FACADE = 24
 PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
@@ -105,8 +105,8 @@ def test_modules_at_the_bottom_know_nobody(rooms: dict[str, set[str]]) -> None:
     assert {name: rooms[f"reasoning_env/{name}"] for name in bottom} == {name: set() for name in bottom}
 
 
-def test_tasks_rewards_and_dumps_do_not_know_each_other(rooms: dict[str, set[str]]) -> None:
-    parts = {f"reasoning_env/{name}" for name in ("tasks", "rewards", "dumps")}
+def test_problems_rewards_dumps_are_strangers(rooms: dict[str, set[str]]) -> None:
+    parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
 
@@ -117,9 +117,17 @@ def test_session_is_reached_by_hosts_of_it_only(rooms: dict[str, set[str]]) -> N
 
 
 def test_nothing_that_runs_imports_reports(rooms: dict[str, set[str]]) -> None:
-    running = ("atropos", "bridge", "server", "session", "integrations", "evaluations", "workers", "tasks", "dumps")
-    above = {"reasoning_env/reports", "reasoning_env/commands"}
-    assert {name: rooms[f"reasoning_env/{name}"] & above for name in running} == {name: set() for name in running}
+    above = {"tests", "benchmarks", "tools"}
+    assert {name for name, known in rooms.items() if "reasoning_env/reports" in known} - above == {
+        "reasoning_env/commands"
+    }
+
+
+def test_commands_are_reached_from_the_command_line_only() -> None:
+    assert users("reasoning_env.commands") - {f"{FRONT_DOOR}.py"} == {
+        *(path for path in users("reasoning_env.commands") if path.startswith("reasoning_env/commands/")),
+        "reasoning_env/atropos/cli.py",
+    }
 
 
 def test_only_code_inside_workers_imports_the_library() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import ScoringError
 from reasoning_env.evaluations.run import extract_last_answer
+from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import Group, Problem, Reason, Rollout, Verdict
 from reasoning_env.rewards import (
     LONG_TEXTS,
@@ -18,7 +19,6 @@ from reasoning_env.rewards import (
     reward,
     score_texts,
 )
-from reasoning_env.thinking import TAGS
 from tests.fake_workers import FakeWorkers
 from tests.records import make_problem
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from reasoning_env.errors import GenerationError
 from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
 from reasoning_env.library_facts import COMPOSITE, FACTS
+from reasoning_env.problems.sampling import TaskSampler, evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec
 from reasoning_env.reports.library import OpenLibrary, measure_each, open_library, run_measurement
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.tasks.sampling import TaskSampler, evaluation_spec
 from reasoning_env.workers.levels import STEPS
 from reasoning_env.workers.pool import PoolSettings
 

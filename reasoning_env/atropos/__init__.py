@@ -3,8 +3,8 @@
 What is exported here is what the front door is made of.
 """
 
-from ..checkpoints import StateKeeper
-from ..signals import run_until_signal
+from ..runtime.signals import run_until_signal
+from ..storage.checkpoints import StateKeeper
 from .cli import commands, evaluate_model
 from .config import (
     ENV_NAME,

@@ -22,13 +22,13 @@ from urllib.parse import urlsplit
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
+from ..commands.options import OptionParser, option_parser, settings_parser
 from ..errors import ConfigError, ReasoningEnvError, ServerError, did_you_mean
-from ..folders import find_checkout
-from ..options import OptionParser, option_parser, settings_parser
 from ..results import EvaluationResult
+from ..runtime.terminal import StderrHandler, Table, print_json
 from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
-from ..terminal import StderrHandler, Table, print_json
+from ..storage.folders import find_checkout
 from .config import BASE_RANGES, Range, put_event_loop_first
 from .inference.chat import CHAT
 from .inference.failures import describe_failure

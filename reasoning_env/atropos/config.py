@@ -15,11 +15,11 @@ from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from ..chat_templates import PLAIN
 from ..errors import ConfigError
-from ..prompting import ChatFormat
+from ..problems.plan import TaskPlan, describe_run
+from ..prompts.chat_templates import PLAIN
+from ..prompts.messages import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
-from ..tasks.plan import TaskPlan, describe_run
 from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
 from .inference.replies import Mode
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from ..concurrency import cancel_all
-from ..outage_log import OutageLog
-from ..retries import pauses
-from ..stats import DeliveryStats
-from ..turns import BACKGROUND
+from ..metrics.stats import DeliveryStats
+from ..runtime.concurrency import cancel_all
+from ..runtime.outage_log import OutageLog
+from ..runtime.retries import pauses
+from ..runtime.turns import BACKGROUND
 from .run_api import RunApiFault, RunApiSession
 from .wire import encode_body, join_bodies
 

@@ -13,11 +13,11 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
-from ..prompting import ChatFormat
+from ..prompts.messages import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
+from ..runtime.turns import in_turn
 from ..session import Session
-from ..turns import in_turn
 from .config import RunMode
 from .inference.chat import PlainChat
 from .inference.client import MAX_FAILURES, InferenceClient

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints import Checkpoint, StateKeeper
-from ..concurrency import cancel_all
 from ..dumps.writer import RolloutDumper
-from ..folders import default_dumps_folder, find_checkout
-from ..metrics import progress_line
+from ..metrics.recorder import progress_line
+from ..problems.plan import describe_run
 from ..records import DropReason
+from ..runtime.concurrency import cancel_all
+from ..runtime.terminal import live_panel
 from ..session import Session
-from ..tasks.plan import describe_run
-from ..terminal import live_panel
+from ..storage.checkpoints import Checkpoint, StateKeeper
+from ..storage.folders import default_dumps_folder, find_checkout
 from .config import (
     RunMode,
     calm_garbage_collector,

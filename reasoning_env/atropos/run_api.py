@@ -32,8 +32,8 @@ from typing import Any
 import aiohttp
 
 from ..errors import ServerError
-from ..outage_log import OutageLog
-from ..retries import pauses
+from ..runtime.outage_log import OutageLog
+from ..runtime.retries import pauses
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import Any
 from atroposlib.envs.base import ScoredDataGroup
 
 from ..records import Problem
-from ..turns import in_turn
+from ..runtime.turns import in_turn
 from .config import ReasoningGymEnvConfig
 from .line import RolloutItem
 from .run import Run

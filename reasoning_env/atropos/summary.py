@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..dumps.chat import chat_path, write_chat
 from ..evaluations.table import print_results
-from ..metrics import MetricsRecorder, TaskTotals
-from ..terminal import Table, print_json
+from ..metrics.recorder import MetricsRecorder, TaskTotals
+from ..runtime.terminal import Table, print_json
 from .config import RunMode
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import wandb
 from atroposlib.envs.base import ScoredDataGroup
 
 from ..records import Problem
-from ..turns import in_background
+from ..runtime.turns import in_background
 
 logger = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 
 from ..evaluations.table import MOST
-from ..options import CommandParser
 from ..reports.comparison import Comparison, compare, rank, read_evaluation
-from ..reports.html.command import collect, encode, make_page, refuse_to_overwrite, write_page
+from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import find_runs
-from ..terminal import UNLIMITED, Table, print_json, width
+from ..runtime.terminal import UNLIMITED, Table, print_json, width
+from .options import CommandParser
 
 
 def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:

@@ -13,12 +13,12 @@ from pathlib import Path
 from aiohttp import web
 
 from ..errors import ConfigError
-from ..folders import find_checkout
-from ..options import CommandParser
+from ..runtime.signals import Interrupted, run_until_signal
 from ..server import Judge, JudgeServer
 from ..session import Session
 from ..settings import ReasoningSettings
-from ..signals import Interrupted, run_until_signal
+from ..storage.folders import find_checkout
+from .options import CommandParser
 
 TOKEN = "REASONING_JUDGE_TOKEN"
 

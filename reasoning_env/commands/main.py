@@ -17,8 +17,8 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import ConfigError, ReasoningEnvError, did_you_mean
-from ..folders import CHECKOUT, default_dumps_folder, find_checkout
-from ..options import help_text
+from ..storage.folders import CHECKOUT, default_dumps_folder, find_checkout
+from .options import help_text
 
 Command = Callable[[Sequence[str]], int]
 """Takes the arguments of a command and returns the exit status."""
@@ -131,11 +131,11 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
 
             return functools.partial(rescore_command, folder=folder)
         case "audit":
-            from ..reports.audit import audit_command
+            from .audit import audit_command
 
             return functools.partial(audit_command, folder=folder)
         case "report":
-            from ..reports.html.command import report_command
+            from .report import report_command
 
             here = Path("data_dumps")  # where the demo writes
             default = here if here.is_dir() else default_dumps_folder(folder)

@@ -12,18 +12,18 @@ from typing import Any
 
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError, GenerationError, ScoringError
-from ..folders import find_checkout
 from ..library_facts import COMPOSITE
-from ..options import CommandParser
-from ..outcomes import Tally
+from ..metrics.outcomes import Tally
+from ..prompts.thinking import TAGS, named_thinking
 from ..records import ProblemSpec, Split, Verdict
 from ..reports.library import OpenLibrary, open_library, run_measurement
 from ..reports.runs import find_runs
 from ..rewards import score_texts
+from ..runtime.terminal import Table, print_json, progress_bar, visible
 from ..settings import ReasoningSettings
-from ..terminal import Table, print_json, progress_bar, visible
-from ..thinking import TAGS, named_thinking
+from ..storage.folders import find_checkout
 from ..workers.pool import PoolSettings
+from .options import CommandParser
 
 
 def rescore_command(argv: Sequence[str], folder: Path) -> int:

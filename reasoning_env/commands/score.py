@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..folders import find_checkout
-from ..options import CommandParser
-from ..outcomes import outcome
-from ..prompting import build_messages, system_prompt
+from ..metrics.outcomes import outcome
+from ..prompts.messages import build_messages, system_prompt
+from ..prompts.thinking import AUTO, NAMES, choose_thinking
 from ..records import Problem, Verdict
 from ..reports.library import open_library, run_measurement
 from ..rewards import score_texts
+from ..runtime.terminal import print_json, visible
 from ..settings import SYSTEM_PROMPT, ReasoningSettings
-from ..terminal import print_json, visible
-from ..thinking import AUTO, NAMES, choose_thinking
+from ..storage.folders import find_checkout
 from ..workers.pool import PoolSettings
+from .options import CommandParser
 from .problems import add_problem_options, describe_problem, show_answer, show_messages
 
 

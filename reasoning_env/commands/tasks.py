@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..folders import find_checkout
-from ..options import CommandParser
-from ..prompting import ChatFormat, build_messages, system_prompt
+from ..prompts.messages import ChatFormat, build_messages, system_prompt
+from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
 from ..reports.library import measure_each, open_library, run_measurement
+from ..runtime.terminal import Table, print_json
 from ..settings import SYSTEM_PROMPT
-from ..terminal import Table, print_json
-from ..thinking import AUTO, NAMES
+from ..storage.folders import find_checkout
 from ..workers.pool import PoolSettings
+from .options import CommandParser
 from .problems import (
     SEEDS,
     add_problem_options,

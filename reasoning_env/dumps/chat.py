@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import replace_file
 from ..records import Verdict
+from ..storage.files import replace_file
 
 RolloutJson = Mapping[str, Any]
 

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter
 
-from ..outcomes import outcome
+from ..metrics.outcomes import outcome
 from ..records import Group, Problem, Rollout, Verdict
 
 _encode = json.JSONEncoder(allow_nan=False).encode

@@ -21,11 +21,11 @@ from pathlib import Path
 from sys import getsizeof
 
 from ..errors import ConfigError
-from ..files import NumberedFiles
-from ..outage_log import OutageLog
+from ..metrics.stats import DumpStats
 from ..records import Group
-from ..retries import pauses
-from ..stats import DumpStats
+from ..runtime.outage_log import OutageLog
+from ..runtime.retries import pauses
+from ..storage.files import NumberedFiles
 from .format import FAILED, PASSED, encode_group
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from typing import Any
 
 from ..dumps.format import DumpedGroup, read_group
 from ..errors import ConfigError, ReasoningEnvError
-from ..files import KeyedFile, replace_file
+from ..storage.files import KeyedFile, replace_file
 
 logger = logging.getLogger(__name__)
 

@@ -20,12 +20,12 @@ from typing import Any
 
 from ..errors import ConfigError, GenerationError
 from ..library_facts import facts
-from ..problems import Generator
+from ..metrics.stats import LibraryInfo
+from ..problems.plan import composite_params
+from ..problems.selection import ALL_TASKS, match_tasks
+from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec, Split
 from ..settings import ReasoningSettings
-from ..stats import LibraryInfo
-from ..tasks.plan import composite_params
-from ..tasks.selection import ALL_TASKS, match_tasks
 from .problem_set import EvaluationSet
 
 logger = logging.getLogger(__name__)

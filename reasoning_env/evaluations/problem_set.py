@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..concurrency import cancel_all
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS
-from ..problems import Generator
+from ..problems.sampling import evaluation_spec
+from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec
-from ..tasks.sampling import evaluation_spec
+from ..runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
 

@@ -15,15 +15,15 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..concurrency import do_as_they_come
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
-from ..outcomes import Tally
+from ..metrics.outcomes import Tally
+from ..prompts.thinking import Thinking
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
 from ..rewards import AnswerScorer, score_texts
+from ..runtime.concurrency import do_as_they_come
+from ..runtime.terminal import progress_bar
 from ..settings import ReasoningSettings
-from ..terminal import progress_bar
-from ..thinking import Thinking
 from .folder import EvalFolder
 from .plan import Preset, compare_published
 from .problem_set import EvaluationSet

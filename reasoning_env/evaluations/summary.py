@@ -21,8 +21,8 @@ from statistics import fmean
 from typing import Any
 
 from ..dumps.reader import DumpedGroup
-from ..outcomes import Tally
-from ..statistics import Interval, bootstrap_interval, interval_of_means, pass_at_k
+from ..metrics.intervals import Interval, bootstrap_interval, interval_of_means, pass_at_k
+from ..metrics.outcomes import Tally
 
 Row = dict[str, Any]
 FIGURES = ("mean_score", "accuracy", "library_score")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..outcomes import RIGHT
-from ..terminal import UNLIMITED, print_table, width
+from ..metrics.outcomes import RIGHT
+from ..runtime.terminal import UNLIMITED, print_table, width
 
 ALL, COMPARABLE = "ALL TASKS", "COMPARABLE TASKS"
 MOST = 20

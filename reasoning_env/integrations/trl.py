@@ -28,8 +28,8 @@ from transformers import TrainerCallback
 
 from ..bridge import Bridge
 from ..errors import ConfigError
+from ..problems.references import Reference
 from ..records import Problem, Reason, Verdict
-from ..references import Reference
 
 logger = logging.getLogger(__name__)
 

@@ -1,33 +1,15 @@
-"""The `audit` command: what each task pays right, nearly right and unreasoned answers, by level.
-
-It fails when a policy that does not reason earns more than a task's bound, or the oracle less than it should, so that
-a new release of the library can be checked by a machine.
-"""
+"""The outcome of an audit: what each task pays right, nearly right and unreasoned answers, as a report."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError, WorkerError
-from ..files import replace_file
-from ..folders import find_checkout
-from ..library_facts import COMPOSITE, facts
-from ..options import CommandParser
-from ..stats import LibraryInfo
-from ..terminal import print_table
-from ..workers.pool import PoolSettings
-from .html.command import write_page
-from .html.heat_map import heat_map_page
-from .library import measure_each, open_library, run_measurement
-from .verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task, is_shortcut, role_of
+from ..library_facts import facts
+from ..metrics.stats import LibraryInfo
+from .verifier_probes import TaskAudit, is_shortcut, role_of
 
-DEFAULT_OUTPUT = "audit.json"
 DEFAULTS = "defaults"
 """Stands among levels for the library's own parameters."""
 
@@ -42,125 +24,6 @@ class Result(StrEnum):
     NOT_PROBED = "not probed"
 
 
-def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, print the table, save the numbers; returns 1 when a task fails, and 0 otherwise.
-
-    `folder` is where a checkout of the library may lie. Raises ConfigError for what a user got wrong, WorkerError when
-    nothing could be probed, and OSError when the numbers cannot be saved, after the table was printed.
-    """
-    options = _parse(argv)
-    if options.saved is not None:
-        write_page(options.html, _page_of_saved(options.saved))
-        print(f"{options.html}: open it in a browser")
-        return 0
-    output = _output_file(options.output)
-    settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain)
-    library, audits = run_measurement(lambda: _audit(settings, options))
-    if not any(audit.items for audit in audits):
-        cause = (*audits[0].failures, "all are flawed")[0]
-        raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
-    results = {audit.name: result_of(audit) for audit in audits}
-    scores = "the library's own scores" if options.plain else "the scores of training"
-    report = {"scores": scores, "seed": options.seed, **make_report(audits, results, library)}
-    text = json.dumps(report, indent=1)
-    replace_file(output, [f"{text}\n".encode()], mode=0o666)
-    if options.html is not None:
-        write_page(options.html, heat_map_page(report))
-    if options.json:
-        print(text)
-    else:
-        print(f"reasoning-gym {library.version} from {library.path}; {scores}\n")
-        _print_table(audits, results)
-        for audit in audits:
-            if audit.failures:
-                print(f"{audit.name}: {len(audit.failures)} problems failed, the first: {audit.failures[0]}")
-        print(f"\nall numbers are in {output}")
-        if options.html is not None:
-            print(f"the map of tasks and levels is {options.html}; open it in a browser")
-        print(outcome_line(audits, results))
-    return int(Result.FAILS in results.values())
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = CommandParser(
-        prog="audit", description="Probe every task's rewards with right, nearly right and unreasoned answers."
-    )
-    parser.add_argument("--tasks", default="", metavar="NAME,NAME", help=f"default: all but {COMPOSITE}")
-    parser.add_argument(
-        "--levels", default=f"{DEFAULTS},0,0.25,0.5,0.75,1", metavar="LEVEL,LEVEL", help="default: %(default)s"
-    )
-    more = ", ".join(str(factor) for factor, _ in ROUNDS)
-    help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
-    parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
-    parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")
-    parser.add_argument(
-        "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="print all numbers as JSON in place of the table")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page too: a map of tasks and levels")
-    parser.add_argument(
-        "--from",
-        dest="saved",
-        type=Path,
-        metavar="FILE",
-        help="write the page of an earlier audit's JSON; probe nothing",
-    )
-    parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
-    options = parser.parse_args(argv)
-    if not 1 <= options.items <= 10_000 or options.seed < 0:
-        parser.error("--items must be between 1 and 10000 and --seed at least 0")
-    try:
-        options.levels = [None if level.strip() == DEFAULTS else float(level) for level in options.levels.split(",")]
-    except ValueError:
-        options.levels = [-1.0]
-    if not all(level is None or 0.0 <= level <= 1.0 for level in options.levels):
-        parser.error(f"--levels must be numbers from 0 to 1, or {DEFAULTS}")
-    if options.saved is not None and options.html is None:
-        parser.error("--from FILE needs --html FILE, the page to write")
-    options.tasks = [name.strip() for name in options.tasks.split(",") if name.strip()]
-    return options
-
-
-def _page_of_saved(path: Path) -> str:
-    """Return the page of an audit that was saved; raises ConfigError for a file that holds none."""
-    try:
-        return heat_map_page(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"--from: {path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
-        raise ConfigError(
-            f"--from: {path} holds no audit of this version; name a file that `audit --output` has written"
-        ) from error
-
-
-def _output_file(text: str) -> Path:
-    path = Path(text)
-    if path.is_dir() or text.endswith(os.sep):
-        path = path / DEFAULT_OUTPUT
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--output: the folder {path.parent} cannot be made: {error.strerror}") from error
-    return path
-
-
-async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[LibraryInfo, list[TaskAudit]]:
-    async with open_library(settings, options.tasks) as library:
-
-        async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(library.pool, setting, options.items)
-
-        tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
-        settings_to_audit = [
-            Setting(task, level, library.params.get(task, {}), options.seed)
-            for task in tasks
-            for level in options.levels
-            if level is None or task in library.info.adjustable
-        ]
-        # Six at once keep all workers busy, and bound what is kept in memory.
-        return library.info, await measure_each("audit", settings_to_audit, audit, at_once=6)
-
-
 def result_of(audit: TaskAudit) -> Result:
     """Return the result of a task at a level."""
     if not audit.items:
@@ -169,41 +32,6 @@ def result_of(audit: TaskAudit) -> Result:
         is_known = facts(audit.task).gives_away and all(map(is_shortcut, audit.faults))
         return Result.GIVES_AWAY if is_known else Result.FAILS
     return Result.PASSES
-
-
-def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:
-    rows = [_row(audit, results[audit.name]) for audit in audits]
-    texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
-    print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
-    print("""
-DRAWS: problems that were drawn for each one that is served; MOST REJECTED: the main cause (all are in the JSON)
-BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the most they may earn
-ESCAPED: answers at which the verifier failed
-gives away: it is known to fail, and exclude_gameable leaves it out of training""")
-
-
-def _row(audit: TaskAudit, result: Result) -> dict[str, str]:
-    """Return the cells of a row, by heading."""
-    worst = audit.worst
-
-    def mean(probe: str | None) -> str:
-        return f"{audit.mean(probe):.2f}" if probe is not None and probe in audit.tallies else "-"
-
-    return {
-        "TASK": audit.task,
-        "LEVEL": DEFAULTS if audit.level is None else f"{audit.level:g}",
-        "ITEMS": str(audit.items),
-        "DRAWS": f"{audit.draws:.1f}",
-        "MOST REJECTED": max(audit.flawed, key=audit.flawed.__getitem__, default="-"),
-        "ORACLE": mean(Probe.ORACLE),
-        "PERTURBED": mean(Probe.PERTURBED),
-        "BEST SHORTCUT": worst or "-",
-        "MEAN": mean(worst),
-        "BOUND": f"{audit.bound:.2f}",
-        "MAX MS": f"{1000 * audit.slowest_s:.1f}",
-        "ESCAPED": ", ".join(f"{reason.value} {count}" for reason, count in audit.escaped.items() if count) or "-",
-        "RESULT": result.value,
-    }
 
 
 def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:

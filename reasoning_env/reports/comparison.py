@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
+from ..metrics.intervals import bootstrap_interval, sign_test
+from ..runtime.terminal import Table, visible
 from ..settings import ReasoningSettings, decides
-from ..statistics import bootstrap_interval, sign_test
-from ..terminal import Table, visible
 from .runs import StoredRun
 
 logger = logging.getLogger(__name__)

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..concurrency import map_concurrently
 from ..errors import ConfigError
+from ..metrics.stats import LibraryInfo
+from ..problems.plan import composite_params
+from ..problems.selection import select_tasks
 from ..records import Problem, ProblemSpec, Split
-from ..signals import run_until_signal
-from ..stats import LibraryInfo
-from ..tasks.plan import composite_params
-from ..tasks.selection import select_tasks
-from ..terminal import progress_bar
+from ..runtime.concurrency import map_concurrently
+from ..runtime.signals import run_until_signal
+from ..runtime.terminal import progress_bar
 from ..workers.pool import PoolSettings, WorkerPool
 
 logger = logging.getLogger(__name__)

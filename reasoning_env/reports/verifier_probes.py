@@ -21,9 +21,9 @@ from typing import ClassVar, Protocol
 
 from ..errors import GenerationError, ScoringError
 from ..library_facts import FACTS, facts
-from ..problems import Generator
+from ..problems.sampling import evaluation_spec
+from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec, Reason, Verdict
-from ..tasks.sampling import evaluation_spec
 from ..verifiers.options import option
 from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layouts, turned_fills
 

@@ -6,7 +6,7 @@ So options come equally often, and no open answer is right more than a third of 
 from __future__ import annotations
 
 from ..library_facts import facts
-from ..tasks.seeds import hash_int
+from ..problems.seeds import hash_int
 from .entries import Entry
 from .shortcuts import choice
 

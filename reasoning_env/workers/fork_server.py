@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import WorkerError
+from ..metrics.stats import LibraryInfo
 from ..records import TaskInfo
 from ..settings import ReasoningSettings
-from ..stats import LibraryInfo
 from .protocol import SPAWN, FrameLimits, ProtocolFault, Role
 from .worker import Channel, DeadlineExceeded, Worker, WorkerDied
 

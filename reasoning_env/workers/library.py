@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
-from ..tasks.seeds import follow_seed
+from ..problems.seeds import follow_seed
 from ..verifiers import Cause, Flaw, Scorer, find_flaw, is_wanted, preload
 from .clock import standing_clock
 from .datasets import DatasetCache

@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..concurrency import cancel_all
 from ..errors import GenerationError, ScoringError, WorkerError
+from ..metrics.stats import LibraryInfo, PoolStats
+from ..problems.references import Reference
 from ..records import Problem, ProblemSpec, Split, Verdict
-from ..references import Reference
-from ..retries import pauses
-from ..stats import LibraryInfo, PoolStats
+from ..runtime.concurrency import cancel_all
+from ..runtime.retries import pauses
 from .fork_server import ForkServer, PoolSettings, launch
 from .protocol import Frame, ProtocolFault, Role
 from .scoring import GroupScorer

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ScoringError
+from ..metrics.stats import PoolStats
 from ..records import Problem, ProblemSpec, Reason, Verdict
-from ..stats import PoolStats
 from .fork_server import PoolSettings
 from .protocol import Frame, ProtocolFault
 from .worker import DeadlineExceeded, Slot, Worker, WorkerDied

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import files as files_module
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError, check_path, encode_line
 from reasoning_env.atropos.modes.sent_groups import BackgroundWriter
 from reasoning_env.dumps.format import read_group
 from reasoning_env.errors import ConfigError
+from reasoning_env.storage import files as files_module
 from tests.records import make_group, make_rollout
 
 SETTINGS = {"seed": 1, "tasks": ("gcd",)}

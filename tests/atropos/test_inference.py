@@ -17,15 +17,15 @@ from atroposlib.envs.server_handling.server_harness import ServerHarness, create
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from reasoning_env import retries
 from reasoning_env.atropos.config import complete_servers, usual_mode
 from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.chat import PlainChat
 from reasoning_env.atropos.inference.client import MAX_FAILURES, METHODS, IncompleteReply, InferenceClient, Mode
 from reasoning_env.errors import RefusedError, ServerError
-from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.prompts.messages import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Timeouts
 from reasoning_env.rewards import extract_answer
+from reasoning_env.runtime import retries
 from reasoning_gym_testing.inference_server import InferenceServer as RealServer
 from tests.chat_templates import tokenizer_with
 from tests.records import SAMPLING

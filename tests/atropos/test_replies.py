@@ -14,7 +14,7 @@ import pytest
 from reasoning_env.atropos.inference import replies
 from reasoning_env.atropos.inference.protocols import COMPLETIONS, SGLANG, VLLM
 from reasoning_env.atropos.inference.replies import ReplyError, TokenProtocol
-from reasoning_env.turns import in_turn, in_turns
+from reasoning_env.runtime.turns import in_turn, in_turns
 
 PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]
 NAMES = ["vllm", "sglang", "completions"]

@@ -11,8 +11,8 @@ import pytest
 
 from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.run import Run
-from reasoning_env.concurrency import cancel_all
 from reasoning_env.records import Sampling, Split, Timeouts
+from reasoning_env.runtime.concurrency import cancel_all
 from reasoning_gym_environment import ReasoningGymEnvConfig
 
 

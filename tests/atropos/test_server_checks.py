@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServer
 
-from reasoning_env import retries
 from reasoning_env.atropos.inference import server_checks
 from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length, wait_for_address
 from reasoning_env.errors import ServerError
+from reasoning_env.runtime import retries
 from tests.waiting import PATIENCE_S
 
 FOREVER_S = 600.0

@@ -8,7 +8,7 @@ import pytest
 
 from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.summary import print_summary
-from reasoning_env.metrics import MetricsRecorder
+from reasoning_env.metrics.recorder import MetricsRecorder
 
 
 @pytest.mark.parametrize("written", [0, 3])

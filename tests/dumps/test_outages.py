@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import files as files_module
 from reasoning_env.dumps import read_groups, writer
-from reasoning_env.stats import DumpStats
+from reasoning_env.metrics.stats import DumpStats
+from reasoning_env.storage import files as files_module
 from tests.waiting import PATIENCE_S, wait_until
 
 from .conftest import LimitFiles, MakeDumper

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from reasoning_env.dumps import RolloutDumper, read_groups
 from reasoning_env.errors import ConfigError
+from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.records import Group
-from reasoning_env.stats import DumpStats
 from tests.waiting import wait_until
 
 from .conftest import MakeDumper

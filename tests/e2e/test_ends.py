@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.checkpoints import read_checkpoint
 from reasoning_env.dumps import DumpedGroup, read_groups
+from reasoning_env.storage.checkpoints import read_checkpoint
 from reasoning_gym_testing import GenerationRequest, Line, Process
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until

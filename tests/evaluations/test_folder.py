@@ -14,7 +14,7 @@ from reasoning_env.dumps import DumpedGroup, read_groups
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
 from reasoning_env.evaluations.run import EvalResult
-from reasoning_env.files import KeyedFile
+from reasoning_env.storage.files import KeyedFile
 from tests.records import make_group, make_rollout
 
 MADE_WITH: dict[str, Any] = {

@@ -10,9 +10,9 @@ import pytest_asyncio
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import SIZE, EvalPlan, PresetSet, load_preset, plan_evaluation
 from reasoning_env.evaluations.run import fingerprint, problem_key
+from reasoning_env.metrics.stats import LibraryInfo
 from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.stats import LibraryInfo
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_library

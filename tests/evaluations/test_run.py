@@ -10,9 +10,9 @@ import pytest
 
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.evaluations.run import EvalResult, Evaluator
+from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
 from reasoning_env.settings import ReasoningSettings
-from reasoning_env.thinking import TAGS
 from tests.records import MESSAGES, SAMPLING, make_problem
 
 RAISED = {"gone": ServerError, "refused": RefusedError, "no workers": WorkerError}

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from reasoning_env import session as session_module
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
-from reasoning_env.tasks.sampling import TaskSampler
+from reasoning_env.problems.sampling import TaskSampler
 from reasoning_gym_testing import GenerationRequest, InferenceServer
 from tests.waiting import until
 

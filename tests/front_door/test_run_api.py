@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env import retries
 from reasoning_env.atropos import Run, RunMode
 from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
+from reasoning_env.runtime import retries
 from reasoning_gym_testing import InferenceServer
 from tests.atropos.run_api.served import ServedRunApi
 from tests.waiting import PATIENCE_S, until

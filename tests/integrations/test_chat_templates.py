@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.prompts.messages import ChatFormat, build_messages
 from reasoning_env.rewards import extract_answer
 from tests.chat_templates import family_of, tokenizer_with
 

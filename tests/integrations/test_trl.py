@@ -25,7 +25,7 @@ from examples.trl_cpu import make_trainer
 from reasoning_env.bridge import Bridge
 from reasoning_env.errors import ConfigError
 from reasoning_env.integrations.trl import TrlEnvironment
-from reasoning_env.problems import NOT_GENERATED
+from reasoning_env.problems.stream import NOT_GENERATED
 from reasoning_gym_testing.http_server import free_port
 from tests.waiting import PATIENCE_S
 

@@ -27,9 +27,9 @@ from reasoning_env.atropos.inference.client import InferenceClient
 from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
 from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.inference.servers import choose_server_class
-from reasoning_env.prompting import ChatFormat, build_messages
+from reasoning_env.prompts.messages import ChatFormat, build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
-from reasoning_env.turns import in_turns
+from reasoning_env.runtime.turns import in_turns
 from reasoning_gym_testing import TOKENIZER, Processes, server_settings
 from reasoning_gym_testing.completions import Completion, GenerationRequest, Tokens
 from reasoning_gym_testing.protocols import write_reply

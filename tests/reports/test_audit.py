@@ -7,10 +7,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from reasoning_env.commands import audit as audit_module
+from reasoning_env.commands.audit import audit_command
 from reasoning_env.errors import ConfigError, WorkerError
 from reasoning_env.records import Reason, Verdict
-from reasoning_env.reports import audit as audit_module
-from reasoning_env.reports.audit import Result, audit_command, make_report, outcome_line, result_of
+from reasoning_env.reports.audit import Result, make_report, outcome_line, result_of
 from reasoning_env.reports.html.heat_map import heat_map_page
 from reasoning_env.reports.verifier_probes import Probe, ProbeTally, TaskAudit
 from tests.records import make_library

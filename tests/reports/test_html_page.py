@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reasoning_env.commands.compare import compare_command
-from reasoning_env.reports.html.command import report_command
+from reasoning_env.commands.report import report_command
 
 from .lines import RESULTS, group, rollout, write, write_evaluation
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
+from reasoning_env.commands import report as report_module
+from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.format import FAILED, PASSED, header_path
 from reasoning_env.dumps.reader import read_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.reports.comparison import compare, read_evaluation
-from reasoning_env.reports.html import command as command_module
-from reasoning_env.reports.html.command import collect, encode, make_page, report_command, write_page
+from reasoning_env.reports.html.page import collect, encode, make_page, write_page
 from reasoning_env.reports.runs import find_runs
 
 from .lines import RESULTS, group, rollout, write, write_evaluation
@@ -278,7 +279,7 @@ def follow_until(monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]
             raise KeyboardInterrupt
         step()
 
-    monkeypatch.setattr(command_module.time, "sleep", pause)
+    monkeypatch.setattr(report_module.time, "sleep", pause)
 
 
 def test_following_page_is_written_anew_when_its_file_has_grown(

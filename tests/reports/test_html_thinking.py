@@ -10,10 +10,10 @@ from importlib import resources
 
 import pytest
 
-from reasoning_env.reports.html.command import format_marks
+from reasoning_env.prompts.thinking import FORMATS, Thinking
+from reasoning_env.reports.html.page import format_marks
 from reasoning_env.rewards import remove_thinking
-from reasoning_env.thinking import FORMATS, Thinking
-from tests.test_thinking import ANALYSIS, FINAL, WRITTEN
+from tests.prompts.test_thinking import ANALYSIS, FINAL, WRITTEN
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
 

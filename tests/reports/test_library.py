@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.reports.library import open_library, run_measurement
-from reasoning_env.signals import Interrupted
+from reasoning_env.runtime.signals import Interrupted
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.small_library import write_small_library
 

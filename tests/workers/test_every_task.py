@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from reasoning_env.library_facts import FACTS
+from reasoning_env.problems.plan import composite_params
+from reasoning_env.problems.references import Reference
 from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
-from reasoning_env.references import Reference
-from reasoning_env.tasks.plan import composite_params
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
 from tests.workers.direct_calls import call_library

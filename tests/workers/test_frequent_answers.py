@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from reasoning_env.library_facts import FACTS
-from reasoning_env.tasks.seeds import hash_int
+from reasoning_env.problems.seeds import hash_int
 from reasoning_env.verifiers import Cause
 from reasoning_env.verifiers.flaws import REFUSED
 from reasoning_env.verifiers.options import PARTS, SALT

@@ -21,9 +21,9 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.library_facts import FACTS
+from reasoning_env.metrics.stats import PoolStats
 from reasoning_env.records import Problem, Reason, Verdict
 from reasoning_env.rewards import score_texts
-from reasoning_env.stats import PoolStats
 from reasoning_env.workers.pool import WorkerPool
 from tests.waiting import PATIENCE_S
 

@@ -22,10 +22,10 @@ from atroposlib.envs import base
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import Field
 
-from ...concurrency import cancel_all
 from ...errors import ConfigError
+from ...prompts.thinking import choose_thinking
 from ...records import Prompt, Rollout, Sampling
-from ...thinking import choose_thinking
+from ...runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
 

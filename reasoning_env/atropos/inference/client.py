@@ -21,13 +21,13 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
-from ...concurrency import cancel_all
 from ...errors import RefusedError, ServerError
-from ...outage_log import OutageLog
-from ...prompting import ChatFormat
+from ...prompts.messages import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
-from ...retries import pauses
-from ...turns import DECODER, in_background
+from ...runtime.concurrency import cancel_all
+from ...runtime.outage_log import OutageLog
+from ...runtime.retries import pauses
+from ...runtime.turns import DECODER, in_background
 from .chat import ChatRequests, ChatServerConfig, PlainChat, rollout_from_message
 from .failures import Meaning, address, explain_failure, explain_no_reply
 from .replies import Mode, TokenRequests, reads_here

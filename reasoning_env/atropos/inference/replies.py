@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ...turns import in_turn, in_turns, room_for_reply
+from ...runtime.turns import in_turn, in_turns, room_for_reply
 
 T = TypeVar("T")
 TokenIds = npt.NDArray[np.int32]

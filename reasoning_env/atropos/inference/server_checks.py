@@ -19,11 +19,11 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai import AsyncOpenAI
 
-from ...concurrency import cancel_all
 from ...errors import ConfigError, ServerError
-from ...outage_log import OutageLog
-from ...prompting import ChatFormat
-from ...retries import pauses
+from ...prompts.messages import ChatFormat
+from ...runtime.concurrency import cancel_all
+from ...runtime.outage_log import OutageLog
+from ...runtime.retries import pauses
 from .chat import AUTO, CHAT, ChatRequests, PlainChat
 from .failures import (
     ANSWERS,

@@ -17,8 +17,8 @@ from typing import Any
 
 from ...dumps.format import encode_group, header_path
 from ...errors import ConfigError, ReasoningEnvError
-from ...files import KeyedFile, replace_file
 from ...records import Group
+from ...storage.files import KeyedFile, replace_file
 from ..wire import encode_members
 
 SETTING = "env.data_path_to_save_groups"

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...concurrency import cancel_all
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
 from ...records import Group, Problem, ProblemSpec, Split
-from ...turns import in_background
+from ...runtime.concurrency import cancel_all
+from ...runtime.turns import in_background
 from ..config import RunMode, made_with
 from ..line import RolloutItem
 from ..run import Run

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...files import LineFile
+from ...storage.files import LineFile
 from ..wire import encode_members
 from .group_file import check_path, numbered_paths
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from ...concurrency import cancel_all
+from ...runtime.concurrency import cancel_all
 from ..config import RunMode
 from ..run import Run
 

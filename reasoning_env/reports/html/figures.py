@@ -14,8 +14,8 @@ from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
-from ...outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
-from ...statistics import bootstrap_interval
+from ...metrics.intervals import bootstrap_interval
+from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
 from ..comparison import ProblemKey
 
 OTHER = "other"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
-from ...outcomes import PARTIAL, RIGHT, WRONG
+from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env import retries
 from reasoning_env.atropos.run_api import RunApiSession
+from reasoning_env.runtime import retries
 from tests.waiting import until
 
 from .served import ServedRunApi

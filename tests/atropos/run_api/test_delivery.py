@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reasoning_env.atropos.delivery import DeliveryQueue
 from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.atropos.wire import encode_body, join_bodies
-from reasoning_env.stats import DeliveryStats
+from reasoning_env.metrics.stats import DeliveryStats
 from tests.waiting import PATIENCE_S, until
 
 from .conftest import ENTRY, said

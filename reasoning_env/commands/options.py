@@ -1,0 +1,226 @@
+"""The options of the commands that need the environment class, made from the fields of its settings.
+
+Values stay texts here: pydantic reads them later, as it reads those of a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from pydantic.fields import FieldInfo
+
+from ..dumps.chat import KEEP
+from ..errors import ConfigError, did_you_mean
+from ..settings import ReasoningSettings, default_text, range_text
+
+ABOUT = {
+    "serve": """\
+Generate problems, score completions, and send groups whose scores differ to a trainer.
+
+Ctrl-C lets groups in flight finish; a second one ends at once. Where the trainer saves
+checkpoints, the run goes on when it is started again.""",
+    "process": """\
+Write groups of scored completions to a file, one JSON line a group; no trainer is needed.
+
+The same command goes on with a file that was not finished, whatever ended it. 64 groups are
+under way at a time, so that 1000 take some 16 times as long as one. Look at them with the
+command `report FILE`.""",
+    "evaluate": """\
+Score a model on a fixed set of problems, the same on every machine.
+
+All tasks at 5 problems each are about 500 completions, 16 of them under way at a time.
+`--dry-run` says what would be sent, and sends nothing.""",
+}
+"""What each command does, for its help."""
+
+SHORT = {
+    "--preset": "env.eval_preset",
+    "--model": "openai.model_name",
+    "--base-url": "openai.base_url",
+    "--tasks": "env.tasks",
+    "--temperature": "env.temperature",
+    "--seed": "env.seed",
+}
+SHORT_IN: Mapping[str, Mapping[str, str]] = {
+    "serve": {},
+    "process": {"-n": "env.group_size"},
+    "evaluate": {
+        "--tasks": "env.eval_tasks",
+        "--limit": "env.num_eval_samples_per_task",
+        "-n": "env.eval_repeats",
+        "--repeats": "env.eval_repeats",
+        "--temperature": "env.eval_temperature",
+        "--max-tokens": "env.eval_max_completion_tokens",
+        "--seed": "env.eval_seed",
+    },
+}
+"""Short names of settings, as other evaluation tools have them; the second are a command's own."""
+
+
+def short_names(command: str) -> dict[str, str]:
+    """Return the short options of a command, with the settings that they are."""
+    return {**SHORT, **SHORT_IN[command]}
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Raises ConfigError for a mistake, in one line; argparse would print the usage and end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(self._in_plain_words(message.removeprefix("argument ")))
+
+    def _in_plain_words(self, message: str) -> str:
+        """Return argparse's message as the mistakes of settings are told."""
+        if message.endswith("expected one argument"):
+            return f"{message}, as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
+        if mistake := re.fullmatch(r"(.+): invalid (int|float|Path) value: (.+)", message):
+            option, expected_type, came = mistake.groups()
+            return f"{option}: must be {'a whole number' if expected_type == 'int' else 'a number'}; got {came}"
+        if mistake := re.fullmatch(r"(.+): invalid choice: (.+) \(choose from (.+)\)", message):
+            option, came, choices = mistake.groups()
+            return f"{option}: must be one of {choices}; got {came}"
+        if mistake := re.fullmatch(r"the following arguments are required: (.+)", message):
+            return f"{mistake[1]} is missing; --help lists what there is"
+        if mistake := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
+            name = mistake[1].partition("=")[0]
+            if not name.startswith("-"):
+                return f"{name!r} is not an option; options begin with --"
+            return f"there is no option {name}{did_you_mean(name, self._option_string_actions)}"
+        return message
+
+
+class OptionParser(CommandParser):
+    """The parser of a command whose options are settings.
+
+    `word_is` is the option that a word without a name is, such as the model of `evaluate`; None takes no such word.
+    """
+
+    word_is: str | None = None
+
+    def read(self, argv: Sequence[str]) -> dict[str, Any]:
+        """Return the values of the options, by name.
+
+        Raises ConfigError for an option that is not known, one without its value, and a word that is neither.
+        """
+        options, unknown = self.parse_known_args(argv)
+        values = vars(options)
+        for word in unknown:
+            if not word.startswith("-") and "=" not in word and self.word_is and self.word_is not in values:
+                values[self.word_is] = word
+                continue
+            if not word.startswith("--"):
+                raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
+            name = word.partition("=")[0]
+            raise ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+        return values
+
+    def typed(self, argv: Sequence[str]) -> dict[str, str]:
+        """Return how each option of a command line was written, by its name."""
+        words = [word.partition("=")[0] for word in argv if word.startswith("-")]
+        actions = self._option_string_actions
+        return {actions[word].dest: word for word in words if word in actions}
+
+
+def option_parser(
+    program: str,
+    command: str,
+    env_fields: Mapping[str, FieldInfo],
+    server_fields: Mapping[str, FieldInfo],
+) -> OptionParser:
+    """Return the parser of a command whose settings have these fields.
+
+    `program` is how the program is called. Values are texts and are not checked, but for those of `--keep`.
+    """
+    parser = OptionParser(
+        prog=f"{program} {command}",
+        usage=f"%(prog)s{' [MODEL]' if command == 'evaluate' else ''} [options]",
+        description=ABOUT[command],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    group = parser.add_argument_group("the command")
+    group.add_argument("--config", metavar="FILE", help="a YAML file with settings; options win over it")
+    group.add_argument("--slurm", metavar="BOOL", help="take the inference servers from SLURM's list of nodes")
+    group.add_argument("--testing", metavar="BOOL", help="use Atropos' mock server")
+    group.add_argument(
+        "--print-config",
+        action="store_true",
+        dest="print-config",
+        help="print all settings as a file for --config, without keys, and end",
+    )
+    if command == "process":
+        group.add_argument(
+            "--keep",
+            choices=KEEP,
+            help="write chat data for fine-tuning beside the file of groups: `best` has the best completion of each "
+            "group that earned anything, `correct` all right ones, `all` every one",
+        )
+    if command == "evaluate":
+        parser.word_is = "openai.model_name"
+        group.add_argument(
+            "--dry-run", action="store_true", dest="dry-run", help="say what would be sent, and end before it"
+        )
+        group.add_argument("--json", action="store_true", help="print results.json in place of the tables")
+        group.add_argument(
+            "--fail-under", type=_share, metavar="SCORE", dest="fail-under", help="end with status 1 below this score"
+        )
+    tone = group.add_mutually_exclusive_group()
+    tone.add_argument("--quiet", action="store_true", help="log warnings only")
+    tone.add_argument("-v", "--verbose", action="store_true", help="log how it was set up too, and who says it")
+    short = short_names(command)
+    group = parser.add_argument_group("short names of settings")
+    for option in dict.fromkeys(short.values()):
+        names = [name for name, setting in short.items() if setting == option]
+        group.add_argument(*names, metavar="VALUE", dest=option, help=f"--{option}")
+    group = parser.add_argument_group("settings of the environment")
+    for name, field in env_fields.items():
+        group.add_argument(f"--env.{name}", metavar="VALUE", dest=f"env.{name}", help=_field_help(name, field))
+    if server_fields:
+        group = parser.add_argument_group("settings of the inference server")
+        for name, field in server_fields.items():
+            group.add_argument(
+                f"--openai.{name}", metavar="VALUE", dest=f"openai.{name}", help=_field_help(name, field)
+            )
+    return parser
+
+
+def _share(text: str) -> float:
+    """Read a share, such as a mean score."""
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"this must be a number from 0 to 1; got {text!r}")
+
+
+def settings_parser(program: str) -> OptionParser:
+    """Return the parser of the command `settings`."""
+    parser = OptionParser(prog=f"{program} settings", description="Print all settings, or search them.")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only settings with these in their name or meaning")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--markdown", action="store_true", help="the tables of docs/settings.md")
+    forms.add_argument("--json", action="store_true", help="print everything as JSON")
+    return parser
+
+
+def help_text(program: str, command: str) -> str:
+    """Return a command's help. Atropos' settings are named only: importing its classes takes seconds."""
+    if command == "settings":
+        return settings_parser(program).format_help().rstrip()
+    parser = option_parser(program, command, ReasoningSettings.model_fields, {})
+    parser.epilog = f"""\
+Atropos' own settings are options too, those of the run (--env.group_size, --env.tokenizer_name,
+--env.max_token_length, --env.total_steps ...) and of the inference server (--openai.base_url,
+--openai.model_name, --openai.server_type ...). `{program} settings` lists all of them.
+
+example:
+  {program} {command} --base-url http://localhost:8000/v1 --model Qwen/Qwen3-8B --tasks games,gcd"""
+    return parser.format_help().rstrip()
+
+
+def _field_help(name: str, field: FieldInfo) -> str:
+    facts = "; ".join(words for words in (range_text(field), f"default: {default_text(field)}") if words)
+    return f"{field.description or name} ({facts})".replace("%", "%%")

@@ -1,0 +1,121 @@
+"""The `report` command: reads what paths lead to, and writes the page."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import ConfigError
+from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
+from ..reports.runs import StoredRun, find_runs
+from .options import CommandParser
+
+DEFAULT_OUTPUT = Path("report.html")
+
+
+def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
+    """Write the report, and print where it is and what could not be read; returns the exit status.
+
+    `program` is how the environment is called. Raises ConfigError for paths without anything to report on, and
+    for an output that cannot be written.
+    """
+    options = _parse(argv, default_folder)
+    output: Path = options.output
+    if output.is_dir():
+        output = output / DEFAULT_OUTPUT
+    if options.follow is not None:
+        return _follow(options.paths, output, program, options.sample_mb, every_s=options.follow)
+    runs = find_runs(options.paths)
+    refuse_to_overwrite(output, runs)
+    data = collect(runs, program, options.sample_mb)
+    if not data["groups"]:
+        causes = "".join(f"; {line}" for line in data["notes"][:3])
+        raise ConfigError(f"no groups of rollouts can be read in {', '.join(map(str, options.paths))}{causes}")
+    for line in data["notes"]:
+        print(f"report: {line}", file=sys.stderr)
+    write_page(output, make_page(encode(data)))
+    rollouts, groups = (sum(run[name] for run in data["runs"]) for name in ("rollouts", "groups"))
+    print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
+    return 0
+
+
+def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float, *, every_s: float) -> int:
+    """Write the page, and again whenever its files have grown, until Ctrl-C; returns 0.
+
+    What cannot be read yet, such as a folder without groups, is waited for.
+    """
+    seen: object = None
+    said = ""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            try:
+                runs = find_runs(paths)
+                now = [(file, file.stat().st_size) for run in runs for file in run.files]
+            except (ConfigError, OSError) as error:
+                said = _say(f"waiting: {error}", said)
+            else:
+                refuse_to_overwrite(output, runs)
+                if now != seen:
+                    seen = now
+                    said = _say(_write_following(runs, output, program, sample_mb, every_s), said)
+            time.sleep(every_s)
+    return 0
+
+
+def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:
+    """Write the page that loads itself again, if there is a group to show; return what to say."""
+    data = {**collect(runs, program, sample_mb), "reload_s": every_s}
+    if not data["groups"]:
+        return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
+    write_page(output, make_page(encode(data)))
+    groups = sum(run["groups"] for run in data["runs"])
+    return f"{output}: {groups:,} groups at {data['made']}; Ctrl-C ends"
+
+
+def _say(line: str, last: str) -> str:
+    """Print a line unless it was the last one; return it."""
+    if line != last:
+        print(line, flush=True)
+    return line
+
+
+def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
+    parser = CommandParser(
+        prog="report",
+        description="Write one HTML file that shows what dumps, files of `process` and evaluations hold: scores over "
+        "time, by task and level, reasons, and rollouts to read. It opens by a double click, without a network.",
+        epilog="examples: report data_dumps      report evals/model-a evals/model-b -o models.html",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[default_folder],
+        metavar="PATH",
+        help=f"folders of dumps or evaluations, files of groups; each is a run of its own (default: {default_folder})",
+    )
+    parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, help="default: %(default)s")
+    parser.add_argument(
+        "--sample-mb",
+        type=float,
+        default=16.0,
+        help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--follow",
+        nargs="?",
+        type=float,
+        const=10.0,
+        metavar="SECONDS",
+        help="write the page anew whenever there are new rollouts, until Ctrl-C (looks every %(const)g s)",
+    )
+    options = parser.parse_args(argv)
+    if options.follow is not None and not 0.1 <= options.follow <= 3600:
+        parser.error("--follow must be between 0.1 and 3600 seconds")
+    if not 0 < options.sample_mb <= 1000:
+        parser.error("--sample-mb must be above 0 and at most 1000")
+    return options

@@ -1,0 +1,1 @@
+"""What is counted: outcomes of groups, what the parts report of themselves, intervals."""

@@ -1,0 +1,210 @@
+"""What the environment counts: per interval for a metrics backend, in total for the progress line.
+
+Every name has one meaning. The README's table has them all, and a test holds it to what is logged. The part
+before the first slash is a section of a dashboard; metrics of each task, reason or outcome have sections of their own.
+Shares and scores are in [0, 1], times in seconds, lengths in tokens.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..records import DropReason, Group
+from .outcomes import OUTCOMES, GroupOutcome, Tally, outcome_of, outcome_of_group
+from .stats import DeliveryStats, DumpStats, StreamStats
+
+
+class _Sums:
+    """Counts of groups and of rollouts by outcome, and the values behind each mean, by the metric's name."""
+
+    MAXIMA: Mapping[str, str] = {
+        "train/mean_completion_tokens": "train/max_completion_tokens",
+        "time/mean_generation_s": "time/max_generation_s",
+        "time/mean_scoring_s": "time/max_scoring_s",
+    }
+    """Means whose highest value is reported too, and under which name."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+
+    def add(self, group: Group, outcome: GroupOutcome) -> None:
+        self.outcomes[outcome.value] += 1
+        for name, values in _values(group):
+            self.tallies[name].add(*values)
+        self.reasons.update(map(outcome_of, group.rollouts))
+
+    def metrics(self) -> dict[str, float]:
+        """Return means, maxima and shares; nothing where there was no group."""
+        metrics = {name: mean for name, tally in sorted(self.tallies.items()) if (mean := tally.mean) is not None}
+        metrics |= {highest: self.tallies[name].highest for name, highest in self.MAXIMA.items() if name in metrics}
+        if self.tallies:
+            groups, rollouts = self.outcomes.total(), self.reasons.total()
+            metrics |= {f"train_groups/{outcome.value}": self.outcomes[outcome] / groups for outcome in GroupOutcome}
+            metrics |= {f"train_reasons/{word}": self.reasons[word] / rollouts for word in OUTCOMES}
+        return metrics
+
+
+@dataclass
+class TaskTotals:
+    """Totals of a task: its groups; over their rollouts the rewards, and shares of correct and of missing answers.
+
+    `last_level` is that of its last problem, None where it has none.
+    """
+
+    groups: int = 0
+    score: Tally = field(default_factory=Tally)
+    correct: Tally = field(default_factory=Tally)
+    unanswered: Tally = field(default_factory=Tally)
+    last_level: float | None = None
+
+    def add(self, group: Group) -> None:
+        verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
+        self.groups += 1
+        self.last_level = group.problem.level
+        self.score.add(*group.scores)
+        self.correct.add(*(float(verdict.correct) for verdict in verdicts))
+        self.unanswered.add(*(float(verdict.answer is None) for verdict in verdicts))
+
+    @property
+    def rollouts(self) -> int:
+        return self.score.count
+
+
+@dataclass(frozen=True)
+class _RecentGroup:
+    at_s: float
+    score: float
+    tokens: int
+    level: float | None
+
+
+class RecentRates:
+    """How many groups and tokens came in the last minute, and their means; `clock` gives monotonic seconds."""
+
+    WINDOW_S = 60.0
+    MAX_GROUPS = 512
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._groups: deque[_RecentGroup] = deque(maxlen=self.MAX_GROUPS)
+
+    def record(self, group: Group) -> None:
+        tokens = sum(rollout.completion_tokens or 0 for rollout in group.rollouts)
+        score = sum(group.scores) / len(group.scores)
+        self._groups.append(_RecentGroup(self._clock(), score, tokens, group.problem.level))
+
+    def words(self) -> dict[str, str]:
+        """Return rates and, where there are recent groups, their means, as words of the progress line."""
+        now_s = self._clock()
+        while self._groups and now_s - self._groups[0].at_s > self.WINDOW_S:
+            self._groups.popleft()
+        recent = self._groups
+        # A full window begins with its first group, any other with the minute or the start.
+        begins_s = recent[0].at_s if len(recent) == self.MAX_GROUPS else max(now_s - self.WINDOW_S, self._began_s)
+        span_s = max(now_s - begins_s, 1e-3)
+        words = {
+            "groups_per_s": f"{len(recent) / span_s:.2f}",
+            "tokens_per_s": f"{sum(group.tokens for group in recent) / span_s:.0f}",
+        }
+        if recent:
+            words["recent_score"] = f"{sum(group.score for group in recent) / len(recent):.3f}"
+        levels = [group.level for group in recent if group.level is not None]
+        if levels:
+            words["level"] = f"{sum(levels) / len(levels):.2f}"
+        return words
+
+
+class MetricsRecorder:
+    """Counts groups and dropped problems; used on the event loop only."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tasks: defaultdict[str, TaskTotals] = defaultdict(TaskTotals)
+        self.total = TaskTotals()
+        self.dropped: Counter[str] = Counter()
+        self._interval = _Sums()
+        self._outcomes: Counter[str] = Counter()
+        self._recent = RecentRates(clock)
+
+    def record_group(self, group: Group) -> GroupOutcome:
+        """Count a scored group, whether or not it will be sent."""
+        outcome = outcome_of_group(group)
+        self._interval.add(group, outcome)
+        self._outcomes[outcome.value] += 1
+        self.tasks[group.problem.task].add(group)
+        self.total.add(group)
+        self._recent.record(group)
+        return outcome
+
+    def record_dropped(self, reason: DropReason) -> None:
+        self.dropped[reason.value] += 1
+
+    def report(self) -> dict[str, float]:
+        """Return the metrics since the last report, which this one ends, and how much was dropped in all."""
+        interval, self._interval = self._interval, _Sums()
+        return interval.metrics() | {f"dropped/{reason.value}": self.dropped[reason] for reason in DropReason}
+
+    def progress(
+        self,
+        stream: StreamStats | None,
+        dumps: DumpStats | None = None,
+        delivery: DeliveryStats | None = None,
+        *,
+        in_flight: int = 0,
+        step: int | None = None,
+    ) -> dict[str, object]:
+        """Return totals and recent rates by name, some only where there is anything to tell."""
+        total = self.total
+        words: dict[str, object] = {
+            "groups": total.groups,
+            **{outcome.value: self._outcomes[outcome] for outcome in GroupOutcome},
+            "failed": self.dropped.total(),
+            "mean_score": _figure(total.score.mean),
+            "share_correct": _figure(total.correct.mean),
+            "tasks": len(self.tasks),
+            "quarantined": len(stream.quarantined) if stream else 0,
+            "ready": stream.ready if stream else 0,
+            "in_flight": in_flight,
+            **self._recent.words(),
+        }
+        if step is not None:
+            words["step"] = step
+        if delivery is not None and delivery.waiting:
+            words["waiting"] = delivery.waiting
+        if dumps is not None and dumps.dropped:
+            words["dump_dropped"] = dumps.dropped
+        return words
+
+
+def progress_line(progress: Mapping[str, object]) -> str:
+    """Return the line of what `MetricsRecorder.progress` tells, as `key=value` words."""
+    return "progress: " + " ".join(f"{name}={value}" for name, value in progress.items())
+
+
+def _figure(mean: float | None) -> str:
+    return "nan" if mean is None else f"{mean:.3f}"
+
+
+def _values(group: Group) -> Iterator[tuple[str, Sequence[float]]]:
+    """Yield what a scored group adds to each mean."""
+    problem, rollouts = group.problem, group.rollouts
+    verdicts = [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+    assert len(verdicts) == len(rollouts), "only scored rollouts are recorded"
+    yield "time/mean_generation_s", (problem.generation_s,)
+    if problem.level is not None:
+        yield "train/mean_level", (problem.level,)
+    yield "train/mean_score", group.scores
+    yield f"train_tasks/{problem.task}/mean_score", group.scores
+    yield "train/share_correct", [int(verdict.correct) for verdict in verdicts]
+    yield "train/share_truncated", [int(rollout.truncated) for rollout in rollouts]
+    if rollouts[0].tokens:
+        of_prompt = len(rollouts[0].tokens) - (rollouts[0].completion_tokens or 0)
+        yield "train/mean_prompt_tokens", [of_prompt] * len(rollouts)
+    if lengths := [length for rollout in rollouts if (length := rollout.completion_tokens) is not None]:
+        yield "train/mean_completion_tokens", lengths
+    yield "time/mean_scoring_s", [verdict.scoring_s for verdict in verdicts]

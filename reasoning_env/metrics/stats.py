@@ -1,0 +1,132 @@
+"""What the parts report of themselves: the library, the pool, the stream, the sampler, dumps and delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from ..records import TaskInfo
+
+
+@dataclass(frozen=True)
+class LibraryInfo:
+    """The library that the workers imported: its version, its folder, its tasks in name order.
+
+    `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
+    difficulty; `system_prompt` is the one that the library's own evaluation uses, empty where it has none.
+    """
+
+    version: str
+    path: str
+    tasks: tuple[TaskInfo, ...]
+    warnings: tuple[str, ...]
+    sandbox: str
+    adjustable: frozenset[str]
+    system_prompt: str = ""
+
+
+@dataclass(frozen=True)
+class StreamStats:
+    """`ready` problems wait to be handed out; `flawed` ones must not be served and were drawn again, by cause."""
+
+    ready: int
+    failures: int
+    flawed: Mapping[str, int]
+    quarantined: tuple[str, ...]
+
+
+@dataclass
+class PoolStats:
+    """Counters since the pool was started, which go on counting."""
+
+    scored: int = 0
+    timeouts: int = 0
+    crashes: int = 0
+    protocol_faults: int = 0
+    over_budget: int = 0
+    """Groups that were not scored because their answers took more processor time than a group may."""
+    workers_replaced: int = 0
+    fork_servers_started: int = 0
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """A task's share of draws; pass rate and signal chance, estimated at recent levels; all in [0, 1].
+
+    `level`, in [0, 1] too, is the one that its next problem gets, None where no curriculum sets it.
+    """
+
+    share: float
+    pass_rate: float
+    signal_chance: float
+    level: float | None
+
+
+@dataclass(frozen=True)
+class DeliveryStats:
+    """Groups whose arrival was confirmed, that wait, and that never arrived.
+
+    `repeated` ones were sent again after a broken connection, and may have arrived twice.
+    """
+
+    delivered: int
+    waiting: int
+    dropped: int
+    repeated: int = 0
+
+
+@dataclass(frozen=True)
+class DumpStats:
+    """Groups chosen for dumping: on disk (`passed_groups`, `failed_groups`), in memory, and lost."""
+
+    passed_groups: int
+    failed_groups: int
+    waiting: int
+    dropped: int
+
+
+def service_metrics(
+    stream: StreamStats | None,
+    pool: PoolStats,
+    queued_jobs: int,
+    dumps: DumpStats | None = None,
+    delivery: DeliveryStats | None = None,
+) -> dict[str, float]:
+    """Return how the parts around the groups do; nothing of those that there are not."""
+    metrics: dict[str, float] = {
+        "workers/queued_jobs": queued_jobs,
+        "workers/replaced": pool.workers_replaced,
+        "workers/timeouts": pool.timeouts,
+        "workers/crashes": pool.crashes,
+        "workers/protocol_faults": pool.protocol_faults,
+        "workers/over_budget": pool.over_budget,
+    }
+    if stream is not None:
+        metrics["problems/ready"] = stream.ready
+        metrics["problems/failures"] = stream.failures
+        metrics["problems/flawed"] = sum(stream.flawed.values())
+        metrics |= {f"problems/flawed/{cause}": count for cause, count in stream.flawed.items()}
+        metrics["problems/quarantined_tasks"] = len(stream.quarantined)
+    if dumps is not None:
+        metrics["dumps/written"] = dumps.passed_groups + dumps.failed_groups
+        metrics["dumps/waiting"] = dumps.waiting
+        metrics["dumps/dropped"] = dumps.dropped
+    if delivery is not None:
+        metrics["delivery/delivered"] = delivery.delivered
+        metrics["delivery/waiting"] = delivery.waiting
+        metrics["delivery/repeated"] = delivery.repeated
+    return metrics
+
+
+def task_metrics(report: Mapping[str, TaskReport]) -> dict[str, float]:
+    """Return what the sampler has learnt of each task and, under a curriculum, the mean level."""
+    metrics = {
+        f"sampler_tasks/{task}/{name}": value
+        for task, of_task in report.items()
+        for name, value in asdict(of_task).items()
+        if value is not None
+    }
+    levels = [of_task.level for of_task in report.values() if of_task.level is not None]
+    if levels:
+        metrics["sampler/mean_level"] = sum(levels) / len(levels)
+    return metrics

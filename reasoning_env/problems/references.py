@@ -1,0 +1,119 @@
+"""The public name of a problem: text from which any process generates the same problem, or notices that it cannot.
+
+The text form is `task:split:seed:level:library:question_hash:params`, for example
+
+    gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}
+
+`level` is `-` at the library's defaults, `params` is JSON. `seed` is written `45+3/50` for item 3 of a dataset of 50
+items that begins at seed 45, which only published evaluation sets have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InvalidReferenceError
+from ..records import Problem, ProblemSpec, Split
+
+_SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+
+def hash_question(question: str) -> str:
+    """Return the 16 hexadecimal digits by which a reference recognises its question."""
+    return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A problem by name: with `params` and `level`, `seed` (in [0, 2**32)) makes it in release `library`."""
+
+    task: str
+    split: Split
+    seed: int
+    level: float | None
+    library: str
+    question_hash: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    item: int = 0
+    dataset_size: int = 1
+
+    def __str__(self) -> str:
+        item = "" if self.dataset_size == 1 else f"+{self.item}/{self.dataset_size}"
+        level = "-" if self.level is None else repr(self.level)
+        params = json.dumps(dict(self.params), sort_keys=True, default=str)
+        return f"{self.task}:{self.split}:{self.seed}{item}:{level}:{self.library}:{self.question_hash}:{params}"
+
+    @classmethod
+    def parse(cls, text: str) -> Reference:
+        """Read the text form; raises InvalidReferenceError, which says what is wrong with it."""
+        fields = text.split(":", 6)
+        if len(fields) != 7:
+            raise InvalidReferenceError(text, "expected task:split:seed:level:library:question_hash:params")
+        task, split, seed, level, library, question_hash, params = fields
+        numbers = _SEED.fullmatch(seed)
+        if not task or numbers is None or int(numbers[1]) >= 2**32:
+            raise InvalidReferenceError(text, "a task and a seed from 0 to 4294967295 come first")
+        if not _HASH.fullmatch(question_hash):
+            raise InvalidReferenceError(
+                text, f"a question's hash has 16 hexadecimal digits, not {question_hash[:40]!r}"
+            )
+        try:
+            parsed = json.loads(params)
+            at_level = None if level == "-" else float(level)
+            of_split = Split(split)
+        except (ValueError, RecursionError) as error:
+            raise InvalidReferenceError(text, str(error)) from None
+        if not isinstance(parsed, dict):
+            raise InvalidReferenceError(text, "parameters are a JSON object")
+        if at_level is not None and not 0.0 <= at_level <= 1.0:
+            raise InvalidReferenceError(text, f"a level lies between 0 and 1, not at {level}")
+        item, size = int(numbers[2] or 0), int(numbers[3] or 1)
+        if item >= size:
+            raise InvalidReferenceError(text, f"a dataset of {size} items has no item {item}")
+        return cls(task, of_split, int(numbers[1]), at_level, library, question_hash, parsed, item, size)
+
+    @classmethod
+    def of(cls, problem: Problem, library: str) -> Reference:
+        """Return the name of a problem that release `library` has generated."""
+        spec = problem.spec
+        return cls(
+            task=spec.task,
+            split=spec.split,
+            seed=spec.seed,
+            level=problem.level,
+            library=library,
+            question_hash=hash_question(problem.question),
+            params=problem.params,
+            item=spec.item,
+            dataset_size=spec.dataset_size,
+        )
+
+    def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
+        """Return what makes exactly this problem, at a position of a stream."""
+        return ProblemSpec(
+            task=self.task,
+            seed=self.seed,
+            split=self.split,
+            index=index,
+            attempt=attempt,
+            params=self.params,
+            level=self.level,
+            item=self.item,
+            dataset_size=self.dataset_size,
+            as_is=True,
+        )
+
+    def check(self, problem: Problem, library: str) -> None:
+        """Raise InvalidReferenceError unless `problem`, made by release `library`, asks this reference's question."""
+        if hash_question(problem.question) == self.question_hash:
+            return
+        cause = "the reference was altered"
+        if library != self.library:
+            cause = f"it was made by reasoning-gym {self.library}, and this is {library}"
+        raise InvalidReferenceError(str(self), f"its question comes out differently here; {cause}")

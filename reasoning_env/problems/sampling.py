@@ -1,0 +1,153 @@
+"""Draw problem specs: a task, its parameters, a level and a seed for each position of a stream.
+
+Position k is a pure function of run seed, instance, k, the attempt, and what the sampler holds at that moment: which
+tasks are quarantined and, with a curriculum or adaptive sampling, the estimates. Draws happen ahead of demand, before
+what is observed later; the stream of problems keeps what was drawn and is not done. No random generator has a state.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, TypeVar
+
+from ..errors import GenerationError
+from ..metrics.stats import TaskReport
+from ..records import Problem, ProblemSpec, Split
+from .estimator import LEVEL_STEP, Estimate, SignalEstimator
+from .seeds import eval_seed, hash_fraction, train_seed
+
+T = TypeVar("T")
+
+
+class TaskSampler:
+    """Draws the specs of one stream, that of a run seed and an instance.
+
+    `weights` are the tasks to draw from, each in proportion. `params` are parameters of the library's own, by task.
+    `level` is that of all specs, None for the library's defaults; with `random_levels` each gets its own, uniform in
+    [0, 1]. With an `estimator`, tasks that have several arms in it get levels by its weights instead, and with
+    `adaptive`, tasks are drawn the more often, the likelier their groups have a signal.
+    """
+
+    EVEN_PART = 0.25
+    """The part of adaptive draws that is spread evenly: every task keeps at least a quarter of its even share."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, float],
+        *,
+        run_seed: int,
+        instance: int = 0,
+        params: Mapping[str, Mapping[str, Any]] | None = None,
+        level: float | None = None,
+        random_levels: bool = False,
+        estimator: SignalEstimator | None = None,
+        adaptive: bool = False,
+    ) -> None:
+        self._tasks = tuple(weights)
+        self._weights = {task: weight for task, weight in weights.items() if weight > 0.0}
+        self._stream = (run_seed, instance)
+        self._params = params or {}
+        self._fixed_level = level
+        self._random_levels = random_levels
+        self._estimator = estimator
+        self._adaptive = adaptive
+        self._ceilings: dict[str, float] = {}
+
+    def draw(self, index: int, attempt: int) -> ProblemSpec:
+        """Return a new draw for a position. Raises GenerationError when no task is left."""
+        if not self._weights:
+            raise GenerationError("every selected task is quarantined; see the warnings above for the reasons")
+        task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
+        seed = train_seed(*self._stream, index, attempt)
+        level = self._draw_level(task, hash_fraction("level", *self._stream, index, attempt))
+        return ProblemSpec(task, seed, Split.TRAIN, index, attempt, self._params.get(task, {}), level)
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
+        """Return the next attempt at the same position with the same task and parameters, at a level not shut out."""
+        attempt, level = spec.attempt + 1, spec.level
+        if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
+            level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
+        seed = train_seed(*self._stream, spec.index, attempt)
+        return replace(spec, seed=seed, attempt=attempt, level=level, as_is=False)
+
+    def quarantine(self, task: str) -> None:
+        """Never draw this task again."""
+        self._weights.pop(task, None)
+
+    def shut_out(self, task: str, level: float) -> None:
+        """Draw no problem of a task at this level or above it any more, where levels vary."""
+        self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
+
+    def observe(self, problem: Problem, scores: Sequence[float]) -> None:
+        """Learn from the scores of a problem's group, which may come late and in any order."""
+        if self._estimator is not None:
+            level = problem.spec.level if problem.level is None else problem.level
+            self._estimator.observe(problem.task, level, scores)
+
+    def report(self) -> dict[str, TaskReport]:
+        """Return a report of each task; quarantined tasks have no share. Nothing without an estimator."""
+        if self._estimator is None:
+            return {}
+        shares = self._shares()
+        estimates = {task: self._estimate(task) for task in self._tasks}
+        return {
+            task: TaskReport(shares.get(task, 0.0), estimate.pass_rate, estimate.signal_chance, estimate.level)
+            for task, estimate in estimates.items()
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later sampler's estimator goes on from, as JSON."""
+        return {} if self._estimator is None else self._estimator.state()
+
+    def _shares(self) -> Mapping[str, float]:
+        """Return the share of draws of each task that is left; they sum to 1."""
+        if self._estimator is None or not self._adaptive:
+            return _normalize(self._weights)
+        # Squared, so that a task with half the chance of a signal gets a quarter of the draws above the even part.
+        above = _normalize({task: self._estimate(task).signal_chance ** 2 for task in self._weights})
+        return {task: self.EVEN_PART / len(above) + (1.0 - self.EVEN_PART) * share for task, share in above.items()}
+
+    def _draw_level(self, task: str, number: float) -> float | None:
+        if self._random_levels:
+            # What is nearest to a level that is shut out is above it already.
+            return number * (self._ceilings[task] - LEVEL_STEP / 2) if task in self._ceilings else number
+        if self._estimator is None:
+            return self._fixed_level
+        estimate = self._estimate(task)
+        level = pick(dict(zip(estimate.levels, estimate.weights, strict=True)), number)
+        return self._fixed_level if level is None else level
+
+    def _estimate(self, task: str) -> Estimate:
+        """Return the estimates of a task at the levels that are not shut out."""
+        assert self._estimator is not None
+        estimate = self._estimator.estimate(task)
+        return estimate.below(self._ceilings[task]) if task in self._ceilings else estimate
+
+
+def pick(weights: Mapping[T, float], number: float) -> T:
+    """Return the key that a number in [0, 1) falls on, each key being as wide as its weight."""
+    limits = list(accumulate(weights.values()))
+    return list(weights)[min(bisect(limits, number * limits[-1]), len(limits) - 1)]
+
+
+def evaluation_spec(
+    task: str, sample: int, attempt: int, *, run_seed: int, params: Mapping[str, Any] | None = None
+) -> ProblemSpec:
+    """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
+    key = task if attempt == 0 else f"{task}#{attempt}"
+    return ProblemSpec(task, eval_seed(run_seed, key, sample), Split.EVAL, sample, attempt, params or {})
+
+
+def _step(level: float) -> float:
+    """Return the level that workers have parameters for and that is nearest."""
+    return math.floor(level / LEVEL_STEP + 0.5) * LEVEL_STEP
+
+
+def _normalize(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return each weight's share of them all; even shares where all are 0."""
+    total = math.fsum(weights.values())
+    return {task: weight / total if total else 1.0 / len(weights) for task, weight in weights.items()}

@@ -1,0 +1,283 @@
+"""The ordered, resumable stream of problems, and the ledger of problems in flight.
+
+A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
+order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
+stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
+quarantined, and a problem that the run refuses is replaced by another of its task: the evaluation set asks it, or it
+does not fit. Levels most problems of which do not fit are shut out. `state()` holds all that was drawn and is not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from ..errors import GenerationError
+from ..metrics.stats import StreamStats
+from ..records import Problem, ProblemSpec, Refused
+from ..runtime.concurrency import cancel_all
+from .references import Reference, hash_question
+from .sampling import TaskSampler
+
+logger = logging.getLogger(__name__)
+
+NOT_GENERATED = "0" * 16
+"""Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
+
+
+class Generator(Protocol):
+    """The worker pool as a generator; raises GenerationError, and WorkerError without workers."""
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
+
+
+@dataclass(eq=False)
+class _Position:
+    """A position of the stream: its spec, which a redraw replaces, and the generation under way.
+
+    `question_hash` is set for a problem that an earlier run had in flight, which must come out the same.
+    """
+
+    index: int
+    spec: ProblemSpec | None
+    question_hash: str | None = None
+    problem: asyncio.Task[Problem] = field(init=False)
+
+
+@dataclass(frozen=True)
+class _InFlight:
+    attempt: int
+    reference: str
+
+
+class ProblemStream:
+    """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
+
+    A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
+    that `refuse` gives a reason for are drawn again. `state` is what `state()` returned in an earlier run: its
+    positions are served first, in their order, and then those from its `next_index` on. Positions in `done` are passed
+    over.
+    """
+
+    MAX_REFUSED = 300
+    """After this many refused problems at a position its task counts as failing, and another is drawn."""
+    UNFIT_TO_SHUT_OUT = 8
+    """So many problems of a level must not fit, and more than do fit, for it to be shut out."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        sampler: TaskSampler,
+        *,
+        depth: int,
+        deadline_s: float,
+        quarantine_after: int,
+        refuse: Callable[[Problem], Awaitable[Refused | None]] | None = None,
+        state: Mapping[str, Any] | None = None,
+        done: Container[int] = frozenset(),
+    ) -> None:
+        self._generator = generator
+        self._sampler = sampler
+        self._depth = depth
+        self._deadline_s = deadline_s
+        self._quarantine_after = quarantine_after
+        self._refuse = refuse
+        self._done = done
+        saved = state or {}
+        self._next_index: int = saved.get("next_index", 0)
+        self._restored = deque(_unpacked(*position) for position in saved.get("positions", ()))
+        self._ahead: deque[_Position] = deque()
+        self._in_flight: dict[int, _InFlight] = {}
+        self._turn = asyncio.Lock()
+        self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
+        self._quarantined: list[str] = list(saved.get("quarantined", ()))
+        for task in self._quarantined:
+            sampler.quarantine(task)
+        self._ceilings: dict[str, float] = dict(saved.get("ceilings", {}))
+        for task, level in self._ceilings.items():
+            sampler.shut_out(task, level)
+        self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
+        self._failures = 0
+        self._flawed: Counter[str] = Counter()
+
+    def start(self) -> None:
+        """Begin to generate, as `next` does by itself."""
+        while len(self._ahead) < self._depth:
+            position = self._draw_next()
+            position.problem = asyncio.create_task(self._fill(position))
+            position.problem.add_done_callback(_retrieve)
+            self._ahead.append(position)
+
+    async def next(self) -> Problem:
+        """Hand out the next problem, which is in flight from now on. Raises GenerationError and WorkerError."""
+        async with self._turn:
+            self.start()
+            head = self._ahead[0]
+            await asyncio.wait([head.problem])
+            problem = head.problem.result()
+            self._ahead.popleft()
+            self._in_flight[head.index] = _InFlight(problem.spec.attempt, problem.reference)
+            self.start()
+        return problem
+
+    def done(self, problem: Problem) -> None:
+        """End a problem: its group was delivered, refused or dropped. Safe to call twice, and for others' problems."""
+        in_flight = self._in_flight.get(problem.spec.index)
+        if in_flight is not None and in_flight.reference == problem.reference:
+            del self._in_flight[problem.spec.index]
+
+    @property
+    def in_flight(self) -> int:
+        """How many problems were handed out and are not done."""
+        return len(self._in_flight)
+
+    async def close(self) -> None:
+        """Stop generating; what was drawn and not handed out stays part of `state()`."""
+        await cancel_all(position.problem for position in self._ahead)
+        self._next_index = self._first_undrawn()
+        self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
+        self._ahead.clear()
+
+    def state(self) -> dict[str, Any]:
+        """Return what a later stream goes on from, as JSON: what is in flight first, then what is drawn.
+
+        Each position is a list of its index, the attempt at it, and the problem's reference.
+        """
+        in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
+        drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
+        return {
+            "next_index": self._first_undrawn(),
+            "positions": [*in_flight, *drawn],
+            "failures_in_a_row": dict(self._failures_in_a_row),
+            "quarantined": list(self._quarantined),
+            "ceilings": dict(self._ceilings),
+        }
+
+    @property
+    def stats(self) -> StreamStats:
+        return StreamStats(
+            ready=sum(position.problem.done() for position in self._ahead),
+            failures=self._failures,
+            flawed=dict(self._flawed),
+            quarantined=tuple(self._quarantined),
+        )
+
+    def _first_undrawn(self) -> int:
+        """Return the index from which nothing is drawn: the sampler had no task left for those that have no spec."""
+        return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
+
+    def _draw_next(self) -> _Position:
+        if self._restored and self._restored[0].index <= self._next_index:
+            position = self._restored.popleft()
+            self._next_index = max(self._next_index, position.index + 1)
+            return position
+        while self._next_index in self._done:
+            with suppress(GenerationError):
+                self._sampler.draw(self._next_index, 0)  # as in the run that did it: what follows is drawn alike
+            self._next_index += 1
+        index, self._next_index = self._next_index, self._next_index + 1
+        try:
+            return _Position(index, self._sampler.draw(index, 0))
+        except GenerationError:  # raised again where somebody waits for it
+            return _Position(index, None)
+
+    async def _fill(self, position: _Position) -> Problem:
+        """Generate a position's problem, drawing again until there is one that may be served."""
+        refused = 0
+        while True:
+            if position.spec is None:
+                position.spec = self._sampler.draw(position.index, 0)
+            spec = position.spec
+            try:
+                problem = await self._generator.generate(spec, self._deadline_s)
+                self._check_restored(position, problem)
+                self._flawed.update(problem.flawed)
+                cause = await self._refuse(problem) if self._refuse is not None else None
+                self._record_fit(problem, fits=cause is not Refused.TOO_LONG)
+                if cause is None:
+                    self._failures_in_a_row.pop(spec.task, None)
+                    return problem
+                self._flawed[cause] += 1
+                refused += 1
+                if refused == self.MAX_REFUSED:
+                    raise GenerationError(f"{refused} problems in a row were refused, the last one as {cause}")
+                position.spec = self._sampler.redraw(spec)
+                position.question_hash = None
+            except GenerationError as error:
+                self._record_failure(spec, error)
+                refused = 0
+                position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
+                position.question_hash = None
+
+    def _check_restored(self, position: _Position, problem: Problem) -> None:
+        """Raise GenerationError for a problem that an earlier run had in flight and that asks something else now."""
+        expected = position.question_hash
+        if expected is not None and hash_question(problem.question) != expected:
+            message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
+            logger.warning("%s; another problem is drawn", message)
+            raise GenerationError(message)
+
+    def _record_fit(self, problem: Problem, *, fits: bool) -> None:
+        """Shut out a level most problems of which do not fit; the lowest one stays, as there is none below it."""
+        task, level = problem.task, problem.level
+        if not level:
+            return
+        counts = self._fits[task, level]
+        counts[fits] += 1
+        is_shut_out = counts[False] >= self.UNFIT_TO_SHUT_OUT and counts[False] > counts[True]
+        if is_shut_out and level < self._ceilings.get(task, math.inf):
+            self._ceilings[task] = level
+            self._sampler.shut_out(task, level)
+            logger.warning(
+                "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
+                "max_token_length or max_answer_bytes",
+                level,
+                task,
+            )
+
+    def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
+        task, limit = spec.task, self._quarantine_after
+        self._failures += 1
+        self._failures_in_a_row[task] += 1
+        logger.debug("position %d is drawn again: %s", spec.index, error)
+        if self._failures_in_a_row[task] >= limit and task not in self._quarantined:
+            self._quarantined.append(task)
+            self._sampler.quarantine(task)
+            logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
+
+
+def _packed(position: _Position) -> list[Any]:
+    """Return a position that was drawn and not handed out as the state holds it."""
+    spec = position.spec
+    assert spec is not None, "it was drawn"
+    reference = Reference(
+        task=spec.task,
+        split=spec.split,
+        seed=spec.seed,
+        level=spec.level,
+        library="",
+        question_hash=position.question_hash or NOT_GENERATED,
+        params=spec.params,
+    )
+    return [position.index, spec.attempt, str(reference)]
+
+
+def _unpacked(index: int, attempt: int, text: str) -> _Position:
+    """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
+    reference = Reference.parse(text)
+    spec = reference.spec(index=index, attempt=attempt)
+    if reference.question_hash == NOT_GENERATED:
+        return _Position(index, replace(spec, as_is=False))
+    return _Position(index, spec, reference.question_hash)
+
+
+def _retrieve(task: asyncio.Task[Problem]) -> None:
+    """Mark a failure as seen: without workers every position fails, and `next` raises only the first."""
+    if not task.cancelled():
+        task.exception()

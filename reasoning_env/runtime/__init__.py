@@ -1,0 +1,1 @@
+"""Small tools for a running process: tasks, threads, retries, signals, the terminal."""

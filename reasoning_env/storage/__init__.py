@@ -1,0 +1,1 @@
+"""What stays on disk: checkpoints, files that are never half written, folders."""

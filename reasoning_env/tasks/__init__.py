@@ -1,1 +1,0 @@
-"""Choose which problem comes next: selection of tasks, sampling, seeds, parameters."""

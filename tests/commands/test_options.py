@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
+
+from reasoning_env.commands.options import OptionParser, help_text, option_parser
+from reasoning_env.errors import ConfigError
+from reasoning_env.settings import ReasoningSettings
+
+NAMES = ("env.group_size", "env.tasks", "openai.timeout", "config")
+
+
+def parser(command: str = "process") -> OptionParser:
+    fields = {name: FieldInfo(annotation=str) for name in ("group_size", "tasks", "eval_preset")}
+    return option_parser("program", command, fields, {"timeout": FieldInfo(annotation=float)})
+
+
+def test_switch_needs_no_value() -> None:
+    assert parser().read(["--print-config", "--config", "x"]) == {"print-config": True, "config": "x"}
+
+
+def test_of_several_values_the_last_counts() -> None:
+    assert parser().read(["--config", "x", "--config=y"]) == {"config": "y"}
+
+
+def test_negative_number_is_a_value() -> None:
+    assert parser().read(["--env.group_size", "-1"]) == {"env.group_size": "-1"}
+
+
+def test_preset_is_short_for_its_setting() -> None:
+    assert parser().read(["--preset", "rg-easy"]) == {"env.eval_preset": "rg-easy"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "setting"),
+    [
+        (["--model", "7"], "openai.model_name"),
+        (["7"], "openai.model_name"),
+        (["--base-url", "7"], "openai.base_url"),
+        (["--tasks", "7"], "env.eval_tasks"),
+        (["--limit", "7"], "env.num_eval_samples_per_task"),
+        (["-n", "7"], "env.eval_repeats"),
+        (["--repeats=7"], "env.eval_repeats"),
+        (["--temperature", "7"], "env.eval_temperature"),
+        (["--max-tokens", "7"], "env.eval_max_completion_tokens"),
+        (["--seed", "7"], "env.eval_seed"),
+    ],
+)
+def test_evaluation_has_short_names(argv: list[str], setting: str) -> None:
+    assert parser("evaluate").read(argv) == {setting: "7"}
+
+
+def test_other_commands_mean_training_by_the_same_names() -> None:
+    argv = ["--tasks", "a", "--seed=1", "-n", "2"]
+    assert parser("process").read(argv) == {"env.tasks": "a", "env.seed": "1", "env.group_size": "2"}
+
+
+def test_how_an_option_was_written_is_known() -> None:
+    assert parser("evaluate").typed(["-n", "3", "--tasks=gcd"]) == {
+        "env.eval_repeats": "-n",
+        "env.eval_tasks": "--tasks",
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["a", "b"], "'b' is not an option"),
+        (["a", "--model", "b"], "'a' is not an option"),
+        (["env.tasks=gcd"], "'env.tasks=gcd' is not an option"),
+        (["--limt", "3"], "no option --limt; did you mean --limit"),
+        (["--fail-under", "80"], "--fail-under: this must be a number from 0 to 1; got '80'"),
+        (["--quiet", "-v"], "not allowed with argument --quiet"),
+    ],
+)
+def test_mistake_at_evaluate_is_named(argv: list[str], named: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(named)):
+        parser("evaluate").read(argv)
+
+
+VALUES = st.text().filter(lambda value: not value.startswith("-"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), VALUES, st.booleans()), max_size=5))
+@example([("env.tasks", "a=b", True), ("config", "", False), ("config", "", True), ("env.tasks", "a b", False)])
+def test_both_ways_to_write_an_option_are_read_alike(options: list[tuple[str, str, bool]]) -> None:
+    argv = [
+        word
+        for name, value, together in options
+        for word in ([f"--{name}={value}"] if together else [f"--{name}", value])
+    ]
+    assert parser().read(argv) == {name: value for name, value, _ in options}
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--env.grup_size", "8"], "no option --env.grup_size; did you mean --env.group_size"),
+        (["--env.grup_size=8"], "no option --env.grup_size; did you mean --env.group_size"),
+        (["--env.group", "8"], "no option --env.group; did you mean --env.group_size"),
+        (["--xyz"], "no option --xyz"),
+        (["group_size=8"], "'group_size=8'"),
+        (["--config", "a.yaml", "b.yaml"], "'b.yaml'"),
+        (["-x"], "'-x'"),
+        (["--config"], "--config: expected one argument, as in --NAME VALUE"),
+        (["--config", "--env.tasks", "a"], "--config: expected one argument"),
+        (["--env.tasks", "-gcd"], "--env.tasks: expected one argument"),
+        (["--keep", "some"], "--keep: must be one of 'best', 'correct', 'all'; got 'some'"),
+        (["--print-config=yes"], "--print-config: ignored explicit argument 'yes'"),
+    ],
+)
+def test_mistake_is_one_line_that_names_it(argv: list[str], named: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        parser().read(argv)
+    assert named in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_only_process_keeps_chat_data() -> None:
+    assert parser("process").read(["--keep", "best"]) == {"keep": "best"}
+    with pytest.raises(ConfigError, match="no option --keep"):
+        parser("serve").read(["--keep", "best"])
+
+
+@pytest.mark.parametrize("command", ["serve", "process", "evaluate"])
+def test_help_describes_every_setting_of_this_environment(command: str) -> None:
+    text = help_text("program", command)
+    assert [name for name in ReasoningSettings.model_fields if f"  --env.{name} " not in text] == []
+    assert "Processes that generate problems. (≥ 1, ≤ 256; default: 2)" in " ".join(text.split())
+
+
+def test_help_says_where_the_settings_of_atropos_are() -> None:
+    assert "`program settings` lists all of them" in help_text("program", "serve")

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+
+from reasoning_env.metrics.intervals import (
+    Interval,
+    bootstrap_interval,
+    interval_of_means,
+    pass_at_k,
+    sign_test,
+)
+
+
+@pytest.mark.parametrize("size", [60, 1000])
+def test_interval_covers_the_mean_of_its_population_about_as_often_as_it_says(size: int) -> None:
+    generator = random.Random(5)
+    covered = 0
+    for _ in range(200):
+        interval = bootstrap_interval([float(generator.random() < 0.3) for _ in range(size)])
+        covered += interval.low <= 0.3 <= interval.high
+    assert 180 <= covered <= 199
+
+
+def test_interval_is_the_same_every_time_and_in_any_order() -> None:
+    values = [0.0, 0.25, 1.0] * 20
+    assert bootstrap_interval(values) == bootstrap_interval(sorted(values, reverse=True))
+
+
+def test_interval_of_many_values_is_that_of_the_bootstrap() -> None:
+    values = [0.0, 0.25, 1.0] * 400
+    bootstrap = bootstrap_interval(values, many=2 * len(values))
+    assert bootstrap_interval(values) == pytest.approx(bootstrap, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "expected"),
+    [
+        # 0.025 ** (1 / 5) and ** (1 / 100): the exact bounds of 5 of 5 and of 0 of 100.
+        ([1.0] * 5, (0.0, 1.0), Interval(0.4782, 1.0)),
+        ([0.0] * 100, (0.0, 1.0), Interval(0.0, 0.0362)),
+        ([0.0] * 5, (-1.0, 1.0), Interval(-0.5218, 0.5218)),
+    ],
+)
+def test_equal_values_do_not_give_an_interval_without_width(
+    values: list[float], bounds: tuple[float, float], expected: Interval
+) -> None:
+    interval = bootstrap_interval(values, bounds=bounds)
+    assert interval == pytest.approx(expected, abs=1e-4)
+
+
+def test_means_that_are_equal_by_chance_have_the_interval_that_their_own_allow() -> None:
+    equal, apart = (interval_of_means(means, [(0.4, 0.8)] * 2) for means in ([0.6, 0.6], [0.59, 0.61]))
+    assert equal == pytest.approx(apart, abs=0.01)
+    assert interval_of_means([1.0] * 2, [(0.7, 1.0)] * 2) == pytest.approx((0.1581, 1.0), abs=1e-4)
+
+
+@pytest.mark.parametrize(("n", "correct"), [(1, 0), (1, 1), (5, 2), (6, 6), (7, 0)])
+def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, correct: int) -> None:
+    completions = [number < correct for number in range(n)]
+    for k in range(1, n + 1):
+        choices = list(itertools.combinations(completions, k))
+        assert pass_at_k(n, correct, k) == pytest.approx(sum(map(any, choices)) / len(choices))
+
+
+@pytest.mark.parametrize(("n", "correct", "k"), [(2, 1, 3), (2, 1, 0), (2, 3, 1), (2, -1, 1)])
+def test_pass_at_k_that_cannot_be_told_is_refused(n: int, correct: int, k: int) -> None:
+    with pytest.raises(ValueError, match=f"@{k} .*{correct} .*{n}$"):
+        pass_at_k(n, correct, k)
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(0, 0), (1, 0), (3, 3), (9, 1), (2, 8), (15, 5)])
+def test_sign_test_counts_the_tosses_that_are_as_uneven(wins: int, losses: int) -> None:
+    tosses, uneven = wins + losses, abs(wins - losses)
+    as_uneven = sum(math.comb(tosses, heads) for heads in range(tosses + 1) if abs(2 * heads - tosses) >= uneven)
+    assert sign_test(wins, losses) == pytest.approx(as_uneven / 2**tosses)

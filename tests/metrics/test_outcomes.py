@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally, outcome, outcome_of_group
+from reasoning_env.records import Reason, Rollout
+from tests.records import make_group, make_rollout
+
+RIGHT = make_rollout(1.0)
+WRONG = make_rollout(0.0)
+HALF = make_rollout(0.5)
+PENALISED = make_rollout(1.0, reward=0.0)
+
+
+@pytest.mark.parametrize(
+    ("score", "reason", "finish_reason", "word"),
+    [
+        (0.99, "scored", "stop", "right"),
+        (0.98, "scored", "length", "partial"),
+        (0.0, "scored", "stop", "wrong"),
+        (0.0, "no_answer", "stop", "no_answer"),
+        (0.0, "no_answer", "length", "truncated"),
+        (0.0, "unclosed_answer", "length", "truncated"),
+        (0.0, "several_answers", "length", "several_answers"),
+        (0.0, "timeout", "stop", "timeout"),
+        (1.0, None, None, "right"),
+    ],
+)
+def test_outcome_says_why_a_completion_is_not_right(
+    score: float, reason: str | None, finish_reason: str | None, word: str
+) -> None:
+    assert outcome(score, reason, finish_reason) == word
+
+
+@pytest.mark.parametrize("reason", Reason)
+@pytest.mark.parametrize("finish_reason", ["stop", "length"])
+def test_every_reason_has_its_word(reason: Reason, finish_reason: str) -> None:
+    assert outcome(0.0, reason.value, finish_reason) in OUTCOMES
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "word"),
+    [
+        ([RIGHT, WRONG], GroupOutcome.WITH_SIGNAL),
+        ([RIGHT, HALF], GroupOutcome.WITH_SIGNAL),
+        ([RIGHT, PENALISED], GroupOutcome.WITH_SIGNAL),
+        ([RIGHT, RIGHT], GroupOutcome.ALL_RIGHT),
+        ([PENALISED, PENALISED], GroupOutcome.ALL_RIGHT),
+        ([WRONG, WRONG], GroupOutcome.ALL_WRONG),
+        ([HALF, HALF], GroupOutcome.ALL_EQUAL),
+        ([RIGHT], GroupOutcome.WITH_SIGNAL),
+        ([WRONG], GroupOutcome.WITH_SIGNAL),
+    ],
+)
+def test_outcome_says_why_a_group_carries_no_signal(rollouts: list[Rollout], word: GroupOutcome) -> None:
+    assert outcome_of_group(make_group(rollouts)) is word
+
+
+def test_tally_of_nothing_has_no_mean() -> None:
+    assert Tally().mean is None
+
+
+def test_tally_keeps_count_sum_and_highest() -> None:
+    tally = Tally()
+    tally.add(1.0, 3.0)
+    tally.add(2.0)
+    assert (tally, tally.mean) == (Tally(3, 6.0, 3.0), 2.0)
+
+
+def test_merged_tallies_count_the_values_of_both() -> None:
+    tally = Tally(1, 4.0, 4.0)
+    tally.merge(Tally(2, 6.0, 5.0))
+    assert tally == Tally(3, 10.0, 5.0)

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.metrics.outcomes import OUTCOMES, GroupOutcome, Tally
+from reasoning_env.metrics.recorder import MetricsRecorder, TaskTotals, progress_line
+from reasoning_env.metrics.stats import (
+    DeliveryStats,
+    DumpStats,
+    PoolStats,
+    StreamStats,
+    TaskReport,
+    service_metrics,
+    task_metrics,
+)
+from reasoning_env.records import DropReason, Group, Reason
+from tests.records import make_group, make_rollout
+
+RIGHT = make_rollout(1.0)
+WRONG = make_rollout(0.0)
+HALF = make_rollout(0.5)
+STREAM = StreamStats(ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"))
+POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
+DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
+DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1, repeated=2)
+
+
+def recorded(*groups: Group) -> MetricsRecorder:
+    recorder = MetricsRecorder()
+    for group in groups:
+        recorder.record_group(group)
+    return recorder
+
+
+# ---------------------------------------------------------------------------- reports
+
+
+def test_report_holds_means_maxima_and_shares_of_the_rollouts() -> None:
+    rollouts = [
+        make_rollout(1.0, reward=0.5, prompt_tokens=2, completion_tokens=4, scoring_s=0.1),
+        make_rollout(0.0, Reason.NO_ANSWER, prompt_tokens=2, completion_tokens=8, finish_reason="length"),
+    ]
+    easy = make_group([make_rollout(1.0)] * 2, "sudoku", generation_s=1.5, level=0.25)
+    report = recorded(make_group(rollouts, "maze", generation_s=0.5), easy).report()
+    assert {name: value for name, value in report.items() if value} == pytest.approx(
+        {
+            "train/mean_score": (0.5 + 0.0 + 1.0 + 1.0) / 4,
+            "train/share_correct": 3 / 4,
+            "train/share_truncated": 1 / 4,
+            "train/mean_prompt_tokens": 2.0,
+            "train/mean_completion_tokens": (4 + 8 + 3 + 3) / 4,
+            "train/max_completion_tokens": 8,
+            "train/mean_level": 0.25,
+            "time/mean_generation_s": 1.0,
+            "time/max_generation_s": 1.5,
+            "time/mean_scoring_s": 0.1 / 4,
+            "time/max_scoring_s": 0.1,
+            "train_reasons/right": 3 / 4,
+            "train_reasons/truncated": 1 / 4,
+            "train_groups/with_signal": 1 / 2,
+            "train_groups/all_right": 1 / 2,
+            "train_tasks/maze/mean_score": 0.25,
+            "train_tasks/sudoku/mean_score": 1.0,
+        }
+    )
+
+
+ANY_GROUPS = st.builds(
+    make_group,
+    st.lists(
+        st.builds(
+            make_rollout,
+            st.floats(0.0, 1.0),
+            st.sampled_from(Reason),
+            completion_tokens=st.integers(0, 9),
+            finish_reason=st.sampled_from(["stop", "length"]),
+            scoring_s=st.floats(0.0, 1e6),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["maze", "sudoku", "gcd"]),
+    generation_s=st.floats(0.0, 1e6),
+    level=st.none() | st.floats(0.0, 1.0),
+)
+
+
+@given(st.lists(ANY_GROUPS, min_size=1, max_size=6))
+def test_shares_of_all_reasons_and_outcomes_sum_to_one(groups: list[Group]) -> None:
+    report = recorded(*groups).report()
+    for prefix, words in (("train_reasons/", OUTCOMES), ("train_groups/", GroupOutcome)):
+        shares = {name.removeprefix(prefix): value for name, value in report.items() if name.startswith(prefix)}
+        assert set(shares) == set(words)
+        assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_report_ends_its_interval_but_counts_what_was_dropped_since_the_start() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], level=0.5))
+    for reason in (DropReason.SCORING, DropReason.SCORING, DropReason.PROMPT_TOO_LONG):
+        recorder.record_dropped(reason)
+    recorder.report()
+    assert recorder.report() == {
+        "dropped/inference_failed": 0,
+        "dropped/scoring_failed": 2,
+        "dropped/prompt_too_long": 1,
+        "dropped/timed_out": 0,
+        "dropped/undelivered": 0,
+    }
+
+
+def named(parts: dict[str, dict[str, int]]) -> dict[str, int]:
+    return {f"{part}/{name}": value for part, values in parts.items() for name, value in values.items()}
+
+
+def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
+    workers = {"queued_jobs": 11, "replaced": 3, "timeouts": 2, "crashes": 1, "protocol_faults": 7, "over_budget": 5}
+    others = {
+        "problems": {
+            "ready": 5,
+            "failures": 4,
+            "flawed": 3,
+            "flawed/easy": 2,
+            "flawed/copied": 1,
+            "quarantined_tasks": 2,
+        },
+        "dumps": {"written": 9, "waiting": 2, "dropped": 4},
+        "delivery": {"delivered": 8, "waiting": 5, "repeated": 2},
+    }
+    assert service_metrics(None, POOL, 11) == named({"workers": workers})
+    assert service_metrics(STREAM, POOL, 11, DUMPS, DELIVERY) == named({"workers": workers, **others})
+
+
+def test_samplers_knowledge_becomes_metrics() -> None:
+    report = {"gcd": TaskReport(0.25, 0.5, 0.75, 0.5), "acre": TaskReport(0.75, 1.0, 0.125, None)}
+    of_gcd = {"share": 0.25, "pass_rate": 0.5, "signal_chance": 0.75, "level": 0.5}
+    of_acre = {"share": 0.75, "pass_rate": 1.0, "signal_chance": 0.125}
+    assert task_metrics(report) == {
+        **{f"sampler_tasks/gcd/{name}": value for name, value in of_gcd.items()},
+        **{f"sampler_tasks/acre/{name}": value for name, value in of_acre.items()},
+        "sampler/mean_level": 0.5,
+    }
+    assert task_metrics({}) == {}
+
+
+# ---------------------------------------------------------------------------- the progress line
+
+
+def words(line: str) -> dict[str, str]:
+    assert line.startswith("progress: ")
+    return dict(word.split("=") for word in line.removeprefix("progress: ").split())
+
+
+def test_progress_line_holds_totals_since_the_start() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT, RIGHT], "sudoku"))
+    recorder.record_dropped(DropReason.INFERENCE)
+    recorder.report()
+    line, _, rates = progress_line(recorder.progress(STREAM, in_flight=3, step=4)).partition(" groups_per_s=")
+    assert line == (
+        "progress: groups=2 with_signal=1 all_right=1 all_wrong=0 all_equal=0 failed=1 mean_score=0.750 "
+        "share_correct=0.750 tasks=2 quarantined=2 ready=5 in_flight=3"
+    )
+    assert rates.endswith(" step=4")
+
+
+def test_progress_line_tells_the_rates_of_the_last_minute() -> None:
+    now = [0.0]
+    recorder = MetricsRecorder(lambda: now[0])
+    recorder.record_group(make_group([WRONG, WRONG], level=1.0))
+    now[0] = 50.0
+    recorder.record_group(make_group([RIGHT, WRONG], level=0.25))
+    recorder.record_group(make_group([RIGHT, RIGHT]))
+    now[0] = 100.0
+    tokens = sum(len(rollout.masks) - rollout.masks.count(-100) for rollout in [RIGHT, WRONG, RIGHT, RIGHT])
+    line = words(progress_line(recorder.progress(None)))
+    assert float(line["groups_per_s"]) == pytest.approx(2 / 60, abs=0.01)
+    assert float(line["tokens_per_s"]) == pytest.approx(tokens / 60, abs=0.5)
+    assert (line["recent_score"], line["level"]) == ("0.750", "0.25")
+
+
+def test_tasks_are_counted_each_and_together() -> None:
+    recorder = recorded(make_group([RIGHT, WRONG], "maze"), make_group([RIGHT], "maze"), make_group([WRONG], "gcd"))
+    assert recorder.tasks["maze"] == TaskTotals(2, Tally(3, 2.0, 1.0), Tally(3, 2.0, 1.0), Tally(3, 0.0, 0.0))
+    assert (recorder.total.groups, recorder.total.rollouts, recorder.total.correct.total) == (3, 4, 2)
+
+
+def test_progress_line_has_every_word_before_the_first_group_and_more_where_groups_wait_or_are_gone() -> None:
+    plain = words(progress_line(MetricsRecorder().progress(None)))
+    assert (plain.pop("mean_score"), plain.pop("share_correct")) == ("nan", "nan")
+    assert {float(value) for value in plain.values()} == {0.0}
+    line = progress_line(MetricsRecorder().progress(None, DUMPS, DELIVERY))
+    assert words(line).items() - plain.items() >= {("waiting", "5"), ("dump_dropped", "4")}
+    idle = (replace(DUMPS, dropped=0), replace(DELIVERY, waiting=0))
+    assert words(progress_line(MetricsRecorder().progress(None, *idle))).keys() & {"waiting", "dump_dropped"} == set()

@@ -1,0 +1,209 @@
+"""What is believed of arms, judged by learners whose true chances are known."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import statistics
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.problems.estimator import SignalEstimator
+
+TARGET = 0.7
+SIZE = 8
+Chance = Callable[[float], float]
+
+
+def make_estimator(**fields: object) -> SignalEstimator:
+    options = {"adjustable": ["task"], "group_size": SIZE, "target": TARGET, **fields}
+    return SignalEstimator(**options)  # type: ignore[arg-type]
+
+
+def logistic(best: float, slope: float = 8.0, target: float = TARGET) -> Chance:
+    """The chance of success of a learner that is at the target at level `best`."""
+    return lambda level: 1.0 / (1.0 + math.exp(slope * (level - best)) * (1.0 - target) / target)
+
+
+def scores_of(right: int, size: int = SIZE) -> list[float]:
+    return [1.0] * right + [0.0] * (size - right)
+
+
+def draw_level(estimator: SignalEstimator, chances: random.Random) -> float:
+    estimate = estimator.estimate("task")
+    [level] = chances.choices(estimate.levels, estimate.weights)
+    assert level is not None
+    return level
+
+
+def serve(estimator: SignalEstimator, chance: Chance, groups: int, *, delay: int = 0) -> list[float]:
+    """Observe groups of a learner, each `delay` groups late; returns the mean level before each."""
+    random_state = random.Random(0)
+    means: list[float] = []
+    unseen: deque[float] = deque()
+    for _ in range(groups):
+        means.append(estimator.estimate("task").level or 0.0)
+        unseen.append(draw_level(estimator, random_state))
+        if len(unseen) > delay:
+            level = unseen.popleft()
+            right = sum(random_state.random() < chance(level) for _ in range(SIZE))
+            estimator.observe("task", level, scores_of(right))
+    return means
+
+
+def served_pass_rate(estimator: SignalEstimator, chance: Chance) -> float:
+    """The true pass rate at the levels that would be drawn."""
+    estimate = estimator.estimate("task")
+    return sum(weight * chance(level or 0.0) for level, weight in zip(estimate.levels, estimate.weights, strict=True))
+
+
+# ---------------------------------------------------------------------------- levels
+
+
+@pytest.mark.parametrize("target", [0.5, 0.7, 0.85])
+@pytest.mark.parametrize("best", [0.2, 0.5, 0.8])
+def test_pass_rate_comes_near_the_target(target: float, best: float) -> None:
+    estimator, chance = make_estimator(target=target), logistic(best, target=target)
+    serve(estimator, chance, 100)
+    assert served_pass_rate(estimator, chance) == pytest.approx(target, abs=0.13)
+
+
+def test_harder_levels_are_never_easier() -> None:
+    estimator = make_estimator()
+    serve(estimator, logistic(0.5), 50)
+    rates = estimator.estimate("task").pass_rates
+    assert list(rates) == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize("best", [0.1, 0.5, 0.9])
+def test_levels_do_not_swing_with_many_groups_in_flight(best: float) -> None:
+    means = serve(make_estimator(), logistic(best), 700, delay=64)[350:]
+    assert statistics.pstdev(means) < 0.05
+
+
+def test_many_groups_in_flight_do_not_bias_levels() -> None:
+    at_once, late = (make_estimator(), make_estimator())
+    serve(at_once, logistic(0.6), 300)
+    serve(late, logistic(0.6), 300, delay=64)
+    assert late.estimate("task").level == pytest.approx(at_once.estimate("task").level, abs=0.1)
+
+
+def test_learner_that_is_never_right_gets_the_lowest_levels() -> None:
+    estimator = make_estimator()
+    serve(estimator, lambda _: 0.0, 100)
+    assert (estimator.estimate("task").level or 0.0) < 0.1
+
+
+def test_learner_that_is_always_right_gets_the_highest_levels() -> None:
+    estimator = make_estimator()
+    serve(estimator, lambda _: 1.0, 100)
+    assert (estimator.estimate("task").level or 0.0) > 0.8
+
+
+def test_levels_follow_a_learner_that_jumps() -> None:
+    estimator = make_estimator()
+    serve(estimator, logistic(0.2), 100)
+    serve(estimator, logistic(0.8), 60)
+    assert estimator.estimate("task").level == pytest.approx(0.75, abs=0.12)
+
+
+def test_levels_are_spread_around_the_target() -> None:
+    """A single level would keep a learner from problems that it could learn from as well."""
+    estimator = make_estimator()
+    serve(estimator, logistic(0.5), 100)
+    weights = sorted(estimator.estimate("task").weights, reverse=True)
+    assert weights[0] < 0.4 and sum(weights[:8]) > 0.8
+
+
+def test_levels_between_the_steps_count_for_the_nearest() -> None:
+    first, second = make_estimator(), make_estimator()
+    first.observe("task", 0.26, scores_of(3))
+    second.observe("task", 0.25, scores_of(3))
+    assert first.state() == second.state()
+
+
+# ---------------------------------------------------------------------------- the chance of a signal
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("size", [4, 16])
+def test_chances_come_near_the_true_ones(rate: float, size: int) -> None:
+    random_state = random.Random(0)
+    estimator = make_estimator(adjustable=(), group_size=size)
+    chances = []
+    for _ in range(400):
+        estimator.observe("task", None, scores_of(sum(random_state.random() < rate for _ in range(size)), size))
+        chances.append(estimator.estimate("task").signal_chance)
+    assert statistics.mean(chances) == pytest.approx(1 - rate**size - (1 - rate) ** size, abs=0.07)
+
+
+def test_task_without_a_group_is_likely_to_give_a_signal() -> None:
+    assert make_estimator().estimate("task").signal_chance > 0.8
+
+
+def test_partial_credit_that_differs_is_a_signal() -> None:
+    estimator = make_estimator(adjustable=())
+    for _ in range(20):
+        estimator.observe("task", None, [0.01] * (SIZE - 1) + [0.02])
+    assert estimator.estimate("task").signal_chance > 0.8
+
+
+def test_groups_that_are_all_right_or_all_wrong_have_no_signal() -> None:
+    estimator = make_estimator(adjustable=())
+    for number in range(40):
+        estimator.observe("task", None, scores_of(SIZE * (number % 2)))
+    assert estimator.estimate("task").signal_chance < 0.2
+
+
+def test_old_groups_are_forgotten() -> None:
+    estimator = make_estimator(adjustable=())
+    for _ in range(1000):
+        estimator.observe("task", None, scores_of(0))
+    assert estimator.estimate("task").signal_chance < 0.1
+    for _ in range(16):
+        estimator.observe("task", None, scores_of(4))
+    assert estimator.estimate("task").signal_chance > 0.5
+
+
+def test_tasks_are_estimated_apart() -> None:
+    estimator = make_estimator()
+    before = estimator.estimate("task")
+    estimator.observe("other", None, scores_of(0))
+    assert estimator.estimate("task") == before
+
+
+# ---------------------------------------------------------------------------- state
+
+
+def test_restored_estimator_believes_the_same() -> None:
+    estimator = make_estimator()
+    serve(estimator, logistic(0.4), 50)
+    restored = make_estimator(state=json.loads(json.dumps(estimator.state())))
+    assert restored.estimate("task") == estimator.estimate("task")
+    assert serve(restored, logistic(0.4), 50) == serve(estimator, logistic(0.4), 50)
+
+
+@pytest.mark.parametrize("adjustable", [["task"], []])
+def test_state_of_other_arms_is_left_out(adjustable: list[str]) -> None:
+    """A run that goes on with another `complexity_mode` has other arms."""
+    estimator = make_estimator(adjustable=["task"] if not adjustable else [])
+    estimator.observe("task", 0.5, scores_of(3))
+    restored = make_estimator(adjustable=adjustable, state=estimator.state())
+    assert restored.estimate("task") == make_estimator(adjustable=adjustable).estimate("task")
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=64)), max_size=30))
+def test_any_groups_leave_numbers_that_json_can_hold(groups: list[tuple[float, list[float]]]) -> None:
+    estimator = make_estimator()
+    for level, scores in groups:
+        estimator.observe("task", level, scores)
+    estimate = estimator.estimate("task")
+    assert sum(estimate.weights) == pytest.approx(1.0)
+    assert all(0.0 < rate < 1.0 for rate in estimate.pass_rates)
+    assert all(0.0 <= chance <= 1.0 for chance in estimate.signal_chances)
+    json.dumps(estimator.state(), allow_nan=False)

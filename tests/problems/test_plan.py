@@ -1,0 +1,281 @@
+"""What a run draws from: the settings of tasks, their refusals, and the stream that learns from groups."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.library_facts import gameable_tasks
+from reasoning_env.problems.plan import TaskPlan, composite_params, describe_run, make_sampler, plan_tasks
+from reasoning_env.problems.sampling import TaskSampler
+from reasoning_env.records import ProblemSpec
+from reasoning_env.settings import ReasoningSettings
+from reasoning_env.workers.levels import DifficultyMap
+from tests.records import make_library, problem_of
+
+TASKS = {
+    "acre": "induction",
+    "chain_sum": "arithmetic",
+    "coin_flip": "probability",
+    "composite": "other",
+    "gcd": "arithmetic",
+    "number_sorting": "algorithmic",
+    "sudoku": "games",
+}
+LIBRARY = make_library(TASKS, adjustable=frozenset(TASKS) - {"acre"})
+
+
+@cache
+def difficulty() -> DifficultyMap:
+    return DifficultyMap.from_factory(importlib.import_module("reasoning_gym.factory"))
+
+
+class LibraryChecker:
+    """Checks as a worker does, without one, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Mapping[str, Any], float | None]] = []
+
+    async def check(self, params: Sequence[tuple[str, Mapping[str, Any], float | None]]) -> list[str]:
+        self.asked += params
+        return [fault for asked in params if (fault := difficulty().check(*asked))]
+
+
+async def plan(**fields: Any) -> TaskPlan:
+    return await plan_tasks(ReasoningSettings(**fields), LIBRARY, LibraryChecker())
+
+
+# ---------------------------------------------------------------------------- what is meant
+
+
+async def test_order_and_case_in_which_tasks_are_named_do_not_change_the_plan() -> None:
+    assert await plan(tasks="Sudoku, GCD, acre") == await plan(tasks=["acre", "gcd", "sudoku"])
+
+
+async def test_nothing_set_means_every_task_alike_and_as_it_is() -> None:
+    assert await plan() == TaskPlan(
+        available=tuple(TASKS),
+        tasks=tuple(TASKS),
+        training_tasks=tuple(TASKS),
+        adjustable=LIBRARY.adjustable,
+        params={},
+        weights=dict.fromkeys(TASKS, 1.0),
+    )
+
+
+async def test_patterns_choose_tasks_weights_and_params() -> None:
+    chosen = await plan(
+        tasks="arithmetic/*, sudoku, number_sorting",
+        exclude_tasks="category:games",
+        task_sampling="weighted",
+        task_weights="arithmetic/*=2, gcd=0.5",
+        task_params={"*_sum": {"min_terms": 3}, "gcd": {"min_value": 2}},
+    )
+    assert "sudoku" not in chosen.available
+    assert chosen.tasks == ("chain_sum", "gcd", "number_sorting")
+    assert chosen.weights == {"chain_sum": 2.0, "gcd": 0.5, "number_sorting": 1.0}
+    assert chosen.params == {"chain_sum": {"min_terms": 3}, "gcd": {"min_value": 2}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "level"),
+    [
+        ({}, None),
+        ({"complexity_level": 0.25}, 0.25),
+        *(({"complexity_mode": mode}, 0.5) for mode in ("random", "curriculum")),
+    ],
+)
+async def test_params_are_checked_at_the_level_of_the_run(fields: dict[str, Any], level: float | None) -> None:
+    checker = LibraryChecker()
+    params = {"gcd": {"min_value": 2, "max_numbers": 4}, "chain_sum": {"max_terms": 7}}
+    await plan_tasks(ReasoningSettings(task_params=params, **fields), LIBRARY, checker)
+    assert sorted(checker.asked, key=str) == [
+        ("chain_sum", {"max_terms": 7}, level),
+        ("gcd", {"min_value": 2, "max_numbers": 4}, level),
+    ]
+
+
+async def test_params_are_checked_at_the_level_of_an_evaluation_that_has_them() -> None:
+    checker = LibraryChecker()
+    settings = ReasoningSettings(task_params={"gcd": {"min_value": 2}}, eval_params="training", eval_level=0.75)
+    await plan_tasks(settings, LIBRARY, checker)
+    assert [level for _, _, level in checker.asked] == [None, 0.75]
+
+
+# ---------------------------------------------------------------------------- what is refused
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown task": ({"tasks": "gdc"}, "tasks: .*'gdc'.* gcd"),
+    "unknown task left out": ({"exclude_tasks": "sudok"}, "exclude_tasks: .*'sudok'.* sudoku"),
+    "unknown task weighed": ({"task_weights": {"gdc": 2}}, "task_weights: .*'gdc'.* gcd"),
+    "every task left out": ({"tasks": "gcd", "exclude_tasks": "g*"}, "exclude_tasks: "),
+    "unknown parameter": ({"task_params": {"gcd": {"min_valu": 3}}}, "task_params: gcd: .*'min_valu'.* min_value"),
+    "two faults at once": ({"task_params": {"gcd": {"a": 1}, "sudoku": {"b": 1}}}, "task_params: gcd: .*; sudoku: "),
+    "range": ({"task_params": {"gcd": {"min_value": {"low": 2, "high": 9}}}}, "task_params: gcd: .*refuses"),
+    "value that JSON cannot hold": ({"task_params": {"gcd": {"min_value": {1}}}}, "task_params: gcd.min_value "),
+    "members of a composite": (
+        {"task_params": {"composite": {"datasets": [{"name": "gcd"}]}}},
+        "task_params: composite ",
+    ),
+    "negative weight": ({"task_weights": {"gcd": -1}}, "task_weights: .*'gcd'"),
+    "weight without end": ({"task_weights": {"gcd": float("inf")}}, "task_weights: .*'gcd'"),
+    "weight that is no number": ({"task_weights": {"gcd": float("nan")}}, "task_weights: .*'gcd'"),
+    "no weight at all": ({"task_weights": {"*": 0}}, "task_weights: every"),
+    "gameable tasks alone": ({"tasks": "probability/*", "strict_rewards": False}, "exclude_gameable"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_refusal_names_the_setting_and_the_task(case: str) -> None:
+    fields, message = REFUSED[case]
+    sampling = {"task_sampling": "weighted"} if "task_weights" in fields else {}
+    with pytest.raises(ConfigError, match="^" + message):
+        await plan(**fields, **sampling)
+
+
+# ---------------------------------------------------------------------------- what is told
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"tasks": "acre,gcd", "complexity_mode": "random"}, [("acre",)]),
+        ({"tasks": "acre,gcd", "complexity_mode": "curriculum"}, [("acre",)]),
+        ({"tasks": "gcd", "complexity_mode": "random"}, []),
+        ({"tasks": "acre,gcd"}, []),
+    ],
+)
+async def test_tasks_without_levels_are_named_where_levels_are_asked_for(
+    caplog: pytest.LogCaptureFixture, fields: dict[str, Any], named: list[tuple[str]]
+) -> None:
+    caplog.set_level(logging.INFO, "reasoning_env")
+    await plan(**fields)
+    assert [record.args for record in caplog.records] == named
+
+
+async def test_gameable_tasks_are_left_out_of_training_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    chosen = await plan(strict_rewards=False)
+    assert chosen.tasks == tuple(TASKS)
+    assert chosen.training_tasks == ("acre", "chain_sum", "composite", "gcd", "sudoku")
+    assert set(chosen.weights) == set(chosen.training_tasks)
+    [(told,)] = [record.args for record in caplog.records]
+    reasons = gameable_tasks(strict=False)
+    assert all(task in told and reasons[task] in told for task in ("coin_flip", "number_sorting"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "trained"),
+    [
+        ({"strict_rewards": True}, True),
+        ({"strict_rewards": False, "exclude_gameable": False}, True),
+        ({"strict_rewards": False, "tasks": "coin_flip"}, True),
+        ({"strict_rewards": False, "tasks": "coin_flip,all"}, True),
+        ({"strict_rewards": False, "tasks": "all"}, False),
+        ({"strict_rewards": False, "tasks": "probability/*,gcd"}, False),
+    ],
+)
+async def test_gameable_task_is_trained_on_where_it_is_named_or_mended(fields: dict[str, Any], trained: bool) -> None:
+    assert ("coin_flip" in (await plan(**fields)).training_tasks) is trained
+
+
+# ---------------------------------------------------------------------------- the sampler of a run
+
+RIGHT, MIXED = (1.0,) * 4, (1.0, 0.0, 1.0, 0.0)
+LEARNER = {"acre": MIXED, "chain_sum": RIGHT, "gcd": MIXED}
+
+
+async def make(**fields: Any) -> Any:
+    settings = ReasoningSettings(**{"tasks": "acre,chain_sum,gcd", **fields})
+    chosen = await plan_tasks(settings, LIBRARY, LibraryChecker())
+    return make_sampler(chosen, settings, instance=0, group_size=4)
+
+
+def serve(sampler: TaskSampler, positions: range, scores: Mapping[str, Sequence[float]]) -> list[ProblemSpec]:
+    """Draw and observe one position after the other."""
+    specs = []
+    for index in positions:
+        spec = sampler.draw(index, 0)
+        specs.append(spec)
+        sampler.observe(problem_of(spec, level=spec.level), scores[spec.task])
+    return specs
+
+
+async def test_uniform_draws_with_random_levels_learn_nothing() -> None:
+    sampler = await make(complexity_mode="random")
+    expected = [sampler.draw(index, 0) for index in range(50)]
+    assert serve(sampler, range(50), LEARNER) == expected
+    assert (sampler.report(), sampler.state()) == ({}, {})
+
+
+@pytest.mark.parametrize(("target", "gcd_rises"), [(0.3, True), (0.9, False)])
+async def test_curriculum_moves_each_task_to_its_target(target: float, gcd_rises: bool) -> None:
+    sampler = await make(complexity_mode="curriculum", curriculum_target_accuracy=target)
+    before = sampler.report()
+    serve(sampler, range(300), LEARNER)
+    after = sampler.report()
+    assert before["acre"].level is after["acre"].level is None
+    assert after["chain_sum"].level > before["chain_sum"].level
+    assert (after["gcd"].level > before["gcd"].level) is gcd_rises
+
+
+async def test_adaptive_sampling_leaves_levels_as_they_are() -> None:
+    sampler = await make(task_sampling="adaptive", complexity_level=0.25)
+    specs = serve(sampler, range(100), LEARNER)
+    assert {spec.level for spec in specs} == {0.25}
+    assert sampler.report()["gcd"].share > sampler.report()["chain_sum"].share
+
+
+async def test_weights_are_shares() -> None:
+    sampler = await make(task_sampling="weighted", task_weights={"gcd": 0, "acre": 0})
+    assert {sampler.draw(index, 0).task for index in range(50)} == {"chain_sum"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "members"),
+    [
+        (("chain_sum", "composite", "maze"), ["chain_sum", "maze"]),
+        (("composite",), ["chain_sum", "maze", "sudoku"]),
+        (("chain_sum", "maze"), None),
+    ],
+)
+def test_composite_is_made_of_the_other_tasks_or_alone_of_all(
+    tasks: tuple[str, ...], members: list[str] | None
+) -> None:
+    available = ("sudoku", "composite", "maze", "chain_sum")
+    expected = {} if members is None else {"composite": {"datasets": [{"name": name} for name in members]}}
+    assert composite_params(tasks, available) == expected
+
+
+def test_members_of_a_composite_have_their_parameters() -> None:
+    params = {"maze": {"min_dist": 2}, "sudoku": {"min_empty": 3}}
+    composed = composite_params(("chain_sum", "composite", "maze"), (), params)
+    members = [{"name": "chain_sum"}, {"name": "maze", "config": {"min_dist": 2}}]
+    assert composed == {"composite": {"datasets": members}}
+
+
+async def test_run_is_described_as_json_reads_it_back() -> None:
+    """It is compared with what a checkpoint holds; a tuple would differ from the list that it became there."""
+    settings = ReasoningSettings(tasks="chain_sum", task_params={"chain_sum": {"min_terms": 3}})
+    run = describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))
+    assert run == json.loads(json.dumps(run))
+    assert (run["tasks"], run["task_params"]) == (["chain_sum"], {"chain_sum": {"min_terms": 3}})
+
+
+async def test_same_tasks_are_the_same_run_however_they_were_asked_for() -> None:
+    def run(**settings: Any) -> Any:
+        return _described(ReasoningSettings(**settings))
+
+    assert await run(tasks="gcd,chain_sum") == await run(tasks="chain_sum,gcd,acre", exclude_tasks="acre")
+    assert await run(tasks="gcd") != await run(tasks="gcd", complexity_level=0.5)
+
+
+async def _described(settings: ReasoningSettings) -> dict[str, Any]:
+    return describe_run(settings, await plan_tasks(settings, LIBRARY, LibraryChecker()))

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.errors import InvalidReferenceError
+from reasoning_env.problems.references import Reference, hash_question
+from reasoning_env.records import Split
+from tests.records import make_problem
+
+TEXT = 'gcd:train:913282751:0.25:0.1.25:5f1c0d9e8a7b6c5d:{"min_value": 10}'
+
+params = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(st.integers() | st.text() | st.booleans(), lambda inner: st.lists(inner)),
+    max_size=3,
+)
+references = st.builds(
+    Reference,
+    task=st.sampled_from(["gcd", "chain_sum"]),
+    split=st.sampled_from(Split),
+    seed=st.integers(0, 2**32 - 1),
+    level=st.none() | st.floats(0, 1),
+    library=st.sampled_from(["0.1.25", "0.1.26.dev1+local", ""]),
+    question_hash=st.text("0123456789abcdef", min_size=16, max_size=16),
+    params=params,
+    item=st.just(3),
+    dataset_size=st.just(50),
+)
+
+
+def test_text_names_every_part() -> None:
+    reference = Reference.parse(TEXT)
+    assert reference == Reference("gcd", Split.TRAIN, 913282751, 0.25, "0.1.25", "5f1c0d9e8a7b6c5d", {"min_value": 10})
+    assert str(reference) == TEXT
+
+
+@given(references)
+def test_text_reads_back(reference: Reference) -> None:
+    assert Reference.parse(str(reference)) == reference
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected task:split"),
+        ("gcd", "expected task:split"),
+        (TEXT.replace("gcd", ""), "a task and a seed"),
+        (TEXT.replace("913282751", "4294967296"), "from 0 to 4294967295"),
+        (TEXT.replace("913282751", "-1"), "a task and a seed"),
+        (TEXT.replace("913282751", "٣"), "a task and a seed"),
+        (TEXT.replace("913282751", "45+50/50"), "has no item 50"),
+        (TEXT.replace("train", "test"), "'test' is not a valid Split"),
+        (TEXT.replace("0.25:0.1", "1.5:0.1"), "not at 1.5"),
+        (TEXT.replace("0.25:0.1", "nan:0.1"), "not at nan"),
+        (TEXT.replace("5f1c0d9e8a7b6c5d", "5f1c"), "16 hexadecimal digits"),
+        (TEXT.replace('{"min_value": 10}', "{"), "Expecting property name"),
+        (TEXT.replace('{"min_value": 10}', "[" * 100_000), "recursion"),
+        (TEXT.replace('{"min_value": 10}', "[1]"), "a JSON object"),
+    ],
+)
+def test_bad_text_is_refused_in_a_line(text: str, problem: str) -> None:
+    with pytest.raises(InvalidReferenceError) as caught:
+        Reference.parse(text)
+    assert problem in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_spec_makes_exactly_this_problem() -> None:
+    problem = make_problem("gcd", params={"a": 1}, level=0.5)
+    spec = Reference.of(problem, "1").spec(index=3, attempt=2)
+    assert (spec.task, spec.seed, spec.params, spec.level) == ("gcd", problem.spec.seed, {"a": 1}, 0.5)
+    assert (spec.index, spec.attempt, spec.as_is) == (3, 2, True)
+
+
+def test_altered_question_is_told() -> None:
+    reference = Reference.of(make_problem(question="one"), "1")
+    with pytest.raises(InvalidReferenceError, match="the reference was altered"):
+        reference.check(make_problem(question="another"), "1")
+
+
+def test_another_release_is_named() -> None:
+    reference = Reference.of(make_problem(question="one"), "1")
+    with pytest.raises(InvalidReferenceError, match=r"made by reasoning-gym 1, and this is 2"):
+        reference.check(make_problem(question="another"), "2")
+
+
+def test_hash_is_of_any_text() -> None:
+    assert hash_question("\ud800") != hash_question("")

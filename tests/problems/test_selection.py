@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.problems.selection import resolve_patterns, select_tasks
+from reasoning_env.records import TaskInfo
+
+NAMES = ["sudoku", "composite", "chain_sum", "mini_sudoku"]
+AVAILABLE = [
+    TaskInfo("sudoku", "games"),
+    TaskInfo("composite", "other"),
+    TaskInfo("chain_sum", "arithmetic"),
+    TaskInfo("mini_sudoku", "games"),
+]
+
+
+@pytest.mark.parametrize("wanted", [[], ["all"], ["sudoku", "ALL"], ["*"]])
+def test_nothing_all_and_every_name_select_every_task_in_name_order(wanted: list[str]) -> None:
+    assert select_tasks(AVAILABLE, wanted) == tuple(sorted(NAMES))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("sudoku", ("sudoku",)),
+        ("*sudoku", ("mini_sudoku", "sudoku")),
+        ("games/*", ("mini_sudoku", "sudoku")),
+        ("games/mini*", ("mini_sudoku",)),
+        ("category:games", ("mini_sudoku", "sudoku")),
+        ("[cm]*", ("chain_sum", "composite", "mini_sudoku")),
+        ("games", ("mini_sudoku", "sudoku")),
+        ("Category:GAMES", ("mini_sudoku", "sudoku")),
+        ("Chain_Sum", ("chain_sum",)),
+    ],
+)
+def test_patterns_select_by_name_and_category(pattern: str, names: tuple[str, ...]) -> None:
+    assert select_tasks(AVAILABLE, [pattern]) == names
+    assert select_tasks(AVAILABLE, [], [pattern]) == tuple(sorted(set(NAMES) - set(names)))
+
+
+def test_tasks_come_in_the_order_asked_for() -> None:
+    assert select_tasks(AVAILABLE, ["sudoku", "chain_sum", "games"]) == ("sudoku", "chain_sum", "mini_sudoku")
+
+
+def test_name_of_a_task_wins_over_that_of_a_category() -> None:
+    available = [TaskInfo("logic", "puzzles"), TaskInfo("syllogism", "logic")]
+    assert select_tasks(available, ["logic"]) == ("logic",)
+    assert select_tasks(available, ["category:logic"]) == ("syllogism",)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("sudoko", "'sudoko'.* sudoku, mini_sudoku"),
+        ("gamez", "'gamez'.* games"),
+        ("xyz", r"'xyz'.*\b4\b.* arithmetic, games, other"),
+        ("category:gamess", r"'category:gamess'.* category:games\b"),
+        ("game/*", r"'game/\*'.* games/\*"),
+        ("*_sorting", r"'\*_sorting'"),
+    ],
+)
+def test_pattern_that_matches_nothing_is_refused_with_the_nearest(pattern: str, hint: str) -> None:
+    for field, patterns in (("tasks", ([pattern],)), ("exclude_tasks", ([], [pattern]))):
+        with pytest.raises(ConfigError, match=f"{field}: .*{hint}"):
+            select_tasks(AVAILABLE, *patterns)
+
+
+@pytest.mark.parametrize(("available", "excluded"), [([], []), (AVAILABLE, ["*"])])
+def test_nothing_to_select_from_is_refused(available: list[TaskInfo], excluded: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        select_tasks(available, [], excluded)
+
+
+def test_values_by_pattern_let_a_name_win_over_globs_and_the_later_glob_over_the_earlier() -> None:
+    values = {"Sudoku": 3.0, "*": 1.0, "games/*": 2.0}
+    assert resolve_patterns(AVAILABLE, NAMES, values, "task_weights") == {
+        "sudoku": 3.0,
+        "mini_sudoku": 2.0,
+        "chain_sum": 1.0,
+        "composite": 1.0,
+    }
+
+
+@pytest.mark.parametrize("pattern", ["sudoku", "sudokoo"])
+def test_values_for_unselected_and_unknown_tasks_are_refused(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=f"task_weights: .*'{pattern}'"):
+        resolve_patterns(AVAILABLE, ["chain_sum"], {pattern: 1.0}, "task_weights")

@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.errors import GenerationError, WorkerError
+from reasoning_env.problems.stream import ProblemStream
+from reasoning_env.records import Problem, ProblemSpec, Refused, Split
+from tests.fake_workers import FakeWorkers, fails_where, no_luck
+from tests.records import problem_of
+
+DEADLINE_S = 5.0
+
+
+class Sampler:
+    """Draws the tasks in turn; another attempt takes the next one, and quarantined ones are skipped."""
+
+    def __init__(self, tasks: Sequence[str] = ("a", "b", "c")) -> None:
+        self._tasks = tasks
+        self.quarantined: list[str] = []
+        self.drawn: list[int] = []
+
+    def draw(self, index: int, attempt: int) -> ProblemSpec:
+        self.drawn.append(index)
+        for number in range(attempt, attempt + len(self._tasks)):
+            task = self._tasks[(index + number) % len(self._tasks)]
+            if task not in self.quarantined:
+                return ProblemSpec(task, 1000 * index + number, Split.TRAIN, index, number)
+        raise GenerationError("nothing is left to draw")
+
+    def redraw(self, spec: ProblemSpec) -> ProblemSpec:
+        return ProblemSpec(spec.task, spec.seed + 1, Split.TRAIN, spec.index, spec.attempt + 1)
+
+    def quarantine(self, task: str) -> None:
+        self.quarantined.append(task)
+
+
+at_once = partial(problem_of, flawed={"easy": 2})
+b_fails = fails_where(lambda spec: spec.task == "b", at_once)
+
+
+class Held(FakeWorkers):
+    """Keeps every request until the test settles it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: dict[tuple[int, int], asyncio.Future[Problem]] = {}
+
+    async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
+        assert deadline_s == DEADLINE_S
+        self.specs.append(spec)
+        request = self.requests[spec.index, spec.attempt] = asyncio.get_running_loop().create_future()
+        return await request
+
+    def finish(self, *indices: int, attempt: int = 0) -> None:
+        for index in indices:
+            spec = next(spec for spec in self.specs if (spec.index, spec.attempt) == (index, attempt))
+            self.requests[index, attempt].set_result(at_once(spec))
+
+    def fail(self, index: int) -> None:
+        self.requests[index, 0].set_exception(GenerationError("no luck"))
+
+
+MakeStream = Callable[..., ProblemStream]
+
+
+@pytest.fixture
+async def make_stream() -> AsyncIterator[MakeStream]:
+    """Builds streams, and closes them at the end."""
+    made: list[ProblemStream] = []
+
+    def make(workers: FakeWorkers | None = None, sampler: Sampler | None = None, **options: Any) -> ProblemStream:
+        options = {"depth": 4, "deadline_s": DEADLINE_S, "quarantine_after": 3, **options}
+        made.append(ProblemStream(workers or FakeWorkers(at_once), sampler or Sampler(), **options))
+        return made[-1]
+
+    yield make
+    for stream in made:
+        await stream.close()
+
+
+async def settle() -> None:
+    """Let every task run until it waits for something that only the test can bring."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def started(stream: ProblemStream) -> ProblemStream:
+    stream.start()
+    await settle()
+    return stream
+
+
+async def take(stream: ProblemStream, count: int) -> list[ProblemSpec]:
+    return [(await stream.next()).spec for _ in range(count)]
+
+
+def saved(stream: ProblemStream) -> Any:
+    return json.loads(json.dumps(stream.state()))
+
+
+# ---------------------------------------------------------------------------- order
+
+
+async def test_depth_positions_are_drawn_ahead_and_one_more_for_each_that_is_handed_out(
+    make_stream: MakeStream,
+) -> None:
+    sampler = Sampler()
+    stream = await started(make_stream(sampler=sampler, depth=3))
+    assert sampler.drawn == [0, 1, 2]
+    await stream.next()
+    assert sampler.drawn == [0, 1, 2, 3]
+
+
+async def test_consumers_that_wait_at_the_same_time_get_different_problems(make_stream: MakeStream) -> None:
+    stream = make_stream(depth=2)
+    problems = await asyncio.gather(*(stream.next() for _ in range(10)))
+    assert sorted(problem.spec.index for problem in problems) == list(range(10))
+
+
+async def test_consumer_that_is_cancelled_takes_nothing_with_it(make_stream: MakeStream) -> None:
+    workers = Held()
+    stream = make_stream(workers)
+    waiting = asyncio.create_task(stream.next())
+    await settle()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    workers.finish(0)
+    assert (await stream.next()).spec.index == 0
+
+
+# ---------------------------------------------------------------------------- failures, flaws and quarantine
+
+
+async def test_failed_position_is_drawn_again_and_the_others_stay_as_they_are(make_stream: MakeStream) -> None:
+    workers = Held()
+    stream = await started(make_stream(workers))
+    workers.fail(0)
+    await settle()
+    workers.finish(0, attempt=1)
+    workers.finish(1, 2)
+    assert await take(stream, 3) == [
+        ProblemSpec("b", 1, Split.TRAIN, 0, 1),
+        ProblemSpec("b", 1000, Split.TRAIN, 1, 0),
+        ProblemSpec("c", 2000, Split.TRAIN, 2, 0),
+    ]
+    assert stream.stats.failures == 1
+
+
+@pytest.mark.parametrize("failed_before", [0, 4])
+async def test_task_that_keeps_failing_is_quarantined_with_a_warning(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture, failed_before: int
+) -> None:
+    """In an earlier run it may have failed more often than this one allows."""
+    sampler = Sampler()
+    state = {"failures_in_a_row": {"b": failed_before}}
+    stream = make_stream(FakeWorkers(b_fails), sampler, quarantine_after=3, state=state)
+    with caplog.at_level(logging.WARNING):
+        assert {spec.task for spec in await take(stream, 30)} == {"a", "c"}
+    assert sampler.quarantined == ["b"]
+    assert (stream.stats.quarantined, stream.stats.failures >= 3) == (("b",), not failed_before)
+    [message] = caplog.messages
+    assert "no luck" in message
+
+
+async def test_task_that_fails_now_and_then_is_not_quarantined(make_stream: MakeStream) -> None:
+    draws: Counter[str] = Counter()
+
+    def two_of_three_fail(spec: ProblemSpec) -> Problem:
+        draws[spec.task] += 1
+        return no_luck(spec) if spec.task == "b" and draws["b"] % 3 else at_once(spec)
+
+    stream = make_stream(FakeWorkers(two_of_three_fail), quarantine_after=3)
+    assert "b" in {spec.task for spec in await take(stream, 60)}
+    assert stream.stats.failures > 10
+    assert stream.stats.quarantined == ()
+
+
+async def test_stream_without_any_task_left_raises(make_stream: MakeStream) -> None:
+    stream = make_stream(FakeWorkers(no_luck), quarantine_after=2)
+    with pytest.raises(GenerationError):
+        await stream.next()
+    assert sorted(stream.stats.quarantined) == ["a", "b", "c"]
+
+
+async def test_position_that_no_task_was_left_for_is_not_skipped_after_the_end(make_stream: MakeStream) -> None:
+    workers = Held()
+    stream = await started(make_stream(workers, Sampler(("a",)), depth=2, quarantine_after=1))
+    workers.fail(1)
+    await settle()
+    workers.finish(0)
+    await stream.next()
+    before = stream.state()
+    assert before["next_index"] == 2
+    await stream.close()
+    assert stream.state() == before
+
+
+async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) -> None:
+    workers = FakeWorkers(Mock(side_effect=WorkerError("no workers any more")))
+    with pytest.raises(WorkerError, match="no workers any more"):
+        await make_stream(workers).next()
+
+
+async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
+    refuse = AsyncMock(side_effect=[Refused.HELD_OUT, None, None])
+    stream = make_stream(refuse=refuse, depth=1)
+    assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
+    assert stream.stats.failures == 0
+    assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
+
+
+async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
+    refuse = AsyncMock(side_effect=lambda problem: Refused.HELD_OUT if problem.task == "a" else None)
+    stream = make_stream(refuse=refuse, depth=1, quarantine_after=1)
+    assert (await take(stream, 1))[0].task != "a"
+    assert stream.stats.quarantined == ("a",)
+
+
+# ---------------------------------------------------------------------------- the ledger
+
+
+async def test_problem_is_in_flight_until_it_is_done(make_stream: MakeStream) -> None:
+    stream = make_stream(depth=3)
+    problems = [await stream.next() for _ in range(3)]
+    assert stream.in_flight == 3
+    for _ in range(2):
+        stream.done(problems[0])
+    assert stream.in_flight == 2
+
+
+async def test_another_problem_with_the_same_index_ends_nothing(make_stream: MakeStream) -> None:
+    stream = make_stream()
+    problem = await stream.next()
+    stream.done(replace(problem, reference="of an evaluation set"))
+    assert stream.in_flight == 1
+
+
+async def test_problem_in_flight_is_made_again_from_the_seed_that_made_it(make_stream: MakeStream) -> None:
+    stream = make_stream(FakeWorkers(lambda spec: at_once(replace(spec, seed=spec.seed + 7))))
+    problem = await stream.next()
+    [spec] = await take(make_stream(state=saved(stream)), 1)
+    assert spec == replace(problem.spec, as_is=True)
+
+
+async def test_problem_in_flight_that_comes_out_differently_is_replaced_with_a_warning(
+    make_stream: MakeStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = make_stream()
+    await stream.next()
+    changed = FakeWorkers(lambda spec: problem_of(spec, "another question"))
+    [spec] = await take(make_stream(changed, state=saved(stream)), 1)
+    assert (spec.index, spec.attempt) == (0, 1)
+    assert "its question comes out differently" in caplog.text
+
+
+async def test_positions_before_and_between_restored_ones_are_drawn_anew(make_stream: MakeStream) -> None:
+    first = make_stream(depth=6)
+    await take(first, 1)
+    state = saved(first)
+    # The state of a run whose other positions were done.
+    kept = [position for position in state["positions"] if position[0] in (3, 5)]
+    drawn = Sampler()
+    specs = await take(make_stream(sampler=drawn, state=state | {"next_index": 2, "positions": kept}), 5)
+    assert [spec.index for spec in specs] == [2, 3, 4, 5, 6]
+    assert not {3, 5} & set(drawn.drawn)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=6)), max_size=4), st.data())
+def test_resumed_streams_serve_what_was_in_flight_and_then_go_on(
+    runs: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
+    """Problems get ready in any order; each run is saved, some of what it handed out still in flight, and resumed."""
+
+    async def serve() -> None:
+        restored: list[int] = []
+        following = 0
+        state = None
+        for count, ready in runs:
+            workers = Held()
+            stream = ProblemStream(workers, Sampler(), depth=6, deadline_s=DEADLINE_S, quarantine_after=3, state=state)
+            await started(stream)
+            assert stream.in_flight == 0
+            for pick in ready:
+                waiting = [index for (index, _), request in workers.requests.items() if not request.done()]
+                workers.finish(waiting[pick % len(waiting)])
+            expected = [*restored, *range(following, following + count)]
+            following += max(0, count - len(restored))
+            for index in expected[:count]:
+                next_problem = asyncio.create_task(stream.next())
+                await settle()
+                workers.finish(*(waiting for (waiting, _), one in workers.requests.items() if not one.done()))
+                problem = await next_problem
+                assert replace(problem.spec, as_is=False) == Sampler().draw(index, 0)
+                await settle()
+                if data.draw(st.booleans()):
+                    stream.done(problem)
+                    expected.remove(index)
+            restored = [index for index in expected if index < following]
+            state = saved(stream)
+            await stream.close()
+
+    asyncio.run(serve())
+
+
+# ---------------------------------------------------------------------------- the rest of the state
+
+
+async def test_resumed_stream_keeps_the_draw_that_replaced_a_failed_one(make_stream: MakeStream) -> None:
+    workers = Held()
+    first = await started(make_stream(workers, depth=1))
+    workers.fail(0)
+    await settle()
+    # What failed then might well succeed now.
+    assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec("b", 1, Split.TRAIN, 0, 1)]
+
+
+async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:
+    """Position k is a function of the seed and the saved state, so the state must say what is not drawn any more."""
+    expected = await take(make_stream(FakeWorkers(b_fails)), 24)
+    first = make_stream(FakeWorkers(b_fails))
+    begun = [await first.next() for _ in range(12)]
+    for problem in begun:
+        first.done(problem)
+    mended = make_stream(state=saved(first))
+    assert mended.stats.quarantined == first.stats.quarantined == ("b",)
+    assert [*(problem.spec for problem in begun), *await take(mended, 12)] == expected
+
+
+async def test_closed_stream_still_knows_what_was_drawn_and_generates_nothing(make_stream: MakeStream) -> None:
+    workers = Held()
+    stream = await started(make_stream(workers, depth=3))
+    workers.finish(0)
+    await stream.next()
+    await settle()
+    before = stream.state()
+    for _ in range(2):
+        await stream.close()
+        assert stream.state() == before
+    assert [request.cancelled() for request in workers.requests.values()] == [False, True, True, True]
+
+
+async def test_stats_count_what_is_ready(make_stream: MakeStream) -> None:
+    workers = Held()
+    stream = await started(make_stream(workers, depth=4))
+    workers.finish(0, 1, 3)
+    await settle()
+    assert stream.stats.ready == 3
+    await stream.next()
+    assert stream.stats.ready == 2

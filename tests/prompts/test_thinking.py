@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_env.prompts.thinking import FORMATS, NAMES, TAGS, Thinking, ThinkingFormat, choose_thinking
+from reasoning_env.records import Reason
+from reasoning_env.rewards import Extraction, extract_answer, remove_thinking
+from reasoning_env.settings import ReasoningSettings
+
+LIMIT = 100
+DRAFT = "Perhaps <answer>3</answer>, to be put in <answer> tags."
+REPLY = "So <answer>24</answer>"
+WRITTEN = {
+    "think": f"<think>{DRAFT}</think>{REPLY}",
+    "gpt-oss": f"<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>{REPLY}",
+    "gemma": f"<|channel>thought\n{DRAFT}<channel|>{REPLY}",
+    "magistral": f"[THINK]{DRAFT}[/THINK]{REPLY}",
+    "seed-oss": f"<seed:think>{DRAFT}</seed:think>{REPLY}",
+    "command-a": f"<|START_THINKING|>{DRAFT}<|END_THINKING|><|START_RESPONSE|>{REPLY}<|END_RESPONSE|>",
+    "kimi": f"◁think▷{DRAFT}◁/think▷{REPLY}",
+    "kimi-k3": f"<|open|>think<|sep|>{DRAFT}<|close|>think<|sep|><|open|>response<|sep|>{REPLY}",
+    "minimax": f"<mm:think>{DRAFT}</mm:think>{REPLY}",
+    "hunyuan": f"<think:opensource>{DRAFT}</think:opensource>{REPLY}",
+    "solar": f"<|think|>{DRAFT}<|end|><|begin|>assistant<|content|>{REPLY}",
+    "apriel": f"Here are my reasoning steps:\n{DRAFT}\n[BEGIN FINAL RESPONSE]\n{REPLY}\n[END FINAL RESPONSE]",
+    "muse": f" to=self<|message|>{DRAFT}<|eom|><|start|>assistant to=user<|message|>{REPLY}",
+    "thinking": f"<Thinking>{DRAFT}</THINKING>{REPLY}",
+    "reasoning": f"<reasoning>{DRAFT}</reasoning>{REPLY}",
+}
+CHANNELS = choose_thinking("gpt-oss")
+ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+
+
+def by_name(name: str) -> ThinkingFormat:
+    return next(one for one in FORMATS if one.name == name)
+
+
+def test_every_format_has_an_example() -> None:
+    assert list(WRITTEN) == [one.name for one in FORMATS]
+
+
+def test_setting_names_every_format() -> None:
+    assert get_args(ReasoningSettings.model_fields["thinking"].annotation) == NAMES
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_draft_in_a_known_format_is_thinking(name: str) -> None:
+    assert extract_answer(WRITTEN[name], LIMIT, choose_thinking(name)) == Extraction("24")
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
+def test_unknown_format_gains_nothing(name: str) -> None:
+    assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
+
+
+@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
+def test_leftover_closing_mark_ends_thinking(one: ThinkingFormat) -> None:
+    assert remove_thinking(f"<answer>3</answer>{one.closing}5", Thinking([one])) == "5"
+
+
+@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
+def test_unclosed_opening_mark_hides_the_rest(one: ThinkingFormat) -> None:
+    assert remove_thinking(f"{one.opening} <answer>3</answer>", Thinking([one])) == ""
+
+
+@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
+def test_text_without_marks_stays(one: ThinkingFormat) -> None:
+    assert remove_thinking(REPLY, Thinking([one])) == REPLY
+
+
+def test_other_formats_marks_do_not_end_thinking() -> None:
+    both = choose_thinking("auto", lambda one: one.name == "magistral")
+    assert remove_thinking("[THINK] a <think> b </think> c [/THINK]5", both) == "5"
+    assert remove_thinking("<think> [/THINK] <answer>3</answer></think>5", both) == "5"
+
+
+def test_answers_in_two_final_channels_are_several() -> None:
+    twice = f"{FINAL}<answer>1</answer><|end|>{ANALYSIS}so{FINAL}<answer>2</answer>"
+    assert extract_answer(twice, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
+    adjacent = f"{FINAL}<answer>1</answer>{FINAL}<answer>2</answer>"
+    assert extract_answer(adjacent, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
+
+
+def test_only_the_final_channel_counts() -> None:
+    text = f"<answer>1</answer>{ANALYSIS}a<|end|><|channel|>commentary<|message|><answer>2</answer>{FINAL}5"
+    assert remove_thinking(text, CHANNELS).endswith("5")
+    assert "answer" not in remove_thinking(text, CHANNELS)
+
+
+def test_none_removes_nothing() -> None:
+    assert remove_thinking(WRITTEN["think"], choose_thinking("none")) == WRITTEN["think"]
+
+
+def test_auto_takes_think_and_what_the_model_knows() -> None:
+    assert choose_thinking("auto").names == ("think",)
+    assert choose_thinking("auto", lambda one: one.name == "kimi").names == ("think", "kimi")
+
+
+def test_name_takes_that_format_only() -> None:
+    assert choose_thinking("kimi", lambda _: True).names == ("kimi",)
+
+
+PIECES = [mark for one in FORMATS for mark in (one.opening, one.closing)]
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "<|channel|>fina", "<|", "◁", "[THINK", "a to=self"])
+def test_hostile_megabyte_is_read_in_every_format(piece: str) -> None:
+    """Quadratic work would run into the time limit of the tests."""
+    text = piece * (1_000_000 // len(piece))
+    assert extract_answer(f"<answer>{text}</answer>", LIMIT, Thinking(FORMATS)).answer is None
+
+
+@given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))
+def test_no_new_tag_comes_together(text: str) -> None:
+    """Removal keeps tags as they were; it makes none."""
+    count = len(re.findall("</?answer>", text))
+    assert len(re.findall("</?answer>", remove_thinking(text, Thinking(FORMATS)))) <= count

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from unittest.mock import Mock
+
+import pytest
+
+from reasoning_env.runtime.concurrency import do_as_they_come, map_concurrently
+
+
+async def test_results_are_in_order_of_which_no_more_than_the_limit_are_under_way() -> None:
+    under_way = most = 0
+
+    async def work(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        under_way -= 1
+        return number * number
+
+    assert await map_concurrently(work, range(10), at_once=4) == [number * number for number in range(10)]
+    assert most == 4
+
+
+async def test_an_error_leaves_nothing_running_and_what_was_done_before_it_is_reported() -> None:
+    before = asyncio.all_tasks()
+    done, ended = Mock(), list[int]()
+
+    async def work(number: int) -> None:
+        if number == 1:
+            raise ZeroDivisionError
+        try:
+            if number:
+                await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    with pytest.raises(ZeroDivisionError):
+        await map_concurrently(work, range(3), at_once=3, on_done=done)
+    assert ended == [0, 2]
+    done.assert_called_once_with()
+    assert asyncio.all_tasks() == before
+
+
+async def test_items_are_begun_before_the_next_is_there_and_an_error_ends_the_wait_for_more() -> None:
+    async def items() -> AsyncIterator[int]:
+        yield 0
+        yield 1
+        await asyncio.Event().wait()
+
+    begun: list[int] = []
+
+    async def work(number: int) -> None:
+        begun.append(number)
+        await asyncio.sleep(0)
+        if number == 1:
+            raise ZeroDivisionError
+
+    before = asyncio.all_tasks()
+    with pytest.raises(ZeroDivisionError):
+        await do_as_they_come(work, items(), at_once=1)
+    assert begun == [0, 1]
+    assert asyncio.all_tasks() == before

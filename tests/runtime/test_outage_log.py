@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from reasoning_env.runtime.outage_log import OutageLog
+
+OUT, OVER = "the disk is full", "there is space again"
+
+
+@pytest.mark.parametrize(
+    ("events", "levels"),
+    [
+        ([OUT, 0.1] * 100 + [OVER], ["WARNING", "INFO"]),
+        ([OUT, OutageLog.REPEAT_S / 10] * 25, ["WARNING"] * 3),
+        ([OVER], []),
+        ([OUT, OVER, OutageLog.REPEAT_S / 90] * 100, ["WARNING", "INFO"] * 2),
+        ([OUT, OVER, OUT, OutageLog.NOTABLE_S, OUT, OVER], ["WARNING", "INFO"] * 2),
+    ],
+    ids=["once with its end", "each minute that it lasts", "no end of none", "coming and going", "a second that lasts"],
+)
+def test_outage_is_said_once_and_from_time_to_time(
+    events: list[Any], levels: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers are seconds that pass between what is noticed."""
+    caplog.set_level(logging.INFO)
+    now = 0.0
+    outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
+    for event in events:
+        if event == OUT:
+            outage.note(OUT)
+        elif event == OVER:
+            outage.over(OVER)
+        else:
+            now += event
+    assert [record.levelname for record in caplog.records] == levels
+
+
+def test_outage_lasts_from_its_first_notice_to_its_end() -> None:
+    now = 0.0
+    outage = OutageLog(logging.getLogger("reasoning_env.test"), lambda: now)
+    outage.note(OUT)
+    now = 10.0
+    outage.note(OUT)
+    assert outage.lasting_s == 10.0
+    outage.over(OVER)
+    assert outage.lasting_s == 0.0

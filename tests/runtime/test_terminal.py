@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from reasoning_env.runtime.terminal import StderrHandler, Table, print_table, progress_bar, visible
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+ROWS = [("gcd", "5", f"[bold]{WORDS} :smile:"), ("a_task_with_a_long_name", "125", "")]
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _print() -> None:
+    print_table(("TASK", "N", "NOTE"), ROWS, numbers={"N"})
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is a terminal has 50 columns."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "50")
+
+
+@pytest.fixture(params=["", "1"])
+def pipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
+    """What is no terminal, with and without a wish for colours."""
+    monkeypatch.setenv("FORCE_COLOR", request.param)
+    return capsys
+
+
+def test_rows_of_a_pipe_are_whole_plain_lines(pipe: pytest.CaptureFixture[str]) -> None:
+    _print()
+    assert pipe.readouterr().out.splitlines() == [
+        "TASK                       N  NOTE",
+        f"gcd                        5  [bold]{WORDS} :smile:",
+        "a_task_with_a_long_name  125",
+    ]
+
+
+def test_cells_of_a_terminal_go_on_below_themselves_but_for_names_and_numbers() -> None:
+    with contextlib.redirect_stdout(Terminal()) as terminal:
+        _print()
+    lines = STYLE.sub("", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert " ".join(line[30:].strip() for line in lines[1:-1]) == f"[bold]{WORDS} :smile:"
+    assert lines[-1] == "a_task_with_a_long_name  125"
+
+
+def test_values_are_shown_by_their_columns_and_given_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table({"TASK": "", "MEAN (ALL)": ".1%", "N": "d"}, [("gcd", 0.25, 4), ("a\x1b[2J\nb", None, 0)])
+    table.print()
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["TASK", "MEAN", "(ALL)", "N"],
+        ["gcd", "25.0%", "4"],
+        [r"a\x1b[2J\nb", "-", "0"],
+    ]
+    assert table.records()[1] == {"task": "a\x1b[2J\nb", "mean_all": None, "n": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("é 字", None, "é 字"),
+        ("a\tb\u202e\ud800", None, r"a\tb\u202e\ud800"),
+        ("abcdef", 4, "abc…"),
+        ("abcd", 4, "abcd"),
+    ],
+)
+def test_text_of_a_model_is_shown_without_what_a_terminal_obeys(text: str, limit: int | None, shown: str) -> None:
+    assert visible(text, limit) == shown
+
+
+def test_progress_is_not_written_into_a_log(pipe: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("measuring", 2) as advance:
+        advance()
+    assert pipe.readouterr() == ("", "")
+
+
+def test_log_lines_appear_above_the_progress_bar() -> None:
+    handler, logger = StderrHandler(), logging.getLogger("above")
+    logger.addHandler(handler)
+    with contextlib.redirect_stderr(Terminal()) as terminal, progress_bar("measuring", 2) as advance:
+        advance("a note")
+        logger.warning("something [bold]happened")
+        advance()
+    logger.removeHandler(handler)
+    lines = STYLE.sub("", terminal.getvalue()).replace("\r", "\n").splitlines()
+    above, below = (next(row for row, line in enumerate(lines) if word in line) for word in ("[bold]happened", "2/2"))
+    assert above < below
+    assert "measuring" not in lines[above]

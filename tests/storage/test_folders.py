@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.storage.folders import default_dumps_folder, find_checkout
+
+
+def test_checkout_of_the_library_beside_the_module_is_found_and_none_is_nothing_to_warn_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert find_checkout(tmp_path) is None
+    package = tmp_path / "reasoning-gym" / "reasoning_gym"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    assert find_checkout(tmp_path) == tmp_path / "reasoning-gym"
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("inside", [".", "reasoning_gym"])
+def test_checkout_without_a_package_is_passed_over_with_a_warning(
+    tmp_path: Path, inside: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "reasoning-gym" / inside).mkdir(parents=True)
+    assert find_checkout(tmp_path) is None
+    assert str(tmp_path / "reasoning-gym") in caplog.text
+
+
+@pytest.mark.parametrize("marks", [(), ("pyproject.toml",), ("reasoning_gym_environment.egg-info",)])
+def test_dumps_lie_beside_a_module_that_was_not_installed(tmp_path: Path, marks: tuple[str, ...]) -> None:
+    """A folder in another source tree, a clone, and a clone that is installed in place."""
+    for mark in marks:
+        (tmp_path / mark).touch()
+    assert default_dumps_folder(tmp_path) == tmp_path / "data_dumps"
+
+
+@pytest.mark.parametrize(
+    ("folder", "marks"),
+    [
+        ("target", ("reasoning_gym_environment-0.1.0.dist-info", "pyproject.toml")),
+        ("lib/python3.11/site-packages/environments/reasoning_gym_environment", ("pyproject.toml",)),
+        ("lib/python3/dist-packages", ()),
+    ],
+)
+def test_dumps_of_an_installed_module_lie_in_the_working_directory(
+    tmp_path: Path, folder: str, marks: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    for mark in marks:
+        (tmp_path / folder / mark).touch()
+    monkeypatch.chdir(tmp_path)
+    assert default_dumps_folder(tmp_path / folder) == tmp_path / "data_dumps"
