@@ -9,7 +9,6 @@ import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
 from reasoning_env import session as session_module
-from reasoning_env.evaluations.problem_set import question_key
 from reasoning_env.records import Reason
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
@@ -123,8 +122,8 @@ async def test_instances_share_no_problem(make_session: MakeSession) -> None:
 @on_module_loop
 async def test_evaluation_questions_are_kept_out(make_session: MakeSession) -> None:
     session = await make_session(tasks=["coin_flip"], num_eval_samples_per_task=200)
-    held_out = {question_key(problem.question) for problem in await session.evaluation_set.problems()}
-    assert not held_out & {question_key(problem.question) for problem in await take(session, 100)}
+    held_out = {problem.question for problem in await session.evaluation_set.problems()}
+    assert not held_out & {problem.question for problem in await take(session, 100)}
 
 
 @on_module_loop

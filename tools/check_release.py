@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
+from reasoning_env.evaluations.problem_set import EvaluationSet
 from reasoning_env.library_facts import COMPOSITE, FACTS
 from reasoning_env.problems.sampling import TaskSampler, evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec
@@ -89,12 +89,12 @@ async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
         eval_seed=defaults.eval_seed,
         deadline_s=defaults.eval_generation_deadline_s,
     )
-    evaluated = {question_key(problem.question) for problem in await evaluation_set.problems()}
+    evaluated = {_words(problem.question) for problem in await evaluation_set.problems()}
 
     async def check(task: str) -> list[str]:
         sampler = TaskSampler({task: 1.0}, run_seed=defaults.seed, params=library.params)
         drawn = [await try_to_make(library, sampler.draw(number, 0)) for number in range(questions)]
-        asked = [made for made in drawn if isinstance(made, Problem) and question_key(made.question) in evaluated]
+        asked = [made for made in drawn if isinstance(made, Problem) and _words(made.question) in evaluated]
         served = [problem for problem in asked if not await evaluation_set.asks(problem)]
         if not served:
             return []
@@ -104,6 +104,10 @@ async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
         return [*chain.from_iterable(await measure_each("questions", library.tasks, check, at_once=4))]
     finally:
         await evaluation_set.close()
+
+
+def _words(question: str) -> tuple[str, ...]:
+    return tuple(question.split())
 
 
 async def try_to_make(library: OpenLibrary, spec: ProblemSpec) -> Problem | GenerationError:

@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 
 from ..evaluations.table import MOST
-from ..reports.comparison import Comparison, compare, rank, read_evaluation
+from ..reports.comparison import Comparison, compare, rank, read_scores
 from ..reports.html.page import collect, encode, make_page, refuse_to_overwrite, write_page
 from ..reports.runs import find_runs
 from ..runtime.terminal import UNLIMITED, Table, print_json, width
@@ -22,7 +22,7 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
     evaluations without a problem in common.
     """
     options = _parse(argv)
-    first, *others = evaluations = [read_evaluation(path, accuracy=options.accuracy) for path in options.folders]
+    first, *others = evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     if options.markdown:
         rank(evaluations).print_markdown()
         return 0

@@ -199,10 +199,9 @@ class DumpedRollout:
 class DumpedGroup:
     """One line. Only `item_id` and `rollouts` have to be there.
 
-    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations, `problem` is a
-    hash of question and answer, and `failed` counts the completions that no server gave. Where there is a
-    `dataset_size`, the problem is number `item` of the library's dataset of that size and seed. What was taken for
-    thinking is named by `thinking_formats`.
+    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations,
+    `failed` counts the completions that no server gave. Where there is a `dataset_size`, the problem is number `item`
+    of the library's dataset of that size and seed. What was taken for thinking is named by `thinking_formats`.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -219,7 +218,6 @@ class DumpedGroup:
     failed: _Int | None = None
     item: _Int | None = None
     dataset_size: _Int | None = None
-    problem: str | None = None
     reference: str | None = None
     thinking_formats: tuple[str, ...] | None = None
 

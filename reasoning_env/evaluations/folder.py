@@ -1,17 +1,18 @@
 """An evaluation's folder, `{model}-{time}`: `samples.jsonl`, written as results come, `results.json`.
 
-**samples.jsonl** has a line for each problem, in the format of dumps, with these keys more: of a line, `key` (task and
-number), `problem` (a hash of question and answer), `failed` (how many completions the server never gave) and `dropped`
-(why, or null); of a rollout, `correct` (a score of 0.99 or more), `seconds`
-(until the problem's completions were there) and, with a preset, `library_score`. Lines come as they are done; problems
-without a completion come last, once all have been tried.
+**samples.jsonl** has a line for each problem, in the format of dumps. A line has these keys more: `key` (task and
+number), `failed` (how many completions the server never gave) and `dropped` (why the problem has no rollouts, or null).
+A rollout has more: `correct` (a score of 0.99 or more), `seconds` (until the problem's completions were there) and,
+with a preset, `library_score`. A line is written when its problem is done; problems without a completion are written
+last, once all have been tried.
 
 **results.json** is one object, there from the start and replaced at the end:
 
 - `format`: 1; `finished`: false until every problem was tried; `started`: local time; `seconds`: all time spent on it
 - `model`, `server` (`type` and `base_url`), `step` (the trainer's, in `serve`), `preset` (its name, or null)
 - `settings`: what decides the set and the sampling, `eval_seed` and `max_completion_tokens` among it
-- `fingerprint`: a hash of all problems of the set, null before the end; `problems`: how many there are, or should be
+- `fingerprint`: a hash of the references of all problems of the set, null before the end
+- `problems`: how many problems there are, or should be
 - `versions`: of `reasoning_gym`, this `environment` and `python`
 - `remarks`: sentences about what keeps figures from being compared
 - `overall`, `categories`, `tasks`: rows of statistics, which `summary.py` describes; null and empty before the end

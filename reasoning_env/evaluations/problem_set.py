@@ -6,24 +6,19 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS
+from ..problems.references import hash_question, without_release
 from ..problems.sampling import evaluation_spec
 from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec
 from ..runtime.concurrency import cancel_all
 
 logger = logging.getLogger(__name__)
-
-
-def question_key(question: str) -> str:
-    """Return a hash of the question, equal for questions that differ in whitespace alone."""
-    text = " ".join(question.split())
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class EvaluationSet:
@@ -57,7 +52,7 @@ class EvaluationSet:
         self._deadline_s = deadline_s
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
-        self._keys: dict[str, frozenset[str]] = {}
+        self._question_hashes: dict[str, frozenset[str]] = {}
         # Parameters can leave a task with few questions, as short words do.
         self._many_questions = frozenset(
             task for task, facts in FACTS.items() if not facts.few_questions and task not in params
@@ -99,19 +94,20 @@ class EvaluationSet:
             task = str(json.loads(problem.metadata_json).get("source_dataset", COMPOSITE))
         if task in self._many_questions and not self.library_seeds:
             return False
-        key = question_key(problem.question)
-        return key in await self._keys_of(task) or key in await self._keys_of(COMPOSITE)
+        question_hash = _hash_words(problem.question)
+        return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
 
     async def close(self) -> None:
         """Stop what is being generated."""
         await cancel_all(self._generated.values())
 
-    async def _keys_of(self, task: str) -> frozenset[str]:
+    async def _hashes_of(self, task: str) -> frozenset[str]:
         if task not in self.tasks:
             return frozenset()
-        if task not in self._keys:
-            self._keys[task] = frozenset([question_key(problem.question) async for problem in self.stream([task])])
-        return self._keys[task]
+        if task not in self._question_hashes:
+            hashes = [_hash_words(problem.question) async for problem in self.stream([task])]
+            self._question_hashes[task] = frozenset(hashes)
+        return self._question_hashes[task]
 
     def _generation(self, task: str, number: int) -> asyncio.Task[Problem | None]:
         """Return the task that generates a problem; a new one where an earlier one was cancelled or raised."""
@@ -132,6 +128,17 @@ class EvaluationSet:
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
         return replace(spec, level=self._level)
+
+
+def set_fingerprint(references: Iterable[str]) -> str:
+    """Return a hash of the references of a set's problems, equal for equal sets, in any order, in any release."""
+    names = sorted(map(without_release, references))
+    return hashlib.blake2b(json.dumps(names).encode(), digest_size=16).hexdigest()
+
+
+def _hash_words(question: str) -> str:
+    """Return a hash that is equal for questions that differ in whitespace alone."""
+    return hash_question(" ".join(question.split()))
 
 
 def _has_failed(generation: asyncio.Task[Problem | None]) -> bool:

@@ -7,8 +7,6 @@ its folder keeps what is done, whatever ends it.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
@@ -26,7 +24,7 @@ from ..runtime.terminal import progress_bar
 from ..settings import ReasoningSettings
 from .folder import EvalFolder
 from .plan import Preset, compare_published
-from .problem_set import EvaluationSet
+from .problem_set import EvaluationSet, set_fingerprint
 from .summary import combine, summarise, tally_by_task
 
 Results = dict[str, Any]
@@ -64,7 +62,6 @@ class EvalResult:
         for fact, score in zip(facts, self.library_scores or (), strict=False):
             fact["library_score"] = score
         more = {
-            "problem": problem_key(self.group.problem),
             "failed": self.failed,
             "dropped": self.dropped and self.dropped.value,
         }
@@ -228,7 +225,7 @@ class Evaluation:
         results = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
         if self._finished:
             results["problems"] = len(samples)
-            results["fingerprint"] = fingerprint({key: sample.problem or "" for key, sample in samples.items()})
+            results["fingerprint"] = set_fingerprint(sample.reference or "" for sample in samples.values())
         results["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
             self._preset.mark(results["tasks"])
@@ -282,17 +279,3 @@ def metrics(results: Results) -> dict[str, float]:
             f"eval_tasks/{task}/share_correct": row.get("accuracy"),
         }
     return {name: value for name, value in values.items() if value is not None}
-
-
-def problem_key(problem: Problem) -> str:
-    """Return a hash of question and answer, equal for equal problems."""
-    return _digest([problem.question, problem.answer])
-
-
-def fingerprint(keys: Mapping[tuple[str, int], str]) -> str:
-    """Return a hash, equal for sets of the same problems; `keys` are their keys, by task and number."""
-    return _digest([[task, number, keys[task, number]] for task, number in sorted(keys)])
-
-
-def _digest(value: Any) -> str:
-    return hashlib.blake2b(json.dumps(value).encode(), digest_size=16).hexdigest()

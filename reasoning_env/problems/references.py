@@ -29,6 +29,12 @@ def hash_question(question: str) -> str:
     return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
+def without_release(reference: str) -> str:
+    """Return the text of a reference without its library release: equal wherever the same question is asked."""
+    fields = reference.split(":", 6)
+    return ":".join([*fields[:4], *fields[5:]])
+
+
 @dataclass(frozen=True)
 class Reference:
     """A problem by name: with `params` and `level`, `seed` (in [0, 2**32)) makes it in release `library`."""

@@ -1,4 +1,8 @@
-"""Compare evaluations by problem: differences per task, intervals and a sign test; and rank them."""
+"""Compare evaluations problem by problem: the change of each task, its interval and a sign test; and rank them.
+
+Problems are paired by their references without the release of the library: a reference holds a hash of the question,
+so two releases are compared over the questions that both ask.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +12,71 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 from ..metrics.intervals import bootstrap_interval, sign_test
+from ..problems.references import without_release
 from ..runtime.terminal import Table, visible
 from ..settings import ReasoningSettings, decides
 from .runs import StoredRun
 
 logger = logging.getLogger(__name__)
 
+OVERALL = "mean over tasks"
 
-class ProblemKey(NamedTuple):
-    """What identifies a problem across sets; `problem` is the hash of question and answer, if known."""
 
-    task: str
-    position: int | None
-    seed: int | None
-    problem: str | None
-
-    @classmethod
-    def of(cls, group: DumpedGroup) -> ProblemKey:
-        return cls(group.item_id, group.index, group.seed, group.problem)
+NO_REFERENCES = "the lines of {} have no references, by which problems are compared; evaluate again with this version"
 
 
 @dataclass(frozen=True)
-class EvaluationScores:
-    """An evaluation folder: problems' mean scores over completions, and what the set was made from."""
+class ProblemScore:
+    """What a model scored on one problem of an evaluation.
+
+    `score` is the mean score of the completions, or the share of correct ones. `index` is the problem's number in its
+    task.
+    """
+
+    task: str
+    index: int | None
+    seed: int | None
+    level: float | None
+    score: float
+
+    @classmethod
+    def of(cls, group: DumpedGroup, *, accuracy: bool) -> ProblemScore:
+        """Score a group, which has a rollout at least; `accuracy` takes the share of correct completions."""
+        scores = [float(rollout.correct) for rollout in group.rollouts] if accuracy else group.scores
+        return cls(group.item_id, group.index, group.seed, group.level, fmean(scores))
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """An evaluation and its problems' scores, by reference without release.
+
+    `lacks_references` tells that a line has no reference, so that the evaluation cannot be compared.
+    """
 
     path: Path
     results: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    scores: Mapping[ProblemKey, float]
+    problems: Mapping[str, ProblemScore]
+    lacks_references: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The evaluation's preset, settings and versions by name; nothing for a run without results."""
+        if not self.results:
+            return {}
+        versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
+        return {"preset": self.results["preset"], **self.results["settings"], **versions}
+
+    def can_be_compared(self, other: ScoredRun) -> bool:
+        """Tell whether all lines have references, and some problem is in both evaluations."""
+        if self.lacks_references or other.lacks_references:
+            return False
+        return not self.problems.keys().isdisjoint(other.problems)
 
 
 @dataclass(frozen=True)
@@ -68,24 +103,21 @@ class Difference:
 class Comparison:
     """Two evaluations over the problems that both have; `tasks` are sorted by the size of their change."""
 
-    first: EvaluationScores
-    second: EvaluationScores
+    first: ScoredRun
+    second: ScoredRun
     overall: Difference
     tasks: Sequence[Difference]
 
     @property
     def unpaired(self) -> int:
-        """How many problems only one of the two has, the other having failed at them or been stopped before."""
-        return len(self.first.scores.keys() ^ self.second.scores.keys())
+        """How many problems only one evaluation has: the other failed at them, was stopped before, or asks others."""
+        return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property
     def different(self) -> Sequence[str]:
-        """Names of the problems that have one place in both sets, and are not the same in both."""
-        places = [
-            {(key.task, key.position) for key in evaluation.scores.keys() - other.scores.keys()}
-            for evaluation, other in ((self.first, self.second), (self.second, self.first))
-        ]
-        return [f"{task} {position}" for task, position in sorted(places[0] & places[1], key=str)]
+        """The problems, as task and index, of which both sets have one, and not the same one."""
+        both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
+        return [f"{task} {index}" for task, index in sorted(both, key=str)]
 
     @property
     def settings(self) -> Sequence[str]:
@@ -97,10 +129,19 @@ class Comparison:
         ]
 
 
-def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
-    """Read an evaluation folder; `accuracy` takes the share of right answers, not the mean score.
+def _unpaired_places(run: ScoredRun, other: ScoredRun) -> set[tuple[str, int | None]]:
+    """Return task and index of the problems that the other evaluation does not have."""
+    unpaired = [problem for name, problem in run.problems.items() if name not in other.problems]
+    return {(problem.task, problem.index) for problem in unpaired}
 
-    Raises ConfigError where there is none. Damaged lines are skipped with a warning.
+
+def read_scores(path: Path, *, accuracy: bool = False) -> ScoredRun:
+    """Read an evaluation folder; `accuracy` takes the share of correct completions, not the mean score.
+
+    Damaged lines are skipped with a warning. Raises ConfigError:
+
+    - the folder has no results of an evaluation
+    - no line has a completion
     """
     try:
         results = read_results(path)
@@ -108,70 +149,75 @@ def read_evaluation(path: Path, *, accuracy: bool = False) -> EvaluationScores:
         raise ConfigError(f"{path} is no folder of an evaluation: {error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{path / RESULTS} cannot be read: {error}") from error
-    scores: dict[ProblemKey, float] = {}
+    problems: dict[str, ProblemScore] = {}
+    lacks_references = False
     run = StoredRun(path.name, path, [path / SAMPLES])
     for group in run.groups():
-        marks = [float(rollout.correct) if accuracy else rollout.score for rollout in group.rollouts]
-        if marks:
-            scores[ProblemKey.of(group)] = fmean(marks)
+        if not group.rollouts:
+            continue
+        if group.reference is None:
+            lacks_references = True
+        else:
+            problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=accuracy)
     for fault in run.faults:
         logger.warning("%s", fault)
-    if not scores:
-        raise ConfigError(f"{path / SAMPLES} holds not one scored completion")
-    return EvaluationScores(path, results, settings_of(results), scores)
+    if not problems and not lacks_references:
+        raise ConfigError(f"{path / SAMPLES} holds no scored completion")
+    return ScoredRun(path, results, problems, lacks_references)
 
 
-def settings_of(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an evaluation's preset, settings and versions by name; nothing for a run without results."""
-    if not results:
-        return {}
-    versions = {f"version of {name}": version for name, version in results["versions"].items()}
-    return {"preset": results["preset"], **results["settings"], **versions}
-
-
-def compare(first: EvaluationScores, second: EvaluationScores) -> Comparison:
+def compare(first: ScoredRun, second: ScoredRun) -> Comparison:
     """Compare two evaluations over the problems that both have.
 
-    Raises ConfigError, which says what differs, where there is none.
+    Raises ConfigError:
+
+    - a line of an evaluation has no reference
+    - the evaluations have no problem in common; the message says what differs
     """
-    if not first.scores.keys() & second.scores.keys():
+    for run in (first, second):
+        if run.lacks_references:
+            raise ConfigError(NO_REFERENCES.format(run.path))
+    common = sorted(first.problems.keys() & second.problems.keys())
+    if not common:
         raise ConfigError(f"{first.path} and {second.path} have no problem in common: {_explain(first, second)}")
-    return Comparison(first, second, *compare_problems(first.scores, second.scores))
-
-
-def compare_problems(
-    first: Mapping[ProblemKey, float], second: Mapping[ProblemKey, float]
-) -> tuple[Difference, list[Difference]]:
-    """Return the difference of all tasks and of each, by the size of its change, over the problems that both have.
-
-    There must be such a problem.
-    """
     pairs: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for key in sorted(first.keys() & second.keys(), key=str):
-        pairs[key.task].append((first[key], second[key]))
+    for name in common:
+        pairs[first.problems[name].task].append((first.problems[name].score, second.problems[name].score))
     tasks = [_difference(task, of_task, _changes(of_task)) for task, of_task in pairs.items()]
     if len(tasks) == 1:  # a single task cannot be resampled
-        return replace(tasks[0], task="mean over tasks"), tasks
+        return Comparison(first, second, replace(tasks[0], task=OVERALL), tasks)
     means = [(task.first, task.second) for task in tasks]
     changes = [change for of_task in pairs.values() for change in _changes(of_task)]
-    overall = _difference("mean over tasks", means, changes)
-    return overall, sorted(tasks, key=lambda task: (-abs(task.change), task.p, task.task))
+    tasks.sort(key=lambda task: (-abs(task.change), task.p, task.task))
+    return Comparison(first, second, _difference(OVERALL, means, changes), tasks)
 
 
 def _difference(task: str, pairs: Sequence[tuple[float, float]], changes: Sequence[float]) -> Difference:
-    """Return the difference of the pairs' means; `changes` are those of problems, which are counted."""
-    before, after = (fmean(scores) for scores in zip(*pairs, strict=True))
+    """Return the difference of the pairs' means, over problems or over tasks; `changes` are those of the problems."""
+    before = fmean(first for first, _ in pairs)
+    after = fmean(second for _, second in pairs)
     low, high = bootstrap_interval(_changes(pairs), bounds=(-1.0, 1.0))
-    better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    p = sign_test(better, worse)
-    return Difference(task, len(changes), before, after, after - before, low, high, better, worse, p)
+    better = sum(change > 0 for change in changes)
+    worse = sum(change < 0 for change in changes)
+    return Difference(
+        task=task,
+        problems=len(changes),
+        first=before,
+        second=after,
+        change=after - before,
+        low=low,
+        high=high,
+        better=better,
+        worse=worse,
+        p=sign_test(better, worse),
+    )
 
 
 def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
     return [after - before for before, after in pairs]
 
 
-def differing_settings(first: EvaluationScores, second: EvaluationScores) -> list[str]:
+def differing_settings(first: ScoredRun, second: ScoredRun) -> list[str]:
     """Return the names of settings, and of versions, that are not the same in both."""
     names = sorted(first.settings.keys() | second.settings.keys())
     return [name for name in names if first.settings.get(name) != second.settings.get(name)]
@@ -188,7 +234,7 @@ def describe_difference(name: str, first: Any, second: Any) -> str:
     return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
 
 
-def _explain(first: EvaluationScores, second: EvaluationScores) -> str:
+def _explain(first: ScoredRun, second: ScoredRun) -> str:
     """Return what decides the problems and differs, else what differs at all; no more than three settings."""
     differing = differing_settings(first, second)
     fields = ReasoningSettings.model_fields
@@ -203,10 +249,10 @@ def _explain(first: EvaluationScores, second: EvaluationScores) -> str:
         describe_difference(name, first.settings.get(name), second.settings.get(name))
         for name in (deciding or differing)[:3]
     ]
-    return "; ".join([*said, f"they have {len(first.scores)} and {len(second.scores)} problems"])
+    return "; ".join([*said, f"they have {len(first.problems)} and {len(second.problems)} problems"])
 
 
-def rank(evaluations: Sequence[EvaluationScores]) -> Table:
+def rank(evaluations: Sequence[ScoredRun]) -> Table:
     """Return a row for each evaluation, and for each model that was published beside one of them, the best first."""
     rows: dict[str, tuple[Any, ...]] = {}
     for evaluation in evaluations:

@@ -13,7 +13,7 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.errors import ConfigError
-from tests.reports.lines import RESULTS, group, rollout, write_evaluation
+from tests.reports.lines import RESULTS, group, reference_of, rollout, write_evaluation
 
 Write = Callable[..., Path]
 Compare = Callable[..., list[dict[str, Any]]]
@@ -89,7 +89,9 @@ def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
 def change_problem(folder: Path, number: int) -> None:
     """Give a problem of an evaluation another question."""
     lines = (folder / "samples.jsonl").read_text().splitlines()
-    lines[number] = json.dumps({**json.loads(lines[number]), "problem": "another"})
+    line = json.loads(lines[number])
+    line["reference"] = reference_of(line["item_id"], line["index"], question="Another?")
+    lines[number] = json.dumps(line)
     (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
 
 
@@ -163,8 +165,7 @@ def test_ranking_has_published_models_as_rows(write: Write, capsys: pytest.Captu
 def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write, differs: str) -> None:
     first, second = write("a", {"one": [1.0]}), write("b", {"other" if differs == "task" else "one": [1.0]})
     if differs == "problem":
-        line = json.loads((second / "samples.jsonl").read_text())
-        (second / "samples.jsonl").write_text(json.dumps({**line, "problem": "of another level"}))
+        change_problem(second, 0)
     with pytest.raises(ConfigError, match=r"no problem in common: .*\b1 and 1 problems$"):
         compare_command([str(first), str(second)])
 
@@ -229,8 +230,8 @@ def test_page_names_settings_and_problems_that_differ(write: Write, tmp_path: Pa
     second = write_evaluation(
         tmp_path / "b",
         *(
-            group(rollout(1.0), task="gcd", index=index, problem=problem)
-            for index, problem in ((0, None), (1, "other"))
+            group(rollout(1.0), task="gcd", index=index, reference=reference_of("gcd", index, question=question))
+            for index, question in ((0, "How many?"), (1, "Another?"))
         ),
         results={**RESULTS, "settings": {"eval_temperature": 0.8}},
     )
@@ -247,3 +248,32 @@ def test_page_never_replaces_what_it_is_made_from(write: Write, name: str) -> No
     with pytest.raises(ConfigError, match="choose another file"):
         compare_command([*map(str, folders), "--html", str(folders[1] / name)])
     assert (folders[1] / name).read_bytes() == before
+
+
+def without_references(folder: Path) -> Path:
+    """Take the references out of an evaluation's lines, as in those of earlier versions."""
+    file = folder / "samples.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        del line["reference"]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return folder
+
+
+def test_lines_without_references(write: Write) -> None:
+    first, second = write("a", {"gcd": [1.0]}), without_references(write("b", {"gcd": [1.0]}))
+    with pytest.raises(ConfigError, match=rf"{second} have no references, .*; evaluate again with this version$"):
+        compare_command([str(first), str(second)])
+
+
+def test_ranking_needs_no_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = without_references(write("a", {"gcd": [1.0]}))
+    assert ranked(folder, form="--csv", capsys=capsys)[1].startswith("m (a),")
+
+
+def test_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
+    first = write("a", {"gcd": [1.0]})
+    line = group(rollout(0.0), index=0, reference=reference_of("gcd", 0, release="0.2.0"))
+    second = write_evaluation(tmp_path / "b", line)
+    (one,) = compare(first, second)
+    assert (one["overall"]["problems"], one["overall"]["change"]) == (1, -1.0)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import WorkerError
 from reasoning_env.evaluations.plan import choose_eval_tasks
-from reasoning_env.evaluations.problem_set import EvaluationSet, question_key
-from reasoning_env.evaluations.run import fingerprint, problem_key
+from reasoning_env.evaluations.problem_set import EvaluationSet, set_fingerprint
 from reasoning_env.records import Problem, ProblemSpec, Split
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of
@@ -64,15 +63,18 @@ async def test_parameters_reach_the_tasks_that_need_them_and_the_level_all() -> 
 
 
 def fingerprint_of(problems: Sequence[Problem]) -> str:
-    return fingerprint({(problem.task, problem.spec.index): problem_key(problem) for problem in problems})
+    return set_fingerprint(problem.reference for problem in problems)
 
 
-async def test_fingerprint_is_that_of_the_problems_in_whatever_order_they_came() -> None:
+async def test_fingerprint_tells_sets_apart() -> None:
     problems = await build()
-    changed = [*problems[:-1], replace(problems[-1], answer="3")]
-    assert len({fingerprint_of(some) for some in (problems, changed, problems[:-1])}) == 3
+    other = [*problems[:-1], problem_of(problems[-1].spec, "another question")]
+    assert len({fingerprint_of(some) for some in (problems, other, problems[:-1])}) == 3
+
+
+async def test_fingerprint_ignores_order() -> None:
+    problems = await build()
     assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
-    assert fingerprint_of([replace(problems[0], question="\ud800")])
 
 
 async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_made() -> None:
@@ -135,8 +137,12 @@ def test_chosen_tasks_are_spread_evenly(limit: int, chosen: str) -> None:
 
 @given(st.text(max_size=9), st.text(max_size=9))
 @example("\ud800", "\udfff")
-def test_key_of_a_question_leaves_whitespace_out_of_account(one: str, other: str) -> None:
-    assert (question_key(one) == question_key(other)) == (one.split() == other.split())
+def test_whitespace_makes_no_difference(evaluated: str, other: str) -> None:
+    async def asks() -> bool:
+        evaluation_set = make_set(FakeWorkers(lambda spec: problem_of(spec, evaluated)), [FEW])
+        return await evaluation_set.asks(make_problem(FEW, question=other))
+
+    assert asyncio.run(asks()) == (evaluated.split() == other.split())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_env.errors import InvalidReferenceError
-from reasoning_env.problems.references import Reference, hash_question
+from reasoning_env.problems.references import Reference, hash_question, without_release
 from reasoning_env.records import Split
 from tests.records import make_problem
 
@@ -88,3 +88,10 @@ def test_another_release_is_named() -> None:
 
 def test_hash_is_of_any_text() -> None:
     assert hash_question("\ud800") != hash_question("")
+
+
+def test_release_is_left_out() -> None:
+    problem = make_problem(params={"a": "b:c"})
+    first, second = (without_release(str(Reference.of(problem, release))) for release in ("1", "2"))
+    assert first == second
+    assert first.endswith('{"a": "b:c"}')

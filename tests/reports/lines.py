@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from reasoning_env.problems.references import hash_question
+
 RESULTS: dict[str, Any] = {
     "format": 1,
     "finished": True,
@@ -27,7 +29,19 @@ def rollout(score: float = 1.0, text: str = "<think>hm</think><answer>1</answer>
 
 
 def group(*rollouts: dict[str, Any], task: str = "gcd", **more: Any) -> dict[str, Any]:
-    return {"item_id": task, "rollouts": list(rollouts), "seed": 7, "expected_answer": "11", **more}
+    reference = reference_of(task, more.get("index") or 0)
+    return {
+        "item_id": task,
+        "rollouts": list(rollouts),
+        "seed": 7,
+        "expected_answer": "11",
+        "reference": reference,
+        **more,
+    }
+
+
+def reference_of(task: str, seed: int, *, question: str = "How many?", release: str = "0.1.25") -> str:
+    return f"{task}:eval:{seed}:-:{release}:{hash_question(question)}:{{}}"
 
 
 def write(path: Path, *groups: dict[str, Any]) -> Path:

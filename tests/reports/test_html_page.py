@@ -196,10 +196,10 @@ def test_hostile_evaluations_are_compared_and_do_nothing(browser: Any, tmp_path:
     folders = []
     for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):
         groups = [
-            group(rollout(float(place == number)), task=text[:200] or "empty", index=place, seed=place, problem=text)
+            group(rollout(float(place == number)), task=text[:200] or "empty", index=place, seed=place, reference=text)
             for place, text in enumerate(HOSTILE[:13])
         ]
-        extra = group(rollout(), task=evil, index=99, seed=99, problem=f"{evil} {number}")
+        extra = group(rollout(), task=evil, index=99, seed=99, reference=f"{evil} {number}")
         settings = {evil: number, "eval_temperature": f"{evil} {number}"}
         results = {**RESULTS, "model": evil, "settings": settings, "versions": {evil: evil}}
         folders.append(str(write_evaluation(tmp_path / f"{number}{name}", *groups, extra, results=results)))

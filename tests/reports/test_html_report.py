@@ -21,11 +21,12 @@ from reasoning_env.dumps.format import FAILED, PASSED, header_path
 from reasoning_env.dumps.reader import read_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
-from reasoning_env.reports.comparison import compare, read_evaluation
+from reasoning_env.problems.references import without_release
+from reasoning_env.reports.comparison import compare, read_scores
 from reasoning_env.reports.html.page import collect, encode, make_page, write_page
 from reasoning_env.reports.runs import find_runs
 
-from .lines import RESULTS, group, rollout, write, write_evaluation
+from .lines import RESULTS, group, reference_of, rollout, write, write_evaluation
 
 WRONG = rollout(0.0)
 
@@ -90,12 +91,10 @@ def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
 
 def test_evaluations_tell_of_corrections_failures_published_models_and_problems(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0)
-    folder = write_evaluation(
-        tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2, problem="0123abcdef")
-    )
+    folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
     [run] = report(folder)["runs"]
     assert run["by_task"][0]["plain"] == [1.0, 0.5, 1, 2]
-    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, "0123abcd"]])
+    assert (run["failed"], run["problems"]) == (2, [[0, 3, 7, None, 0.5, without_release(reference_of("gcd", 3))]])
     [model] = run["published"]["models"]
     assert (model["name"], model["score"], model["tasks"]) == ("a model", 0.25, {"gcd": 0.125})
     assert run["published"]["own"] == {"as published": 0.75, "strict": 0.5}
@@ -144,7 +143,7 @@ def test_page_and_compare_show_the_same_difference(tmp_path: Path) -> None:
         for name, step in (("a", 2), ("b", 3))
     )
     [compared] = report(first, second)["comparisons"]
-    assert compared["overall"] == asdict(compare(read_evaluation(first), read_evaluation(second)).overall)
+    assert compared["overall"] == asdict(compare(read_scores(first), read_scores(second)).overall)
 
 
 # ---------------------------------------------------------------------------- the sample
@@ -319,3 +318,13 @@ def test_following_page_never_replaces_what_it_is_made_from(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="is one of the files to report on"):
         report_command([str(file), "-o", str(file), "--follow"], default_folder=tmp_path, program="env")
     assert "gcd" in file.read_text()
+
+
+def test_page_notes_missing_references(tmp_path: Path) -> None:
+    folders = [
+        write_evaluation(tmp_path / "a", group(rollout(), reference=None)),
+        write_evaluation(tmp_path / "b", group(rollout())),
+    ]
+    data = report(*folders)
+    assert data["comparisons"] == []
+    assert [note for note in data["notes"] if "no references" in note and str(folders[0]) in note] == data["notes"]

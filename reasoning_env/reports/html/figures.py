@@ -16,7 +16,8 @@ from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
 from ...metrics.intervals import bootstrap_interval
 from ...metrics.outcomes import FORMAT_FAILURES, OUTCOMES, PARTIAL, RIGHT, WRONG, Tally
-from ..comparison import ProblemKey
+from ...problems.references import without_release
+from ..comparison import ProblemScore
 
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
@@ -173,12 +174,13 @@ class Figures:
 
     def __init__(self, *, keep_problems: bool, accuracy: bool = False) -> None:
         self.tasks: defaultdict[str, GroupTally] = defaultdict(GroupTally)
-        self.problem_scores: dict[ProblemKey, float] = {}
-        """Mean scores of an evaluation's problems; with `accuracy`, their shares of right answers."""
+        self.problems: dict[str, ProblemScore] = {}
+        """The scores of an evaluation's problems, by reference without release."""
         self.problems_left_out = 0
+        self.lacks_references = False
+        """Whether a line of an evaluation has no reference, so that its problems cannot be compared."""
         self._keep_problems = keep_problems
         self._accuracy = accuracy
-        self._levels: dict[ProblemKey, float | None] = {}
         self._cells: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
         """Mean scores of the groups of a task in a tenth of the scale of levels."""
         self._timeline = Timeline()
@@ -206,17 +208,16 @@ class Figures:
             if rollout.tokens is not None:
                 self._tokens[_length_bin(rollout.tokens), correctness] += 1
             self._characters[_length_bin(length_of(rollout)), correctness] += 1
-        if self._keep_problems and group.seed is not None:
+        if self._keep_problems:
             self._keep_problem(group)
 
     def _keep_problem(self, group: DumpedGroup) -> None:
-        if len(self.problem_scores) == 20_000:  # each is a line of the page, and stays in memory
+        if group.reference is None:
+            self.lacks_references = True
+        elif len(self.problems) == 20_000:  # each is a line of the page, and stays in memory
             self.problems_left_out += 1
-            return
-        key = ProblemKey.of(group)
-        correct = [float(rollout.correct) for rollout in group.rollouts]
-        self.problem_scores[key] = fmean(correct if self._accuracy else group.scores)
-        self._levels[key] = group.level
+        else:
+            self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=self._accuracy)
 
     def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> dict[str, Any]:
         """Return plain data for the page, where tasks are numbers: their positions in `tasks`."""
@@ -254,15 +255,8 @@ class Figures:
                 for k in _shown_ks(len(summary["overall"]["pass_at"]))
             ],
             "problems": [
-                [
-                    number[key.task],
-                    key.position,
-                    key.seed,
-                    self._levels[key],
-                    score,
-                    (key.problem or "")[:8],  # enough to tell problems of the same task and seed apart
-                ]
-                for key, score in self.problem_scores.items()
+                [number[problem.task], problem.index, problem.seed, problem.level, problem.score, reference]
+                for reference, problem in self.problems.items()
             ],
             "problems_left_out": self.problems_left_out,
         }

@@ -20,10 +20,11 @@ from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
 from ...evaluations.folder import RESULTS
 from ...library_facts import category
+from ...problems.references import without_release
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...storage.files import replace_file
-from ..comparison import EvaluationScores, compare, settings_of
+from ..comparison import NO_REFERENCES, ScoredRun, compare
 from ..runs import StoredRun
 from .figures import PAGE_OUTCOMES, Figures
 from .sample import RolloutSample, encode_messages, encode_rollout
@@ -59,7 +60,10 @@ def collect(
     categories = {task: category(task) for task in tasks}
     return {
         "made": time.strftime("%Y-%m-%d %H:%M"),
-        "notes": [line for run in runs for line in run.faults],
+        "notes": [
+            *(line for run in runs for line in run.faults),
+            *(NO_REFERENCES.format(run.path) for run, figures in read if figures.lacks_references),
+        ],
         "tasks": list(categories.items()),
         "outcomes": PAGE_OUTCOMES,
         "runs": [
@@ -81,13 +85,10 @@ def collect(
 
 def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[dict[str, Any]]:
     """Return each pair of runs that have problems in common, numbered, with what `compare` says of these."""
-    evaluations = [
-        EvaluationScores(run.path, run.results, settings_of(run.results), figures.problem_scores)
-        for run, figures in runs
-    ]
+    scored = [ScoredRun(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
     pages = []
-    for (a, first), (b, second) in itertools.combinations(enumerate(evaluations), 2):
-        if first.scores.keys() & second.scores.keys():
+    for (a, first), (b, second) in itertools.combinations(enumerate(scored), 2):
+        if first.can_be_compared(second):
             compared = compare(first, second)
             rows = [{**asdict(task), "task": tasks.index(task.task)} for task in compared.tasks]
             pages.append(
@@ -155,6 +156,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
         "run": run,
         "task": group.item_id,
         "seed": group.seed,
+        "reference": None if group.reference is None else without_release(group.reference),
         "index": group.index,
         "split": group.split,
         "level": group.level,

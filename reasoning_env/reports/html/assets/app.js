@@ -434,9 +434,9 @@ function against(place) {
   const [a, b] = pairChosen.map((number) => D.runs[number]);
   const compared = comparison(...pairChosen);
   if (!compared) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
-  const key = ([task, index, seed, , , hash]) => `${task} ${index} ${seed} ${hash}`;
-  const other = new Map(b.problems.map((problem) => [key(problem), problem]));
-  const both = a.problems.filter((problem) => other.has(key(problem))).map((problem) => ({ task: problem[0], seed: problem[2], level: problem[3], first: problem[4], second: other.get(key(problem))[4] }));
+  const scores = new Map(b.problems.map(([, , , , score, reference]) => [reference, score]));
+  const both = a.problems.filter(([, , , , , reference]) => scores.has(reference))
+    .map(([task, , seed, level, score, reference]) => ({ task, seed, level, first: score, second: scores.get(reference), reference }));
   const { overall } = compared, byTask = compared.tasks.toSorted((x, y) => x.first - y.first);
   const here = (at) => byTask.filter((row) => Math.abs(row.first - byTask[at].first) < 0.01 && Math.abs(row.second - byTask[at].second) < 0.01).slice(0, 8);
   const name = ["task", (row) => taskName(row.task), null, true];
@@ -464,7 +464,7 @@ function against(place) {
 
 // Both runs' first completions of a problem, as far as the page holds them.
 function sideBySide(row) {
-  const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && group.task === taskName(row.task) && group.seed === row.seed));
+  const groups = pairChosen.map((run) => D.groups.find((group) => group.run === run && group.reference === row.reference));
   const known = groups.find(Boolean);
   const side = (group, at) => h("div", {}, h("h3", {}, `${"AB"[at]}: ${D.runs[pairChosen[at]].name}`), group ? [
     h("div", { class: "muted" }, `${words(D.outcomes[group.rollouts[0].outcome])}, score ${f3(group.rollouts[0].score)}`),
