@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,11 +29,6 @@ def cpu_s(pid: int) -> float:
 
 def resident_mb(pid: int) -> float:
     return _megabytes(Path(f"/proc/{pid}/status"), "VmRSS:")
-
-
-def proportional_mb(pids: Iterable[int]) -> float:
-    """Return the memory of several processes, with what they share counted once."""
-    return sum(_megabytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") for pid in pids)
 
 
 def _megabytes(path: Path, name: str) -> float:

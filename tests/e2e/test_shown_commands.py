@@ -1,7 +1,7 @@
-"""The commands of the README and of `docs/`, run in a new folder as they stand there.
+"""Run the commands of the README and of `docs/` in a new folder, as written there.
 
-Only what a test cannot have is replaced: the servers' addresses, the model with its tokenizer, large numbers, and all
-tasks where each costs seconds.
+A test replaces only the servers' addresses, the model with its tokenizer, large numbers, and the selection of all tasks
+where each task costs seconds.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ README = (REPOSITORY / "README.md").read_text()
 DOCS = "\n".join(page.read_text() for page in sorted((REPOSITORY / "docs").glob("*.md")))
 COMMAND = re.compile(r"python reasoning_gym_environment\.py (.*)$", re.MULTILINE)
 MODEL = "Qwen/Qwen2.5-1.5B-Instruct"
-ELSEWHERE = {
-    "judge --ray auto --port 8400",  # tests/integrations/test_ray.py has a Ray cluster
-    "serve --config run.yaml --slurm True --env.rollout_server_url http://$HEAD:8000",  # needs a SLURM job
-}
-"""Commands that are not run here."""
+RAY = "judge --ray auto --port 8400"
+"""`tests/integrations/test_ray.py` runs this command with a Ray cluster."""
+SLURM = "serve --config run.yaml --slurm True --env.rollout_server_url http://$HEAD:8000"
+"""This command needs a SLURM job."""
 
 
 def shown_commands(text: str) -> list[str]:
-    """Every command that a shell block shows, without what starts the script and what the shell does with it."""
+    """Return the arguments of the script in every command of a shell block, without the shell's `&`."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", re.sub(r" *\\\n *", " ", text), re.DOTALL | re.MULTILINE)
     commands = []
     for shown in [command for block in blocks for command in COMMAND.findall(block)]:
@@ -66,7 +65,7 @@ SERVE = [
     f"serve --env.tokenizer_name {MODEL} --env.max_token_length 4096 "
     f"--env.rollout_server_url http://localhost:8000 {SERVER}",
 ]
-# What follows is each command with something that it must print.
+# Below: each command, and a text that it must print.
 COMPARE = {
     "compare evals/A evals/B": "FIRST: ",
     "compare evals/A evals/B --markdown": "| MODEL |",
@@ -95,7 +94,7 @@ ONE_TASK = ["--tasks", "gcd", "--levels", "defaults"]
 
 
 class Newcomer:
-    """Somebody who types the commands in one folder, before servers of their own."""
+    """A user who types the commands in one folder; runs an inference server of its own."""
 
     def __init__(self, processes: Processes, folder: Path) -> None:
         self._processes = processes
@@ -111,7 +110,7 @@ class Newcomer:
         return f"{server.announcement()['url']}/v1"
 
     def write_config(self, run_api_url: str = "http://localhost:8000") -> None:
-        """Write the config file that the README shows, for the servers that there are; `run.yaml` is the same."""
+        """Write the config file of the README with the addresses of the test's servers; `run.yaml` is a copy."""
         shown = README.split("```yaml\n")[1].split("```")[0]
         for there, here in (
             ("http://localhost:9001/v1", self.inference_url),
@@ -125,7 +124,7 @@ class Newcomer:
         (self.folder / "run.yaml").write_text(shown)
 
     def start(self, command: str, replaced: Mapping[str, str] | None = None, *more: str) -> Process:
-        """Start a command that README or docs show, with some of its words replaced and some `more` at its end."""
+        """Start a command of README or docs, with words `replaced` and `more` words appended."""
         assert command in shown_commands(README) + shown_commands(DOCS)
         words = shlex.split(command)
         for there, here in (replaced or {}).items():
@@ -136,7 +135,7 @@ class Newcomer:
         )
 
     def run(self, command: str, replaced: Mapping[str, str] | None = None, *more: str) -> str:
-        """Run the command to its end, which must be a success, and return what it printed."""
+        """Run a command to its end and return its output; the exit status must be 0."""
         process = self.start(command, replaced, *more)
         assert process.end() == 0, process.stderr
         return process.stdout
@@ -151,14 +150,14 @@ def newcomer(processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def groups(newcomer: Newcomer) -> Path:
-    """What `process` writes; others look at it."""
+    """Return the file of groups that `process` writes."""
     newcomer.run(PROCESS, {"1000": "3"})
     return newcomer.folder / "data" / "first.jsonl"
 
 
 @pytest.fixture(scope="module")
 def evaluation(newcomer: Newcomer) -> Path:
-    """The folder of the README's evaluation."""
+    """Return the folder of the README's evaluation."""
     evaluations = newcomer.folder / "evals"
     earlier = set(evaluations.glob("*"))
     newcomer.run(EVALUATE, {"https://api.openai.com/v1": newcomer.inference_url, "10": "1"}, *KEY)
@@ -168,65 +167,87 @@ def evaluation(newcomer: Newcomer) -> Path:
 
 @pytest.fixture(scope="module")
 def two_evaluations(newcomer: Newcomer, evaluation: Path) -> Mapping[str, str]:
-    """The folders that stand for those of the docs."""
+    """Return two evaluation folders by the names in the docs."""
     again = shutil.copytree(evaluation, newcomer.folder / "again")
     return {"evals/A": str(evaluation), "evals/B": str(again)}
 
 
-def test_every_command_is_run_here() -> None:
-    run = {PROCESS, EVALUATE, EVALUATE_SOME, REPEATS, JUDGE, REPORT, RESCORE, *COMPARE, *LOOK, *AUDIT, *SERVE}
-    assert set(shown_commands(README) + shown_commands(DOCS)) - ELSEWHERE == run
+def test_every_shown_command_is_tested() -> None:
+    run = {
+        RAY,
+        SLURM,
+        PROCESS,
+        EVALUATE,
+        EVALUATE_SOME,
+        REPEATS,
+        JUDGE,
+        REPORT,
+        RESCORE,
+        *COMPARE,
+        *LOOK,
+        *AUDIT,
+        *SERVE,
+    }
+    assert set(shown_commands(README) + shown_commands(DOCS)) == run
 
 
-def test_process_makes_data(groups: Path) -> None:
+def test_slurm_command_parses(newcomer: Newcomer) -> None:
+    assert "$HEAD:8000" in newcomer.run(SLURM, None, "--print-config")
+
+
+def test_ray_command_parses(newcomer: Newcomer) -> None:
+    judge = newcomer.start(RAY)
+    assert judge.end() != 0
+    assert re.search(r"--ray (needs the extra|auto: )", judge.stderr)
+
+
+def test_process_writes_data(groups: Path) -> None:
     assert len(groups.read_text().splitlines()) == 3
     assert groups.with_name("first-correct.jsonl").is_file()
 
 
-def test_report_shows_the_data(newcomer: Newcomer, groups: Path) -> None:
+def test_report_writes_page(newcomer: Newcomer, groups: Path) -> None:
     newcomer.run(REPORT)
     assert "</html>" in (newcomer.folder / "report.html").read_text()
 
 
-def test_groups_are_scored_again(newcomer: Newcomer, groups: Path) -> None:
+def test_rescore(newcomer: Newcomer, groups: Path) -> None:
     assert "answers are judged differently" in newcomer.run(RESCORE)
 
 
-def test_evaluation_asks_each_task_of_the_preset(evaluation: Path) -> None:
+def test_evaluate_preset(evaluation: Path) -> None:
     results = json.loads((evaluation / "results.json").read_text())
     assert len(results["tasks"]) > 90
 
 
-def test_evaluation_with_a_limit(newcomer: Newcomer) -> None:
+def test_evaluate_with_limit(newcomer: Newcomer) -> None:
     replaced = {"https://api.openai.com/v1": newcomer.inference_url, "5": "1"}
     assert "mean" in newcomer.run(EVALUATE_SOME, replaced, "--tasks", "gcd", *KEY)
 
 
-def test_evaluation_of_a_config_file(newcomer: Newcomer) -> None:
+def test_evaluate_config_file(newcomer: Newcomer) -> None:
     assert "mean" in newcomer.run(REPEATS, {"4": "2"}, "--tasks", "gcd", "--limit", "2")
 
 
 @pytest.mark.parametrize(("command", "said"), COMPARE.items())
-def test_evaluations_are_compared(
-    newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str
-) -> None:
+def test_compare(newcomer: Newcomer, two_evaluations: Mapping[str, str], command: str, said: str) -> None:
     assert said in newcomer.run(command, two_evaluations)
 
 
 @pytest.mark.parametrize(("command", "said"), LOOK.items())
-def test_looking_at_tasks_and_settings(newcomer: Newcomer, command: str, said: str) -> None:
+def test_tasks_score_settings(newcomer: Newcomer, command: str, said: str) -> None:
     assert said in newcomer.run(command, {"Qwen/Qwen3-8B": TOKENIZER} if "Qwen/Qwen3-8B" in command else None)
 
 
 @pytest.mark.parametrize(("command", "said"), AUDIT.items())
-def test_rewards_are_audited(newcomer: Newcomer, command: str, said: str) -> None:
+def test_audit(newcomer: Newcomer, command: str, said: str) -> None:
     if "--from" in command:
         (newcomer.folder / "audit.json").write_text(newcomer.run(AUDIT_JSON, None, *ONE_TASK))
     more = [] if "--tasks" in command or "--from" in command else ONE_TASK
     assert said in newcomer.run(command, None, *more)
 
 
-def test_judge_answers_until_it_is_stopped(newcomer: Newcomer) -> None:
+def test_judge_runs_until_stopped(newcomer: Newcomer) -> None:
     judge = newcomer.start(JUDGE, {"8400": "0"})
     wait_until(lambda: "judging on" in judge.stdout or not judge.check(), "the judge's line")
     with urllib.request.urlopen(f"{judge.stdout.split()[-1]}/health", timeout=PATIENCE_S) as reply:
@@ -242,7 +263,7 @@ def run_api(processes: Processes) -> RunApi:
 
 
 @pytest.mark.parametrize("command", SERVE)
-def test_serve_feeds_a_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
+def test_serve_feeds_trainer(newcomer: Newcomer, run_api: RunApi, command: str) -> None:
     newcomer.write_config(run_api.url)
     addresses = {"http://localhost:8000": run_api.url, "http://localhost:9001/v1": newcomer.inference_url}
     replaced = {there: here for there, here in {**addresses, MODEL: TOKENIZER}.items() if there in command.split()}
