@@ -1,4 +1,4 @@
-"""Every setting of the environment that is not Atropos' own, with its default, description and range.
+"""Every setting of the core, with its default, description and range; those of the adapter are in `atropos/config.py`.
 
 Values may arrive as text (from the command line), so each field parses the text it documents.
 
@@ -353,40 +353,15 @@ class ReasoningSettings(BaseModel):
         "it was installed.",
     )
 
-    startup_timeout_s: float | None = Field(
-        default=None,
-        gt=0.0,
-        le=86_400.0,
-        description="Seconds to wait for a server that is gone, at startup and, in `process` and `evaluate`, later; "
-        "none for 30 there, and for as long as it takes in `serve`.",
-    )
-    shutdown_grace_s: float = Field(
-        default=10.0,
-        ge=0.0,
-        le=3600.0,
-        description="Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped.",
-    )
-    resume_with_changes: bool = Field(
-        default=False,
-        description="Take up a checkpoint that was made with another seed, other tasks or other settings that decide "
-        "the problems, instead of refusing it.",
-    )
     max_failed_groups_in_a_row: int = Field(
         default=8,
         ge=1,
         le=100_000,
         description="`process` and an evaluation end with an error after this many failures.",
     )
-    progress_interval_s: float = Field(
-        default=30.0, gt=0.0, le=86_400.0, description="Seconds between progress lines in the log."
-    )
-    debug_logging: bool = Field(default=False, description="Log each item at debug level.")
-    suppress_base_env_logs: bool = Field(
-        default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
-    )
 
     @field_validator(
-        *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level", "startup_timeout_s"),
+        *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level"),
         *("data_dumps_dir", "num_eval_samples_per_task", "eval_max_completion_tokens"),
         mode="before",
     )

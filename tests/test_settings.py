@@ -23,7 +23,7 @@ REFUSED: dict[str, list[Any]] = {
     "generation_deadline_s": [math.inf],
     "complexity_level": ["hard"],
     "complexity_mode": ["fixed", 3],
-    "debug_logging": ["perhaps", 2],
+    "dump_rollouts": ["perhaps", 2],
 }
 """A value of each kind, and those that our own code reads; bounds stand in docs/settings.md, which is tested."""
 FROM_TEXT: dict[str, tuple[str, Any]] = {
@@ -34,10 +34,9 @@ FROM_TEXT: dict[str, tuple[str, Any]] = {
     "task_params": ("{gcd: {min_value: 2}}", {"gcd": {"min_value": 2}}),
     "system_prompt": ("Think, then answer.", "Think, then answer."),
     "data_dumps_dir": ("some/folder", "some/folder"),
-    "startup_timeout_s": ("none", None),
     "top_p": ("0.5", 0.5),
     "num_eval_tasks": ("3", 3),
-    "debug_logging": ("1", True),
+    "dump_rollouts": ("1", True),
     "strict_rewards": ("off", False),
 }
 COMPANIONS: dict[str, dict[str, Any]] = {"task_weights": {"task_sampling": "weighted"}}
@@ -115,5 +114,5 @@ def test_settings_that_exclude_each_other_are_refused(fields: dict[str, Any]) ->
 def test_fingerprint_has_what_decides_this(what: Any, some: set[str]) -> None:
     found = fingerprint(ReasoningSettings(seed=7, eval_seed=8), what)
     assert found.keys() >= some
-    assert not found.keys() & {"num_verifiers", "shutdown_grace_s"}
+    assert not found.keys() & {"num_verifiers", "dump_rollouts"}
     assert found == json.loads(json.dumps(found))

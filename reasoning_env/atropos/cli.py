@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from atroposlib.envs.base import BaseEnvConfig
 from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 from pydantic.fields import FieldInfo
 
@@ -289,14 +290,16 @@ def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
 def setting_rows(env_cls: Any) -> dict[str, list[SettingRow]]:
     """Return all settings of an environment class, in sections by their titles."""
     defaults, servers = env_cls.config_init()
-    own = ReasoningSettings.model_fields
-    atropos = {name: field for name, field in type(defaults).model_fields.items() if name not in own}
+    fields = type(defaults).model_fields
+    core = ReasoningSettings.model_fields
+    adapter = {name: field for name, field in fields.items() if name not in {**core, **BaseEnvConfig.model_fields}}
+    atropos = {name: fields[name] for name in BaseEnvConfig.model_fields}
     server = [
         (name, default, limits, "Its tokenizer; by default the environment's." if name == "tokenizer_name" else meaning)
         for name, default, limits, meaning in _rows(server_class(servers).model_fields, {})
     ]
     return {
-        "This environment's settings (`--env.NAME`)": _rows(own, {}),
+        "This environment's settings (`--env.NAME`)": _rows({**core, **adapter}, {}),
         "Atropos' settings (`--env.NAME`)": _rows(atropos, BASE_RANGES),
         "Settings of an inference server (`--openai.NAME`)": server,
     }

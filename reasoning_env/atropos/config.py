@@ -122,7 +122,33 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         "always do so.",
     )
 
-    @field_validator("chat_template", "stop_after_answer", mode="before")
+    startup_timeout_s: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=86_400.0,
+        description="Seconds to wait for a server that is gone, at startup and, in `process` and `evaluate`, later; "
+        "none for 30 there, and for as long as it takes in `serve`.",
+    )
+    shutdown_grace_s: float = Field(
+        default=10.0,
+        ge=0.0,
+        le=3600.0,
+        description="Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped.",
+    )
+    resume_with_changes: bool = Field(
+        default=False,
+        description="Take up a checkpoint that was made with another seed, other tasks or other settings that decide "
+        "the problems, instead of refusing it.",
+    )
+    progress_interval_s: float = Field(
+        default=30.0, gt=0.0, le=86_400.0, description="Seconds between progress lines in the log."
+    )
+    debug_logging: bool = Field(default=False, description="Log each item at debug level.")
+    suppress_base_env_logs: bool = Field(
+        default=True, description="Keep Atropos' own loggers at warning, so that this environment's lines can be read."
+    )
+
+    @field_validator("chat_template", "stop_after_answer", "startup_timeout_s", mode="before")
     @classmethod
     def _accept_none_as_text(cls, value: object) -> object:
         return None if isinstance(value, str) and value.strip().lower() in ("", "none", "null") else value

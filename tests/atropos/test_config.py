@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import ValidationError
 
 from reasoning_env.atropos.config import (
     BASE_RANGES,
+    ReasoningGymEnvConfig,
     check_base_settings,
     complete_servers,
     set_log_levels,
@@ -62,6 +64,35 @@ def test_value_out_of_range_is_refused_by_name_with_what_is_allowed(name: str, v
         check_base_settings(values(**{name: value}))
     assert BASE_RANGES[name].words in str(refusal.value)
     assert repr(value) in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("startup_timeout_s", "none", None),
+        ("startup_timeout_s", "2.5", 2.5),
+        ("shutdown_grace_s", "0", 0.0),
+        ("progress_interval_s", "0.5", 0.5),
+        ("resume_with_changes", "on", True),
+        ("debug_logging", "1", True),
+        ("suppress_base_env_logs", "off", False),
+        ("calm_garbage_collector", "true", True),
+        ("stop_after_answer", "none", None),
+        ("chat_template", "null", None),
+        ("chat_template_kwargs", "{enable_thinking: false}", {"enable_thinking": False}),
+    ],
+)
+def test_setting_as_text(name: str, text: str, value: Any) -> None:
+    parsed = getattr(ReasoningGymEnvConfig(**{name: text}), name)
+    assert (parsed, type(parsed)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("debug_logging", "perhaps"), ("startup_timeout_s", 0.0), ("shutdown_grace_s", -1)]
+)
+def test_invalid_setting(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=name):
+        ReasoningGymEnvConfig(**{name: value})
 
 
 # ---------------------------------------------------------------------------- servers
