@@ -1,4 +1,4 @@
-"""Small tokenizers for the chat templates of real models, and what models of each family write."""
+"""Small tokenizers with the chat templates of real models, and the form of replies by family of models."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 MARK = re.compile(r"<\|[^|<>{}\s]+\|?>|<[a-z_]+\|>|<｜[^｜]+｜>|\[/?[A-Z_]+\]|</?(?:bos|s|[a-z]+_of_[a-z]+)>|◁/?think▷")
-"""What templates write that a vocabulary holds as special tokens."""
+"""Texts in templates that a vocabulary holds as special tokens."""
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 
 
 @dataclass(frozen=True)
 class Family:
-    """What a family of models writes: thinking with `{draft}` in it, the end of a turn, its tokenizer's special tokens.
+    """How a family of models writes a reply.
 
-    `eos` is the end-of-text token where another one than `end` ends a turn.
+    `thinks` is its thinking, with `{draft}` in the place of the text; `end` ends a turn; `eos` is the end-of-text token
+    where it differs from `end`; `special` are further special tokens of its tokenizer.
     """
 
     thinks: str = "<think>{draft}</think>"
@@ -25,7 +30,7 @@ class Family:
 
 
 OPENED = "{draft}</think>"
-"""Thinking that the prompt has opened."""
+"""Thinking whose opening mark stands in the prompt."""
 COHERE = "<|END_OF_TURN_TOKEN|>"
 GPT_OSS = "<|channel|>analysis<|message|>{draft}<|end|><|start|>assistant<|channel|>final<|message|>"
 FAMILIES = {
@@ -79,20 +84,20 @@ FAMILIES = {
     "alpaca": Family(end="</s>"),
     "nemotron|qwen3[._][568]|qwq|stepfun": Family(OPENED),
 }
-"""Families by what the name of a template holds; the first counts, and else `<think>` and `<|im_end|>`."""
+"""Families by a pattern in the name of a template. The first match counts; without a match, the defaults of Family."""
 
 
 def family_of(template: str) -> Family:
-    """Return what models with the template of this name write."""
-    return next((one for name, one in FAMILIES.items() if re.search(name, template.lower())), Family())
+    """Return the family of models whose template has this name."""
+    return next((family for pattern, family in FAMILIES.items() if re.search(pattern, template.lower())), Family())
 
 
 def tokenizer_with(tokenizer: Any, template: str, *, family: str = "", more: tuple[str, ...] = ()) -> Any:
-    """Return the small tokenizer with a template, and with the special tokens that the template writes."""
+    """Return a copy of the tokenizer with a template and the special tokens that the template writes."""
     made = deepcopy(tokenizer)
-    habits = family_of(family)
-    end = habits.eos or habits.end
-    special = sorted({*MARK.findall(template), end, *habits.special, *more})
+    replies = family_of(family)
+    end = replies.eos or replies.end
+    special = sorted({*MARK.findall(template), end, *replies.special, *more})
     made.add_special_tokens({"additional_special_tokens": special, "eos_token": end, "bos_token": "<bos>"})
     made.chat_template = template
     return made

@@ -16,7 +16,7 @@ os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
 import pytest
 from hypothesis import HealthCheck, settings
 
-from reasoning_env.prompts.messages import ChatFormat
+from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
 

@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..errors import ConfigError
 from ..problems.plan import TaskPlan, describe_run
+from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
-from ..prompts.messages import ChatFormat
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
 from .inference.replies import Mode

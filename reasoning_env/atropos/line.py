@@ -13,7 +13,7 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from ..dumps.writer import RolloutDumper
 from ..errors import RefusedError, ServerError, WorkerError
-from ..prompts.messages import ChatFormat
+from ..prompts.chat_format import ChatFormat
 from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Split, Timeouts
 from ..rewards import reward
 from ..runtime.turns import in_turn

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
-from ..prompts.messages import ChatFormat, build_messages, system_prompt
+from ..prompts.chat_format import ChatFormat
+from ..prompts.messages import build_messages, system_prompt
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
 from ..reports.library import measure_each, open_library, run_measurement
@@ -116,7 +117,7 @@ def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
     except ImportError as error:
         raise ConfigError("--tokenizer_name needs transformers: pip install transformers") from error
     try:
-        tokenizer = AutoTokenizer.from_pretrained(options.tokenizer_name)
+        tokenizer: Any = AutoTokenizer.from_pretrained(options.tokenizer_name)
     except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(

@@ -1,15 +1,17 @@
-"""What a chat template does with a conversation: found out once, with a probe, before anything is asked."""
+"""Find out what a chat template does with a conversation, with a probe, before a model is asked anything."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product, takewhile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import ConfigError
-from .thinking import ThinkingFormat
+from .messages import Layout, Tokenizer
+from .thinking import FORMATS, ThinkingFormat
 
 logger = logging.getLogger(__name__)
 
@@ -23,164 +25,189 @@ PLAIN_TEMPLATE = """\
 {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}Assistant: <think>{%- endif -%}"""
-"""For base models, after the template of R1-Zero (DeepSeek-AI 2025, arXiv:2501.12948, table 1)."""
-PROBE_SYSTEM, PROBE_QUESTION, PROBE_REPLY = "probe-of-the-rules", "probe-of-the-question", "probe-of-the-reply"
-"""A conversation to render, to see what the chat template does with it."""
-QUESTION = ({"role": "system", "content": PROBE_SYSTEM}, {"role": "user", "content": PROBE_QUESTION})
+"""The template for base models, after that of R1-Zero (DeepSeek-AI 2025, arXiv:2501.12948, table 1)."""
+
+PROBE_SYSTEM = "probe-of-the-rules"
+PROBE_QUESTION = "probe-of-the-question"
+PROBE_REPLY = "probe-of-the-reply"
+SYSTEM = {"role": "system", "content": PROBE_SYSTEM}
+USER = {"role": "user", "content": PROBE_QUESTION}
 REPLY = {"role": "assistant", "content": PROBE_REPLY}
+"""The turns of the probe. None of their texts is part of another, so that each can be counted in a prompt."""
 
 
-class Renderer(Protocol):
-    """What is probed: the chat format of a tokenizer, with the shape of conversations to be tried set on it."""
+@dataclass(frozen=True)
+class ProbedTemplate:
+    """What the probe found out: the layout, the tokens that end a reply, and the known formats of thinking."""
 
-    name: str
-    tokenizer: Any
-    template: str | None
-    formats_itself: bool
-    folds: bool
-    lists: bool
-    options: dict[str, Any]
-
-    def render(self, messages: Any, *, add_generation_prompt: bool = True) -> str: ...
-
-    def shaped(self, messages: Any) -> list[dict[str, Any]]: ...
-
-    def decode(self, tokens: Sequence[int]) -> str: ...
-
-    def encode(self, text: str) -> list[int]: ...
+    layout: Layout
+    ending: tuple[int, ...]
+    thinking_formats: tuple[ThinkingFormat, ...]
 
 
-def read_template(template: str | None) -> str | None:
+def probe_template(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> ProbedTemplate:
+    """Return what a tokenizer's chat template does with a conversation.
+
+    `name` stands for the tokenizer in messages. `template` is the path of a Jinja file, or `plain`, in place of the
+    tokenizer's own template. `options` reach the template as variables.
+
+    Raises ConfigError for a template that cannot be read.
+    Raises ConfigError for a tokenizer without a chat template.
+    Raises ConfigError for a template that builds no whole prompt.
+    """
+    layout = _choose_layout(_given_layout(tokenizer, name, template, options), name)
+    vocabulary = tokenizer.get_vocab()  # takes tens of milliseconds for a large vocabulary
+    known = [thinking_format for thinking_format in FORMATS if _is_known(thinking_format, vocabulary, layout.jinja)]
+    return ProbedTemplate(layout, tuple(_find_ending(layout)), tuple(known))
+
+
+# ---------------------------------------------------------------------------- the template
+
+
+def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> Layout:
+    """Return the layout of a template that takes messages as they are."""
     if template is None:
-        return None
-    if template == PLAIN:
-        return PLAIN_TEMPLATE
+        own = getattr(tokenizer, "chat_template", None)
+        if not own and not _formats_chats(tokenizer):
+            raise ConfigError(
+                f"tokenizer_name: {name!r} has no chat template, so no prompt can be built; use the tokenizer of an "
+                "instruct or chat model, or, for a base model, set chat_template to `plain` or to the path of a "
+                "template"
+            )
+        return Layout(tokenizer, options, own, formats_itself=not own)
+    if template != PLAIN:
+        text = _read_template(template)
+        return Layout(tokenizer, {**options, "chat_template": text}, text)
+    variables = {"bos": _text_start(tokenizer), "eos_token": tokenizer.eos_token or ""}
+    return Layout(tokenizer, {**options, "chat_template": PLAIN_TEMPLATE, **variables}, PLAIN_TEMPLATE)
+
+
+def _read_template(path: str) -> str:
     try:
-        return Path(template).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(
-            f"chat_template: {template!r} cannot be read ({reason}); it takes the path of a Jinja file, or `plain`"
+            f"chat_template: {path!r} cannot be read ({reason}); expected the path of a Jinja file, or `plain`"
         ) from error
 
 
-def knows(chat: Renderer, thinking_format: ThinkingFormat) -> bool:
-    """Tell whether the vocabulary holds the format's tokens, or the template its marks."""
-    vocabulary = chat.tokenizer.get_vocab()
-    if all(token in vocabulary for token in thinking_format.tokens):
-        return True
-    template = chat.template or getattr(chat.tokenizer, "chat_template", None)
-    return isinstance(template, str) and all(token in template for token in thinking_format.tokens)
-
-
-def choose_shape(chat: Renderer) -> None:
-    """Find how the template takes a conversation whole; raises ConfigError where it takes none so."""
-    faults = []
-    for chat.folds in (False, True):
-        for chat.lists in (False, True):
-            fault = _fault(chat)
-            if fault is None:
-                if chat.folds:
-                    logger.warning(
-                        "the chat template of %s takes no system message; it goes in front of the question",
-                        chat.name,
-                    )
-                return
-            faults.append(fault)
-    raise ConfigError(
-        f"the chat template of {chat.name!r} builds no whole prompt: {faults[0]}; "
-        "give it what it asks for in chat_template_kwargs, or set chat_template to the path of another one, or to "
-        "`plain` for a base model"
-    )
-
-
-def find_ending(chat: Renderer) -> list[int]:
-    """Return the tokens that the chat template puts after a reply, or the tokenizer's end-of-text token.
-
-    Where nothing stands after a last reply, the token with which the next turn begins ends it, as GLM's models do.
-
-    Several special tokens in a row count up to the end-of-text token, if that is among them, and else the first. Where
-    words stand before the end-of-text token, as in Kimi K3's templates, the model writes those too, and it ends alone.
-    """
-    end = chat.tokenizer.eos_token_id
-    fallback = [] if end is None else [int(end)]
-    if chat.formats_itself:
-        return fallback
-    turn = ({"role": "user", "content": PROBE_QUESTION}, REPLY)
-    try:
-        tail = chat.render(turn, add_generation_prompt=False).rpartition(PROBE_REPLY)[2]
-        if not tail.strip():
-            next_turn = chat.render((*turn, turn[0]), add_generation_prompt=False)
-            tail = next_turn.rpartition(PROBE_REPLY)[2].lstrip()
-    except Exception:  # some templates take no replies
-        return fallback
-    tokens = chat.encode(tail)
-    special = set(chat.tokenizer.all_special_ids)
-    run = list(takewhile(special.__contains__, tokens))
-    if end in run:
-        return run[: run.index(end) + 1]
-    if end in tokens and chat.decode(tokens[len(run) : tokens.index(end)]).strip():
-        return fallback
-    return run[:1] or fallback
-
-
-def render_tokens(chat: Renderer, messages: Sequence[Mapping[str, str]]) -> list[int]:
-    return list(
-        chat.tokenizer.apply_chat_template(chat.shaped(messages), tokenize=True, return_dict=False, **chat.options)
-    )
-
-
-def text_of(chat: Renderer, tokens: Sequence[int]) -> str:
-    """Return the text of tokens, special ones included; SentencePiece's pieces are left in it as such."""
-    return chat.decode(tokens).replace("▁", " ").replace("<0x0A>", "\n")
-
-
-def text_start(tokenizer: Any) -> str:
-    """Return the beginning-of-text token where the tokenizer puts one before a text, else nothing."""
+def _text_start(tokenizer: Tokenizer) -> str:
+    """Return the beginning-of-text token where the tokenizer puts it before a text, else ""."""
     start = getattr(tokenizer, "bos_token_id", None)
     written = list(tokenizer.encode("a"))[:1]
     return str(tokenizer.bos_token) if start is not None and written == [start] else ""
 
 
-def formats_chats(tokenizer: Any) -> bool:
-    """Tell whether a tokenizer without a template formats chats all the same, as Mistral's own do."""
+def _formats_chats(tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer without a template lays out chats all the same, as Mistral's own do."""
     try:
-        tokens = tokenizer.apply_chat_template([{"role": "user", "content": PROBE_QUESTION}], tokenize=True)
-    except Exception:  # transformers' and others' ways to say that there is no template
+        tokens = tokenizer.apply_chat_template([USER], tokenize=True)
+    except Exception:  # transformers and other libraries each have their own error for a missing template
         return False
     return bool(tokens)
 
 
-def _fault(chat: Renderer) -> str | None:
+# ---------------------------------------------------------------------------- the form of messages
+
+
+def _choose_layout(given: Layout, name: str) -> Layout:
+    """Return the first layout that builds a whole prompt. Raises ConfigError where none does."""
+    faults: list[str] = []
+    for system_in_question, content_as_list in product((False, True), repeat=2):
+        layout = replace(given, system_in_question=system_in_question, content_as_list=content_as_list)
+        fault = _find_fault(layout)
+        if fault is not None:
+            faults.append(fault)
+            continue
+        if system_in_question:
+            logger.warning(
+                "the chat template of %s takes no system message; the system prompt goes in front of the question",
+                name,
+            )
+        return layout
+    raise ConfigError(
+        f"the chat template of {name!r} builds no whole prompt: {faults[0]}; "
+        "give the template its options in chat_template_kwargs, or set chat_template to the path of another template, "
+        "or to `plain` for a base model"
+    )
+
+
+def _find_fault(layout: Layout) -> str | None:
     """Return what is wrong with the prompt of the probe, None for nothing."""
-    probe = QUESTION
+    question = (SYSTEM, USER)
     try:
-        text = text_of(chat, render_tokens(chat, probe)) if chat.formats_itself else chat.render(probe)
-    except Exception as error:  # templates raise what they like, and Jinja what it finds
+        text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
+    except Exception as error:  # a template raises errors of its own, and Jinja errors of many types
         return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    for part, what in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
+    for part, description in ((PROBE_SYSTEM, "the system prompt"), (PROBE_QUESTION, "the question")):
         times = text.count(part)
-        if times != 1:
-            return f"it loses {what}" if times == 0 else f"it writes {what} {times} times"
-    return None if chat.formats_itself else _fault_of_beginning(chat, text)
+        if times == 0:
+            return f"it loses {description}"
+        if times > 1:
+            return f"it writes {description} {times} times"
+    return None if layout.formats_itself else _find_fault_of_end(layout, text)
 
 
-def _fault_of_beginning(chat: Renderer, text: str) -> str | None:
-    """Return what is wrong where `add_generation_prompt` changes nothing, though replies begin with a header."""
+def _find_fault_of_end(layout: Layout, prompt: str) -> str | None:
+    """Return what is wrong with a prompt that ends before the header of a reply, None for nothing.
+
+    A template that ignores `add_generation_prompt` may do so rightly: it writes no header, or one after every turn.
+    """
     try:
-        asked = QUESTION
-        ended = chat.render(asked, add_generation_prompt=False)
-        turn = (*asked, REPLY)
-        before, reply, after = chat.render(turn, add_generation_prompt=False).partition(PROBE_REPLY)
-        next_turn = chat.render((*turn, asked[-1]), add_generation_prompt=False).partition(PROBE_REPLY)[2]
-    except Exception:  # some templates take no replies; what they do with questions is known
+        ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
+        replied = layout.render((SYSTEM, USER, REPLY), add_generation_prompt=False)
+        asked_again = layout.render((SYSTEM, USER, REPLY, USER), add_generation_prompt=False)
+    except Exception:  # some templates take no replies; the question alone was checked before
         return None
-    if not reply or text != ended or not before.startswith(text):
+    before, reply, after = replied.partition(PROBE_REPLY)
+    if not reply or prompt != ended or not before.startswith(prompt):
         return None
-    if not next_turn.startswith(after):
-        return None  # it begins a reply always, even after a reply
-    header = before.removeprefix(text)
-    special = set(chat.tokenizer.all_special_ids)
-    if any(token in special for token in chat.encode(header)):
+    if not asked_again.partition(PROBE_REPLY)[2].startswith(after):
+        return None  # the header of a reply follows every turn, even a reply
+    header = before.removeprefix(prompt)
+    special = set(layout.tokenizer.all_special_ids)
+    if any(token in special for token in layout.tokenizer.encode(header, add_special_tokens=False)):
         return f"it ends before {header!r}, with which a reply begins (it ignores add_generation_prompt)"
     return None
+
+
+# ---------------------------------------------------------------------------- replies
+
+
+def _find_ending(layout: Layout) -> list[int]:
+    """Return the tokens that the template writes after a reply, or the tokenizer's end-of-text token.
+
+    Where nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
+
+    Of several special tokens in a row, those up to the end-of-text token count, or the first where that is not among
+    them. Where words stand before the end-of-text token, as in Kimi K3's templates, the model writes the words too,
+    and the end-of-text token ends the reply alone.
+    """
+    tokenizer = layout.tokenizer
+    end = tokenizer.eos_token_id
+    fallback = [] if end is None else [int(end)]
+    if layout.formats_itself:
+        return fallback
+    try:
+        tail = layout.render((USER, REPLY), add_generation_prompt=False).rpartition(PROBE_REPLY)[2]
+        if not tail.strip():
+            next_turn = layout.render((USER, REPLY, USER), add_generation_prompt=False)
+            tail = next_turn.rpartition(PROBE_REPLY)[2].lstrip()
+    except Exception:  # some templates take no replies
+        return fallback
+    tokens = list(tokenizer.encode(tail, add_special_tokens=False))
+    special = set(tokenizer.all_special_ids)
+    run = list(takewhile(special.__contains__, tokens))
+    if end in run:
+        return run[: run.index(end) + 1]
+    if end in tokens and tokenizer.decode(tokens[len(run) : tokens.index(end)]).strip():
+        return fallback
+    return run[:1] or fallback
+
+
+def _is_known(thinking_format: ThinkingFormat, vocabulary: Mapping[str, int], jinja: object) -> bool:
+    """Tell whether the vocabulary holds the tokens of a format of thinking, or the template its marks."""
+    if all(token in vocabulary for token in thinking_format.tokens):
+        return True
+    return isinstance(jinja, str) and all(token in jinja for token in thinking_format.tokens)

@@ -1,36 +1,19 @@
-"""Build prompts: default system message, conversation of a problem, its text and tokens by a chat template."""
+"""Build the messages of a problem, and lay them out as the text and tokens that a model is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from ..errors import ConfigError
-from ..records import Prompt
 from ..settings import NATIVE_SYSTEM_PROMPT, SYSTEM_PROMPT
-from .chat_templates import (
-    PLAIN_TEMPLATE,
-    choose_shape,
-    find_ending,
-    formats_chats,
-    knows,
-    read_template,
-    render_tokens,
-    text_of,
-    text_start,
-)
-from .completion_format import CompletionFormat
-from .thinking import Thinking, choose_thinking
-
-if TYPE_CHECKING:
-    pass
+from .thinking import Thinking
 
 Messages = Sequence[Mapping[str, str]]
 
 
 def system_prompt(setting: str, thinking: Thinking) -> str:
-    """Return the system message: the default that fits how the model thinks, or the user's own as it is."""
+    """Return the system prompt: the default that fits how the model thinks, or the user's own as given."""
     return NATIVE_SYSTEM_PROMPT if setting == SYSTEM_PROMPT and not thinking.asks_for_tags else setting
 
 
@@ -42,71 +25,60 @@ def build_messages(system_prompt: str, question: str) -> tuple[Mapping[str, str]
     return ({"role": "system", "content": system_prompt}, user)
 
 
-class ChatFormat(CompletionFormat):
-    """The chat format of a tokenizer: how a conversation becomes a prompt, and what its completions say.
+class Tokenizer(Protocol):
+    """The part of a transformers tokenizer that is used. `chat_template` is missing in some."""
 
-    `template` is the path of a Jinja file, or `plain`, in place of the tokenizer's own; `template_options` reach the
-    template; `thinking` is the setting of that name. Construction renders a probe, and raises ConfigError where no
-    whole prompt can be built.
-    """
+    chat_template: str | Mapping[str, str] | None
+    bos_token: str | None
+    eos_token: str | None
+    eos_token_id: int | None
+    all_special_ids: Sequence[int]
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        name: str,
-        *,
-        template: str | None = None,
-        template_options: Mapping[str, Any] | None = None,
-        thinking: str = "auto",
-    ) -> None:
-        super().__init__(tokenizer)
-        self.name = name
-        self.options = dict(template_options or {})
-        self.template = read_template(template)
-        self.lists = False
-        self.folds = False
-        # Mistral's own tokenizers write special tokens themselves: their text would not be read back as such.
-        self.formats_itself = self.template is None and not getattr(tokenizer, "chat_template", None)
-        if self.formats_itself and not formats_chats(tokenizer):
-            raise ConfigError(
-                f"tokenizer_name: {name!r} has no chat template, so no prompt can be built; use the tokenizer of an "
-                "instruct or chat model, or, for a base model, set chat_template to `plain` or to the path of a "
-                "template"
-            )
-        choose_shape(self)
-        self.set_completions(find_ending(self), choose_thinking(thinking, partial(knows, self)))
+    def apply_chat_template(self, conversation: Sequence[Mapping[str, Any]], **options: Any) -> Any: ...
 
-    def prompt(self, messages: Messages) -> Prompt:
-        """Render the conversation up to the point where the model's turn begins."""
-        tokens = render_tokens(self, messages) if self.formats_itself else None
-        text = self.render(messages) if tokens is None else text_of(self, tokens)
-        # The chat template writes the beginning-of-text token itself where the model has one.
-        return Prompt(tuple(messages), text, tuple(self.encode(text) if tokens is None else tokens))
+    def get_vocab(self) -> Mapping[str, int]: ...
 
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> Sequence[int]: ...
 
-    def count_tokens(self, text: str) -> int:
-        return len(self.encode(text))
+    def decode(self, tokens: Any, *, skip_special_tokens: bool = False) -> str: ...
 
-    # ---- what the template does with a conversation
 
-    def shaped(self, messages: Messages) -> list[dict[str, Any]]:
-        """Return the conversation as the template takes it."""
-        shaped: list[dict[str, Any]] = [dict(message) for message in messages]
-        if self.folds and len(shaped) > 1 and shaped[0]["role"] == "system":
-            rules = shaped.pop(0)["content"]
-            shaped[0]["content"] = f"{rules}\n\n{shaped[0]['content']}"
-        if self.lists:
-            for message in shaped:
-                message["content"] = [{"type": "text", "text": message["content"]}]
-        return shaped
+@dataclass(frozen=True)
+class Layout:
+    """How a tokenizer lays out a conversation: its template, the template's options, and the form of messages."""
+
+    tokenizer: Tokenizer
+    options: Mapping[str, Any]
+    jinja: str | Mapping[str, str] | None
+    """The text of the template, or of several by name."""
+    formats_itself: bool = False
+    """The tokenizer has no template, and writes special tokens itself, as Mistral's own do. It would not read special
+    tokens back from text."""
+    system_in_question: bool = False
+    """The system message goes in front of the question: the template takes no message of that role."""
+    content_as_list: bool = False
+    """The content of a message goes as a list of one text part."""
 
     def render(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
-        options: dict[str, Any] = {"add_generation_prompt": add_generation_prompt, **self.options}
-        if self.template is not None:
-            options["chat_template"] = self.template
-        if self.template is PLAIN_TEMPLATE:
-            options["bos"] = text_start(self.tokenizer)
-            options["eos_token"] = self.tokenizer.eos_token or ""
-        return str(self.tokenizer.apply_chat_template(self.shaped(messages), tokenize=False, **options))
+        """Return the text of a conversation; by default up to the point where a reply begins."""
+        options = {"add_generation_prompt": add_generation_prompt, **self.options}
+        return str(self.tokenizer.apply_chat_template(self._arrange(messages), tokenize=False, **options))
+
+    def render_tokens(self, messages: Messages) -> list[int]:
+        """Return the tokens of a conversation, by a tokenizer that formats chats itself."""
+        arranged = self._arrange(messages)
+        return list(self.tokenizer.apply_chat_template(arranged, tokenize=True, return_dict=False, **self.options))
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, special tokens included; SentencePiece's marks become blanks and newlines."""
+        return str(self.tokenizer.decode(list(tokens))).replace("▁", " ").replace("<0x0A>", "\n")
+
+    def _arrange(self, messages: Messages) -> list[dict[str, Any]]:
+        arranged: list[dict[str, Any]] = [dict(message) for message in messages]
+        if self.system_in_question and len(arranged) > 1 and arranged[0]["role"] == "system":
+            system = arranged.pop(0)["content"]
+            arranged[0]["content"] = f"{system}\n\n{arranged[0]['content']}"
+        if self.content_as_list:
+            for message in arranged:
+                message["content"] = [{"type": "text", "text": message["content"]}]
+        return arranged

@@ -1,13 +1,13 @@
-"""Formats in which models think, and what of a completion is left when the thinking is taken out.
+"""The formats in which models write their thinking, and which of them count for one model.
 
-Completions are hostile text, so reading one takes time linear in its length. A format counts only where it was chosen:
-by hand, or because the model's tokenizer or chat template knows it.
+A format counts only if it was chosen: by the setting `thinking`, or because the model's tokenizer or chat template
+holds its marks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 AUTO = "auto"
@@ -18,9 +18,9 @@ NONE = "none"
 class ThinkingFormat:
     """How a family of models marks its thinking.
 
-    `opening` and `closing` are compared letter by letter, or in any case for plain tags (`any_case`). With `channels`
-    every `opening` that is not a `closing` begins a channel of thinking, and `closing` begins the final channel.
-    `tokens` are what a vocabulary that knows the format holds; they survive decoding.
+    `opening` and `closing` are matched exactly; with `any_case`, in upper and lower case alike. With `channels`, every
+    `opening` that is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model
+    whose vocabulary holds all `tokens` knows the format; they are kept when completions are decoded.
     """
 
     name: str
@@ -63,18 +63,18 @@ FORMATS = (
     _tags("thinking", "thinking"),
     _tags("reasoning", "reasoning"),
 )
-"""The known formats. What a model of each family writes is quoted in docs/models.md."""
+"""The known formats. docs/models.md quotes how each family of models writes."""
 NAMES = (AUTO, NONE, *(thinking_format.name for thinking_format in FORMATS))
 
 
 class Thinking:
-    """The formats that count in completions of one model; `formats` are all different."""
+    """The formats that count in completions of one model; no format comes twice in `formats`."""
 
     def __init__(self, formats: Sequence[ThinkingFormat]) -> None:
         self.formats = tuple(formats)
         self.names = tuple(thinking_format.name for thinking_format in self.formats)
         self.asks_for_tags = self.names == ("think",)
-        """Whether the model is asked for `<think>` tags: it has no other format of its own."""
+        """Whether the system prompt asks for `<think>` tags: the model has no other format of its own."""
         marks = [
             (mark, thinking_format)
             for thinking_format in self.formats
@@ -82,7 +82,7 @@ class Thinking:
         ]
         self.openings = {thinking_format.opening: thinking_format for thinking_format in self.formats}
         self.closings = {thinking_format.closing: thinking_format for thinking_format in self.formats}
-        # The longest first: the mark of a final channel begins like that of any channel.
+        # Longest first: the mark of a final channel begins with the mark of any channel.
         longest = sorted(marks, key=lambda mark: -len(mark[0]))
         # ASCII: otherwise the long s and the Kelvin sign count as spellings of s and k.
         patterns = [
@@ -93,22 +93,17 @@ class Thinking:
 
 
 TAGS = Thinking(FORMATS[:1])
-"""What counts for a model of which no more is known: `<think>` tags."""
+"""`<think>` tags alone: the default for a model without a known tokenizer."""
 
 
-def choose_thinking(setting: str, knows: Callable[[ThinkingFormat], bool] = lambda _format: False) -> Thinking:
-    """Return the formats of the setting `thinking`; for `auto` `<think>` and those that the model `knows`."""
-    if setting == AUTO:
-        return Thinking(
-            [
-                thinking_format
-                for thinking_format in FORMATS
-                if thinking_format.name == "think" or knows(thinking_format)
-            ]
-        )
-    return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name == setting])
+def choose_thinking(setting: str, known: Collection[ThinkingFormat] = ()) -> Thinking:
+    """Return the formats of the setting `thinking`; `auto` takes `<think>` and the formats `known` to the model."""
+    if setting != AUTO:
+        return named_thinking([setting])
+    names = {"think", *(thinking_format.name for thinking_format in known)}
+    return named_thinking(names)
 
 
 def named_thinking(names: Collection[str]) -> Thinking:
-    """Return the formats of these names, of those that are known."""
+    """Return the formats of these names; unknown names are passed over."""
     return Thinking([thinking_format for thinking_format in FORMATS if thinking_format.name in names])

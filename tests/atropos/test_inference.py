@@ -22,7 +22,8 @@ from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.chat import PlainChat
 from reasoning_env.atropos.inference.client import MAX_FAILURES, METHODS, IncompleteReply, InferenceClient, Mode
 from reasoning_env.errors import RefusedError, ServerError
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Timeouts
 from reasoning_env.rewards import extract_answer
 from reasoning_env.runtime import retries

@@ -8,7 +8,8 @@ import pytest
 
 from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.line import pack
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout
 from tests.records import SAMPLING, make_group, make_rollout
 

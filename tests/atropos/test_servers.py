@@ -21,7 +21,8 @@ from reasoning_env.atropos.inference.replies import Mode, ReplyError, TokenProto
 from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
 from reasoning_env.atropos.inference.servers import choose_server_class
 from reasoning_env.errors import ConfigError, ServerError
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Sampling, Timeouts
 from reasoning_gym_testing import TOKENIZER, InferenceServer, respond
 from reasoning_gym_testing.http_server import Handler, cut_reply

@@ -11,7 +11,7 @@ import pytest
 from reasoning_env.atropos import RunMode
 from reasoning_env.dumps import read_groups
 from reasoning_env.errors import ServerError
-from reasoning_env.prompts.messages import ChatFormat
+from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import Completion, InferenceServer
 from reasoning_gym_testing.completions import logprob_of
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.rewards import extract_answer
 from tests.chat_templates import family_of, tokenizer_with
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 
 mistral_common = pytest.importorskip("mistral_common")
 transformers = pytest.importorskip("transformers", minversion="5")

@@ -30,7 +30,8 @@ from reasoning_env.atropos.inference.replies import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer, what_comes
 from reasoning_env.atropos.inference.servers import choose_server_class
 from reasoning_env.errors import ConfigError, ServerError
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_gym_testing import Process, Processes, RunApi, server_settings, start_environment
 from tests.integrations.vllm_servers import CONTEXT, MASKED, Between, RealServer, largest_difference

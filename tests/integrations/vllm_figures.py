@@ -27,7 +27,8 @@ from reasoning_env.atropos.inference.client import InferenceClient
 from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
 from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.inference.servers import choose_server_class
-from reasoning_env.prompts.messages import ChatFormat, build_messages
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.messages import build_messages
 from reasoning_env.records import Prompt, Rollout, Sampling, Timeouts
 from reasoning_env.runtime.turns import in_turns
 from reasoning_gym_testing import TOKENIZER, Processes, server_settings

@@ -37,11 +37,11 @@ ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>
 
 
 def by_name(name: str) -> ThinkingFormat:
-    return next(one for one in FORMATS if one.name == name)
+    return next(thinking_format for thinking_format in FORMATS if thinking_format.name == name)
 
 
-def test_every_format_has_an_example() -> None:
-    assert list(WRITTEN) == [one.name for one in FORMATS]
+def test_every_format_has_example() -> None:
+    assert list(WRITTEN) == [thinking_format.name for thinking_format in FORMATS]
 
 
 def test_setting_names_every_format() -> None:
@@ -49,44 +49,44 @@ def test_setting_names_every_format() -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_draft_in_a_known_format_is_thinking(name: str) -> None:
+def test_draft_in_known_format(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, choose_thinking(name)) == Extraction("24")
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name != "think"])
-def test_unknown_format_gains_nothing(name: str) -> None:
+def test_draft_in_unknown_format(name: str) -> None:
     assert extract_answer(WRITTEN[name], LIMIT, TAGS) == Extraction(None, Reason.SEVERAL_ANSWERS)
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
-def test_leftover_closing_mark_ends_thinking(one: ThinkingFormat) -> None:
-    assert remove_thinking(f"<answer>3</answer>{one.closing}5", Thinking([one])) == "5"
+@pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
+def test_leftover_closing_mark(thinking_format: ThinkingFormat) -> None:
+    assert remove_thinking(f"<answer>3</answer>{thinking_format.closing}5", Thinking([thinking_format])) == "5"
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
-def test_unclosed_opening_mark_hides_the_rest(one: ThinkingFormat) -> None:
-    assert remove_thinking(f"{one.opening} <answer>3</answer>", Thinking([one])) == ""
+@pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
+def test_unclosed_opening_mark(thinking_format: ThinkingFormat) -> None:
+    assert remove_thinking(f"{thinking_format.opening} <answer>3</answer>", Thinking([thinking_format])) == ""
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
-def test_text_without_marks_stays(one: ThinkingFormat) -> None:
-    assert remove_thinking(REPLY, Thinking([one])) == REPLY
+@pytest.mark.parametrize("thinking_format", FORMATS, ids=NAMES[2:])
+def test_text_without_marks(thinking_format: ThinkingFormat) -> None:
+    assert remove_thinking(REPLY, Thinking([thinking_format])) == REPLY
 
 
-def test_other_formats_marks_do_not_end_thinking() -> None:
-    both = choose_thinking("auto", lambda one: one.name == "magistral")
+def test_marks_of_another_format() -> None:
+    both = choose_thinking("auto", [by_name("magistral")])
     assert remove_thinking("[THINK] a <think> b </think> c [/THINK]5", both) == "5"
     assert remove_thinking("<think> [/THINK] <answer>3</answer></think>5", both) == "5"
 
 
-def test_answers_in_two_final_channels_are_several() -> None:
+def test_answers_in_two_final_channels() -> None:
     twice = f"{FINAL}<answer>1</answer><|end|>{ANALYSIS}so{FINAL}<answer>2</answer>"
     assert extract_answer(twice, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
     adjacent = f"{FINAL}<answer>1</answer>{FINAL}<answer>2</answer>"
     assert extract_answer(adjacent, LIMIT, CHANNELS).reason is Reason.SEVERAL_ANSWERS
 
 
-def test_only_the_final_channel_counts() -> None:
+def test_final_channel_counts() -> None:
     text = f"<answer>1</answer>{ANALYSIS}a<|end|><|channel|>commentary<|message|><answer>2</answer>{FINAL}5"
     assert remove_thinking(text, CHANNELS).endswith("5")
     assert "answer" not in remove_thinking(text, CHANNELS)
@@ -96,27 +96,26 @@ def test_none_removes_nothing() -> None:
     assert remove_thinking(WRITTEN["think"], choose_thinking("none")) == WRITTEN["think"]
 
 
-def test_auto_takes_think_and_what_the_model_knows() -> None:
+def test_auto_takes_known_formats() -> None:
     assert choose_thinking("auto").names == ("think",)
-    assert choose_thinking("auto", lambda one: one.name == "kimi").names == ("think", "kimi")
+    assert choose_thinking("auto", [by_name("kimi")]).names == ("think", "kimi")
 
 
-def test_name_takes_that_format_only() -> None:
-    assert choose_thinking("kimi", lambda _: True).names == ("kimi",)
+def test_name_takes_one_format() -> None:
+    assert choose_thinking("kimi", FORMATS).names == ("kimi",)
 
 
-PIECES = [mark for one in FORMATS for mark in (one.opening, one.closing)]
+PIECES = [mark for thinking_format in FORMATS for mark in (thinking_format.opening, thinking_format.closing)]
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "<|channel|>fina", "<|", "◁", "[THINK", "a to=self"])
-def test_hostile_megabyte_is_read_in_every_format(piece: str) -> None:
+def test_hostile_megabyte(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     assert extract_answer(f"<answer>{text}</answer>", LIMIT, Thinking(FORMATS)).answer is None
 
 
 @given(st.lists(st.sampled_from([*PIECES, "a", "<answer>", "</answer>"]), max_size=10).map("".join))
-def test_no_new_tag_comes_together(text: str) -> None:
-    """Removal keeps tags as they were; it makes none."""
+def test_removal_makes_no_tag(text: str) -> None:
     count = len(re.findall("</?answer>", text))
     assert len(re.findall("</?answer>", remove_thinking(text, Thinking(FORMATS)))) <= count

@@ -22,7 +22,7 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 
 from ...errors import RefusedError, ServerError
-from ...prompts.messages import ChatFormat
+from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
 from ...runtime.outage_log import OutageLog

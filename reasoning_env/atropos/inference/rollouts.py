@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...prompts.messages import ChatFormat
+from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling
 from .chat import PlainChat
 

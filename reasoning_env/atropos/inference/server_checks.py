@@ -20,7 +20,7 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai import AsyncOpenAI
 
 from ...errors import ConfigError, ServerError
-from ...prompts.messages import ChatFormat
+from ...prompts.chat_format import ChatFormat
 from ...runtime.concurrency import cancel_all
 from ...runtime.outage_log import OutageLog
 from ...runtime.retries import pauses

@@ -1,0 +1,151 @@
+"""Turn conversations into prompts, and completions from tokens into text and back, with one tokenizer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..records import Prompt
+from .chat_templates import probe_template
+from .messages import Messages, Tokenizer
+from .thinking import AUTO, choose_thinking
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Tokens: TypeAlias = "Sequence[int] | NDArray[Any]"
+
+
+class ChatFormat:
+    """The chat format of one model: how a conversation becomes a prompt, and a completion's tokens become text.
+
+    `tokenizer` and `name` are the tokenizer and its name in messages. `template` is the path of a Jinja file, or
+    `plain`, in place of the tokenizer's own template. `template_options` reach the template. `thinking` is the setting
+    of that name.
+
+    Construction renders a probe. Raises ConfigError where no whole prompt can be built.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        name: str,
+        *,
+        template: str | None = None,
+        template_options: Mapping[str, Any] | None = None,
+        thinking: str = AUTO,
+    ) -> None:
+        probed = probe_template(tokenizer, name, template, template_options or {})
+        vocabulary = tokenizer.get_vocab()
+        special = set(tokenizer.all_special_ids)
+        self.name = name
+        self.thinking = choose_thinking(thinking, probed.thinking_formats)
+        self.vocabulary_size = 1 + max(vocabulary.values())
+        self._tokenizer = tokenizer
+        self._layout = probed.layout
+        self._ending = list(probed.ending)
+        self._uses_backend = _decodes_like_backend(tokenizer)
+        self._special_marks = {
+            vocabulary[token]: token
+            for thinking_format in self.thinking.formats
+            for token in thinking_format.tokens
+            if vocabulary.get(token) in special
+        }
+        """Marks of thinking by token id, of those that are special tokens."""
+
+    # ---- prompts
+
+    def prompt(self, messages: Messages) -> Prompt:
+        """Lay out the conversation up to the point where the model's turn begins."""
+        if self._layout.formats_itself:
+            tokens = self._layout.render_tokens(messages)
+            return Prompt(tuple(messages), self._layout.text_of(tokens), tuple(tokens))
+        text = self._layout.render(messages)
+        # The chat template writes the beginning-of-text token itself where the model has one.
+        return Prompt(tuple(messages), text, tuple(self.encode(text)))
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text; no special tokens are added."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.encode(text))
+
+    # ---- completions
+
+    @property
+    def end_of_turn(self) -> str:
+        """The text that ends a reply, which the model learns to write; "" for none."""
+        return self.decode(self._ending) if self._ending else ""
+
+    @property
+    def hides_thinking(self) -> bool:
+        """Whether decoding without special tokens would lose the marks between thinking and answer."""
+        return bool(self._special_marks)
+
+    def completion_tokens(self, text: str, *, finished: bool) -> list[int]:
+        """Return the tokens of a completion's text; a finished completion ends with the end-of-turn tokens.
+
+        Servers that answer in text leave the end-of-turn tokens out, but the model wrote them and must learn to.
+        """
+        tokens = self.encode(text)
+        ending = self._ending
+        if finished and ending:
+            # A server may have left the first tokens of the ending in the text.
+            there = next(size for size in range(len(ending), -1, -1) if tokens[len(tokens) - size :] == ending[:size])
+            if not tokens or tokens[-1] != ending[-1]:
+                tokens += ending[there:]
+        return tokens
+
+    def completion_text(self, tokens: Tokens) -> str:
+        """Return the text of a completion's tokens, without special tokens other than marks of thinking."""
+        if not self._special_marks:
+            return self._decode_plainly(tokens)
+        parts: list[str] = []
+        start = 0
+        for position, token in enumerate(tokens):
+            if token in self._special_marks:
+                parts.append(self._decode_plainly(tokens[start:position]))
+                parts.append(self._special_marks[token])
+                start = position + 1
+        parts.append(self._decode_plainly(tokens[start:]))
+        return "".join(parts)
+
+    def strip_end_of_turn(self, text: str) -> str:
+        """Return the text without the end-of-turn tokens that some servers leave at its end."""
+        for start in range(len(self._ending)):
+            ending = self.decode(self._ending[start:])
+            if text.endswith(ending):
+                return text.removesuffix(ending)
+        return text
+
+    def decode(self, tokens: Tokens, *, skip_special_tokens: bool = False) -> str:
+        """Return the text of tokens."""
+        if self._uses_backend:
+            batch = [tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)]
+            backend: Any = self._tokenizer.backend_tokenizer  # type: ignore[attr-defined]
+            return str(backend.decode_batch(batch, skip_special_tokens=skip_special_tokens)[0])
+        # numpy's arrays go as they are: of a list, transformers looks at the type of each token.
+        ids = tokens if hasattr(tokens, "dtype") else list(tokens)
+        return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special_tokens))
+
+    def _decode_plainly(self, tokens: Tokens) -> str:
+        return self.decode(tokens, skip_special_tokens=True) if len(tokens) else ""
+
+
+def _decodes_like_backend(tokenizer: Any) -> bool:
+    """Tell whether a tokenizer of transformers decodes exactly as its backend does.
+
+    Then the backend's `decode_batch` is called, which releases the interpreter's lock. The tokenizer's own `decode`
+    keeps the lock, and so holds the event loop for 5 ms where a completion has 32,000 tokens.
+    """
+    transformers = sys.modules.get("transformers")
+    if transformers is None or not isinstance(tokenizer, transformers.PreTrainedTokenizerFast):
+        return False
+    own, usual = type(tokenizer), transformers.PreTrainedTokenizerFast
+    if own.decode is not usual.decode or own._decode is not usual._decode:
+        return False
+    cleans_bpe = getattr(tokenizer, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", True)
+    is_bpe = type(tokenizer.backend_tokenizer.model).__name__ == "BPE"
+    return not tokenizer.clean_up_tokenization_spaces or (is_bpe and not cleans_bpe)

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import logging
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.prompts.chat_format import ChatFormat
+from reasoning_env.prompts.chat_templates import PLAIN
+from reasoning_env.prompts.messages import build_messages
+from tests.chat_templates import CHATML, tokenizer_with
+
+MESSAGES = build_messages("Think.", "What is 1 + 1?")
+
+
+@pytest.mark.parametrize("template", [None, ""])
+def test_base_model_without_template(template: str | None) -> None:
+    base: Any = SimpleNamespace(chat_template=template)
+    with pytest.raises(ConfigError, match=r"tokenizer_name: 'base-model'.*`plain` or to the path"):
+        ChatFormat(base, "base-model")
+
+
+# ---------------------------------------------------------------------------- the form of messages
+
+
+def test_system_message_is_refused(tokenizer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    with caplog.at_level(logging.WARNING):
+        chat = ChatFormat(tokenizer_with(tokenizer, refusing + CHATML), "gemma")
+    prompt = chat.prompt(MESSAGES)
+    assert "<|im_start|>user\nThink.\n\nWhat is 1 + 1?<|im_end|>" in prompt.text
+    assert prompt.messages == MESSAGES
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["{% for part in m.content %}{{ part['text'] }}{% endfor %}", "{{ m.content[0].text }}"]
+)
+def test_content_as_list(tokenizer: Any, content: str) -> None:
+    template = CHATML.replace("{{ m.content }}", content)
+    text = ChatFormat(tokenizer_with(tokenizer, template), "list").prompt(MESSAGES).text
+    assert text.count("Think.") == text.count("What is 1 + 1?") == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "fault"),
+    [
+        ("{{ messages[1].content }}", "loses the system prompt"),
+        (CHATML.replace("{{ m.content }}", "{{ m.content }}{{ m.content }}"), "writes the system prompt 2 times"),
+        ("{% for m in messages %}", "TemplateSyntaxError"),
+        (CHATML.replace("{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ""), "ignores add_gen"),
+        ("{{ messages[9].content.x }}", "UndefinedError"),
+    ],
+)
+def test_incomplete_prompt(tokenizer: Any, template: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=f"chat template of 'odd'.*{fault}") as refused:
+        ChatFormat(tokenizer_with(tokenizer, template), "odd")
+    assert "\n" not in str(refused.value)
+
+
+def test_header_after_every_turn(tokenizer: Any) -> None:
+    template = "{% for m in messages %}{{ m.content }}<|im_end|><|im_start|>{% endfor %}"
+    text = ChatFormat(tokenizer_with(tokenizer, template), "odd").prompt(MESSAGES).text
+    assert text.endswith("<|im_end|><|im_start|>")
+
+
+# ---------------------------------------------------------------------------- the end of a reply
+
+
+@pytest.mark.parametrize(
+    ("reply_end", "eos_token", "ends"),
+    [("bye", "<|im_start|>", "<|im_start|>"), ("<|pad|>", "<|im_start|>", "<|pad|>"), ("", None, "")],
+    ids=["plain text means the end of text", "a special token means itself", "no end at all"],
+)
+def test_end_of_turn(tokenizer: Any, reply_end: str, eos_token: str | None, ends: str) -> None:
+    changed = deepcopy(tokenizer)
+    changed.eos_token = eos_token
+    changed.chat_template = (
+        "{% for message in messages %}"
+        + f"{{{{ message.content }}}}{{% if message.role == 'assistant' %}}{reply_end}{{% endif %}} "
+        + "{% endfor %}"
+    )
+    chat = ChatFormat(changed, "changed")
+    assert chat.decode(chat.completion_tokens("four", finished=True)) == f"four{ends}"
+    assert chat.strip_end_of_turn("one") == "one"
+
+
+def test_several_ending_tokens(tokenizer: Any) -> None:
+    template = CHATML.replace("<|im_end|>", "<|reply_end|><|im_end|>")
+    chat = ChatFormat(tokenizer_with(tokenizer, template), "command-a")
+    assert chat.end_of_turn == "<|reply_end|><|im_end|>"
+    assert chat.decode(chat.completion_tokens("5", finished=True)) == "5<|reply_end|><|im_end|>"
+    assert chat.strip_end_of_turn("5<|im_end|>") == chat.strip_end_of_turn("5<|reply_end|><|im_end|>") == "5"
+
+
+def test_next_turn_ends_reply(tokenizer: Any) -> None:
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    chat = ChatFormat(tokenizer_with(tokenizer, template, more=("<|user|>", "<|system|>")), "glm")
+    assert chat.end_of_turn == "<|user|>"
+
+
+# ---------------------------------------------------------------------------- templates of the user's choice
+
+
+def test_plain_template(tokenizer: Any) -> None:
+    base = deepcopy(tokenizer)
+    base.chat_template = None
+    chat = ChatFormat(base, "base", template=PLAIN)
+    assert chat.prompt(MESSAGES).text == "Think.\n\nUser: What is 1 + 1?\n\nAssistant: <think>"
+    assert chat.end_of_turn == base.eos_token
+
+
+def test_template_file(tokenizer: Any, tmp_path: Path) -> None:
+    path = tmp_path / "own.jinja"
+    path.write_text("Rules:" + CHATML)
+    assert ChatFormat(tokenizer, "own", template=str(path)).prompt(MESSAGES).text.startswith("Rules:<|im_start|>")
+
+
+def test_missing_template_file(tokenizer: Any) -> None:
+    with pytest.raises(ConfigError, match=r"chat_template: 'gone.jinja' cannot be read"):
+        ChatFormat(tokenizer, "own", template="gone.jinja")
+
+
+def test_template_options(tokenizer: Any) -> None:
+    template = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
+    changed = tokenizer_with(tokenizer, template)
+    chat = ChatFormat(changed, "own", template_options={"enable_thinking": False})
+    assert chat.prompt(MESSAGES).text.endswith("<think></think>")
+
+
+# ---------------------------------------------------------------------------- thinking
+
+
+def test_format_in_template(tokenizer: Any) -> None:
+    changed = deepcopy(tokenizer)
+    changed.chat_template = "{# <reasoning>...</reasoning> #}" + CHATML
+    assert ChatFormat(changed, "own").thinking.names == ("think", "reasoning")
+
+
+def test_format_in_vocabulary(tokenizer: Any) -> None:
+    made = tokenizer_with(tokenizer, CHATML, more=("[THINK]", "[/THINK]"))
+    assert ChatFormat(made, "own").thinking.names == ("think", "magistral")
+
+
+def test_plain_tokenizer(chat: ChatFormat) -> None:
+    assert chat.thinking.names == ("think",)
+    assert not chat.hides_thinking
