@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.dumps import DumpFormatError, read_groups
+from reasoning_env.dumps import DumpFormatError, stream_groups
 from reasoning_env.storage.checkpoints import CheckpointError, read_checkpoint
 from reasoning_gym_testing import Line, Process, wait_until
 from reasoning_gym_testing.recorded_environment import read_journal
@@ -194,7 +194,7 @@ def read_dumps(folders: Sequence[Path], torn: list[str]) -> Iterator[tuple[str, 
     """Yield the groups of all files with the keys they arrive under; `torn` gets what does not parse."""
     for path in sorted(path for folder in folders for path in folder.glob("*.jsonl")):
         try:
-            for group in read_groups(path):
+            for group in stream_groups(path):
                 key = key_of_messages(rollout.conversation for rollout in group.rollouts)
                 yield key, (group.seed, group.scores)
         except DumpFormatError as error:

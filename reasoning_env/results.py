@@ -18,8 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .dumps.reader import DumpedGroup, list_files
-from .dumps.reader import read_groups as stream_groups
+from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
 from .evaluations.folder import SAMPLES, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
@@ -75,7 +74,7 @@ class EvaluationResult:
 class Groups:
     """The groups of a file or folder: iterable, each time read anew, so that they need no memory.
 
-    Iterating raises what `reasoning_env.dumps.read_groups` does; with `strict=False` damaged lines are skipped.
+    Iterating raises what `reasoning_env.dumps.stream_groups` does; with `strict=False` damaged lines are skipped.
     """
 
     def __init__(self, path: Path, *, strict: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .format import DumpedGroup, DumpedRollout
-from .reader import DumpFormatError, read_groups
+from .reader import DumpFormatError, stream_groups
 from .writer import RolloutDumper
 
-__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "RolloutDumper", "read_groups"]
+__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "RolloutDumper", "stream_groups"]

@@ -127,15 +127,15 @@ def _json(value: Any) -> str:
         return _encode(value)
     except (TypeError, ValueError):
         # Rare, so only a value that needs it pays for the slow walk over everything in it.
-        return _encode(_plain(value))
+        return _encode(_json_value(value))
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return the value with everything that JSON cannot hold replaced by its text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value)

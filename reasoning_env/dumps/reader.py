@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ..errors import ReasoningEnvError
 from .format import DumpedGroup, DumpedRollout, is_torn, read_group
 
-__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "read_group", "read_groups"]
+__all__ = ["DumpFormatError", "DumpedGroup", "DumpedRollout", "list_files", "read_group", "stream_groups"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def _warn(error: DumpFormatError) -> None:
     logger.warning("skipped: %s", error)
 
 
-def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
+def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
     Blank lines are passed over, and a torn last line is skipped. Raises OSError when the path cannot be read, and
@@ -53,7 +53,7 @@ def read_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = 
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files that `read_groups` reads; raises OSError when the path cannot be read."""
+    """Return the files that `stream_groups` reads; raises OSError when the path cannot be read."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
     path.stat()  # raises here, at the call, rather than at the first group

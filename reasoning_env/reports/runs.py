@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dumps.chat import KEEP, chat_path
 from ..dumps.format import header_path, is_dump
-from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, read_groups
+from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
 from ..errors import ConfigError
 from ..evaluations.folder import RESULTS, SAMPLES, read_results
 
@@ -35,7 +35,7 @@ class StoredRun:
             damage: list[DumpFormatError] = []
             read = 0
             try:
-                for group in read_groups(file, strict=False, on_damage=damage.append):
+                for group in stream_groups(file, strict=False, on_damage=damage.append):
                     read += 1
                     yield group
             except OSError as error:

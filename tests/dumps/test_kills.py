@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from reasoning_env.dumps import read_groups
+from reasoning_env.dumps import stream_groups
 
 from .groups import REPOSITORY, indices
 
@@ -63,6 +63,6 @@ def test_every_group_that_counted_as_written_is_in_the_dumps_once_after_24_kills
     children = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE)
     told = {int(line) for line in children.stdout.split()}
     assert len(told) >= 12  # every second child was let live until it had told of one
-    dumped = Counter(indices(read_groups(dumps)))  # raises at a torn line with another behind it
+    dumped = Counter(indices(stream_groups(dumps)))  # raises at a torn line with another behind it
     assert told - set(dumped) == set()
     assert set(dumped.values()) == {1}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import read_groups, writer
+from reasoning_env.dumps import stream_groups, writer
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.storage import files as files_module
 from tests.waiting import PATIENCE_S, wait_until
@@ -62,7 +62,7 @@ def test_groups_wait_in_order_and_go_on_by_themselves(make_dumper: MakeDumper, d
     assert dumper.stats() == DumpStats(passed_groups=0, failed_groups=0, waiting=9, dropped=0)
     dumps.unlink()
     wait_until(lambda: dumper.stats() == DumpStats(passed_groups=9, failed_groups=0, waiting=0, dropped=0))
-    assert indices(read_groups(dumps)) == list(range(9))
+    assert indices(stream_groups(dumps)) == list(range(9))
 
 
 def test_outage_is_said_once_and_its_end(
@@ -106,7 +106,7 @@ def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
     assert [record.threadName for record in caplog.records].count("MainThread") == 1
     dumps.unlink()
     wait_until(lambda: dumper.stats().waiting == 0)
-    assert indices(read_groups(dumps)) == list(range(waiting))
+    assert indices(stream_groups(dumps)) == list(range(waiting))
 
 
 def test_full_disk_leaves_whole_lines_and_the_rest_is_counted(
@@ -120,7 +120,7 @@ def test_full_disk_leaves_whole_lines_and_the_rest_is_counted(
     dumper.close()
     stats = dumper.stats()
     assert stats.passed_groups > 0 and stats.passed_groups + stats.dropped == 30
-    assert indices(read_groups(dumps)) == list(range(stats.passed_groups))
+    assert indices(stream_groups(dumps)) == list(range(stats.passed_groups))
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
 
 
@@ -190,6 +190,6 @@ def test_file_that_another_process_takes_away_is_left_alone_and_a_new_one_begun(
     dumper.offer(passed(1))
     dumper.close()
     found = {path: path.read_bytes() for path in dumps.parent.rglob("*.jsonl")}
-    assert indices(read_groups(dumps / PASSED.format(1))) == [1]
+    assert indices(stream_groups(dumps / PASSED.format(1))) == [1]
     assert found.items() > left.items()
     assert [record.levelname for record in caplog.records if record.levelno > logging.INFO] == ["WARNING"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, read_groups
+from reasoning_env.dumps import DumpedGroup, DumpedRollout, DumpFormatError, stream_groups
 from reasoning_env.dumps.format import encode_group
 
 from .groups import indices, make_group, passed
@@ -21,12 +21,12 @@ def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) 
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(encode_group(passed(3))))
     (tmp_path / "d.txt").write_bytes(b"notes")
-    assert indices(read_groups(tmp_path)) == [1, 2, 3]
+    assert indices(stream_groups(tmp_path)) == [1, 2, 3]
 
 
 def test_missing_path_raises_at_the_call(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_groups(tmp_path / "nothing.jsonl")
+        stream_groups(tmp_path / "nothing.jsonl")
 
 
 def test_file_with_only_the_first_keys_is_read_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
@@ -34,12 +34,12 @@ def test_file_with_only_the_first_keys_is_read_and_unknown_keys_are_ignored(tmp_
     line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
     read = DumpedRollout(conversation=({"role": "user", "content": "é"},), score=1.0)
-    assert list(read_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
+    assert list(stream_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
 def test_last_line_needs_no_newline_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2))[:-1])
-    assert indices(read_groups(tmp_path)) == [1, 2]
+    assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
@@ -49,7 +49,7 @@ def test_torn_last_line_is_skipped_with_a_warning(
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
     path.write_bytes(compress(encode_group(passed(1)) + encode_group(passed(2))[:-2]))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(3)))
-    assert indices(read_groups(tmp_path)) == [1, 3]
+    assert indices(stream_groups(tmp_path)) == [1, 3]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert str(path) in caplog.text
 
@@ -79,12 +79,12 @@ def test_malformed_line_raises_an_error_that_names_it_or_is_skipped_with_a_warni
 ) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
-    groups = read_groups(path)
+    groups = stream_groups(path)
     assert next(groups).index == 1
     with pytest.raises(DumpFormatError, match=r"a\.jsonl.*\b2\b") as caught:
         next(groups)
     assert (caught.value.path, caught.value.line) == (path, 2)
-    assert indices(read_groups(tmp_path, strict=False)) == [1, 2]
+    assert indices(stream_groups(tmp_path, strict=False)) == [1, 2]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     [error] = caplog.records[0].args
     assert (error.path, error.line) == (path, 2)
@@ -96,8 +96,8 @@ def test_damaged_gzip_file_raises_or_ends_early(tmp_path: Path, damage: Any, cap
     (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
     with pytest.raises(DumpFormatError, match=r"a\.jsonl\.gz"):
-        list(read_groups(tmp_path))
-    assert indices(read_groups(tmp_path, strict=False))[-1] == 99
+        list(stream_groups(tmp_path))
+    assert indices(stream_groups(tmp_path, strict=False))[-1] == 99
     assert [record.args[0].path.name for record in caplog.records] == ["a.jsonl.gz"]
 
 
@@ -107,7 +107,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None
     lines = line * 1_000
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)
     tracemalloc.start()
-    assert sum(1 for _ in read_groups(tmp_path)) == 1_000
+    assert sum(1 for _ in stream_groups(tmp_path)) == 1_000
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < len(lines) / 10

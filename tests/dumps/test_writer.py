@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reasoning_env.dumps import RolloutDumper, read_groups
+from reasoning_env.dumps import RolloutDumper, stream_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.metrics.stats import DumpStats
 from reasoning_env.records import Group
@@ -38,7 +38,7 @@ def test_groups_fill_files_in_the_order_in_which_they_were_offered(make_dumper: 
         if index <= 100:
             dumper.offer(failed(index))
     dumper.close()
-    lines = {path.name: indices(read_groups(path)) for path in dumps.iterdir()}
+    lines = {path.name: indices(stream_groups(path)) for path in dumps.iterdir()}
     expected = {PASSED.format(batch): list(range(201))[100 * batch : 100 * (batch + 1)] for batch in range(3)}
     expected |= {FAILED.format(batch): list(range(101))[50 * batch : 50 * (batch + 1)] for batch in range(3)}
     assert lines == expected
@@ -74,7 +74,7 @@ def test_lines_are_given_to_the_system_at_once(make_dumper: MakeDumper, dumps: P
     dumper = make_dumper()
     dumper.offer(passed(3))
     wait_until(lambda: dumper.stats().passed_groups)
-    assert indices(read_groups(dumps)) == [3]
+    assert indices(stream_groups(dumps)) == [3]
 
 
 def test_numbers_of_files_that_exist_are_passed_over(make_dumper: MakeDumper, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def offered(group: Group) -> tuple[Any, ...]:
 
 
 def read_back(path: Path) -> list[tuple[Any, ...]]:
-    groups = list(read_groups(path)) if path.exists() else []
+    groups = list(stream_groups(path)) if path.exists() else []
     texts = [group.rollouts[-1].conversation[-1]["content"] for group in groups]
     return [
         (group.index, group.scores, text, group.params, group.metadata)
@@ -165,7 +165,7 @@ def test_nothing_is_made_before_the_start_and_earlier_groups_are_written_after_i
     assert not dumps.exists()
     dumper.start()
     dumper.close()
-    assert indices(read_groups(dumps / "with" / "parents")) == [3]
+    assert indices(stream_groups(dumps / "with" / "parents")) == [3]
 
 
 def test_folder_that_cannot_be_made_or_written_to_raises_config_error(

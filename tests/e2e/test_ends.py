@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from demo.policy import ScriptedPolicy
-from reasoning_env.dumps import DumpedGroup, read_groups
+from reasoning_env.dumps import DumpedGroup, stream_groups
 from reasoning_env.storage.checkpoints import read_checkpoint
 from reasoning_gym_testing import GenerationRequest, Line, Process
 from reasoning_gym_testing.process_table import descendants, survivors
@@ -91,7 +91,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         if finish:
             gate.set()
         environment.end()
-        dumped = tuple(group for path in sorted(dumps.iterdir()) for group in read_groups(path))
+        dumped = tuple(group for path in sorted(dumps.iterdir()) for group in stream_groups(path))
         [latest] = checkpoints.glob("*/*/latest.json")
         put_back = frozenset(position[0] for position in read_checkpoint(latest).state["stream"]["positions"])
         return Ended(line, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.dumps import read_groups
+from reasoning_env.dumps import stream_groups
 from reasoning_gym_testing import Delivery, Line, Trainer
 from reasoning_gym_testing.trainer import key_of_messages
 from tests.waiting import wait_until
@@ -171,7 +171,7 @@ def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped) ->
 
 
 def test_groups_that_were_delivered_are_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
-    groups = list(read_groups(stopped.dumps))
+    groups = list(stream_groups(stopped.dumps))
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in groups}
     undumped = [one for one in stopped.delivered if one.key not in dumped]
     assert len(undumped) < len(stopped.delivered) / 10

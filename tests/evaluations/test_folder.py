@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.dumps import DumpedGroup, read_groups
+from reasoning_env.dumps import DumpedGroup, stream_groups
 from reasoning_env.errors import ConfigError, ReasoningEnvError
 from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
 from reasoning_env.evaluations.run import EvalResult
@@ -71,7 +71,7 @@ def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, 
     again = begin(tmp_path)
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
     append(again, 2)
-    assert [group.index for group in read_groups(again.path / SAMPLES)] == [0, 2]
+    assert [group.index for group in stream_groups(again.path / SAMPLES)] == [0, 2]
     again.write_results({}, finished=True)
     assert results(again)["started"] == started
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reasoning_env.atropos import RunMode
-from reasoning_env.dumps import read_groups
+from reasoning_env.dumps import stream_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import Completion, InferenceServer
@@ -99,8 +99,8 @@ async def test_groups_with_equal_scores_are_not_sent_and_dumps_hold_all_with_lev
     await env.close()
     assert [group is None for group, _ in collected] == [False, True, True]
     [failed, passed] = sorted(tmp_path.iterdir())
-    assert [group.scores for group in read_groups(failed)] == [(0.0, 0.0)]
-    assert [group.scores for group in read_groups(passed)] == [(1.0, 0.0), (1.0, 1.0)]
+    assert [group.scores for group in stream_groups(failed)] == [(0.0, 0.0)]
+    assert [group.scores for group in stream_groups(passed)] == [(1.0, 0.0), (1.0, 1.0)]
     lines = [json.loads(line) for path in (passed, failed) for line in path.read_text().splitlines()]
     assert [(line["level"], line["params"]) for line in lines] == [
         (one.problem.level, one.problem.params) for _, one in collected

@@ -18,7 +18,7 @@ import pytest
 from reasoning_env.commands import report as report_module
 from reasoning_env.commands.report import report_command
 from reasoning_env.dumps.format import FAILED, PASSED, header_path
-from reasoning_env.dumps.reader import read_groups
+from reasoning_env.dumps.reader import stream_groups
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.summary import summarise, tally_by_task
 from reasoning_env.problems.references import without_release
@@ -122,7 +122,7 @@ def test_page_and_results_show_the_same_numbers(tmp_path: Path) -> None:
     folder = write_evaluation(tmp_path / "e", *lines)
     [run] = report(folder)["runs"]
     categories = {"gcd": "arithmetic", "maze": "games", "lcm": "arithmetic"}
-    results = summarise(tally_by_task(read_groups(folder / "samples.jsonl")), categories, {})
+    results = summarise(tally_by_task(stream_groups(folder / "samples.jsonl")), categories, {})
 
     def means(row: dict[str, Any]) -> list[list[float]]:
         return [[row[name], *row[f"{name}_interval"]] for name in ("mean_score", "accuracy")]
