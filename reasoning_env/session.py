@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
-from .evaluations.plan import EvalPlan, plan_evaluation
+from .evaluations.plan import EvaluationPlan, plan_evaluation
 from .evaluations.problem_set import EvaluationSet
 from .library_facts import FACTS
 from .metrics.recorder import MetricsRecorder
@@ -84,7 +84,7 @@ class Session:
         self._preamble = preamble
         self._library: LibraryInfo | None = None
         self._plan: TaskPlan | None = None
-        self._eval_plan: EvalPlan | None = None
+        self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
         self._stream: ProblemStream | None = None
@@ -273,7 +273,7 @@ class Session:
         return _started(self._plan)
 
     @property
-    def eval_plan(self) -> EvalPlan:
+    def eval_plan(self) -> EvaluationPlan:
         return _started(self._eval_plan)
 
     @property

@@ -1,1 +1,6 @@
-"""Evaluation: the fixed set of problems, the run over it, its statistics, and the folder of results."""
+"""Evaluation of a model on a fixed set of problems.
+
+`plan_evaluation` makes an `EvaluationPlan` of the settings or of a `Preset` (plan.py). The plan makes an
+`EvaluationSet` (problem_set.py). An `Evaluation` evaluates each problem of the set through its `Evaluator` (run.py) and
+writes each `EvaluatedProblem` to an `EvaluationFolder` (folder.py). Figures come from summary.py; table.py prints them.
+"""

@@ -1,10 +1,10 @@
-"""What settings or a preset make of an evaluation: tasks, numbers, level, prompt, and remarks.
+"""The plan of an evaluation, from the settings or from a preset: tasks, numbers, level, prompt, and remarks.
 
 **Presets** are protocols of published evaluations, with the published models' results. `rg-easy` and `rg-hard` are the
-zero-shot runs of the Reasoning Gym paper: 50 problems a task of the library's own seeds (45 and up), served as they
-come, the library's own system prompt, temperature 0.6, top_p 0.95 and 32,768 tokens a completion. A published score is
-the mean over a task's problems and completions of what the plain verifier gives to the last answer; the headline is the
-unweighted mean over tasks.
+zero-shot runs of the Reasoning Gym paper: 50 problems a task with the library's own seeds (45 and up), none of them
+rejected, the library's own system prompt, temperature 0.6, top_p 0.95 and 32,768 tokens a completion. A published score
+is the mean over a task's problems and completions of the library's verifier, applied to the last answer of a
+completion. The published headline is the unweighted mean over tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
 
 from ..errors import ConfigError, GenerationError
 from ..library_facts import facts
@@ -26,23 +27,28 @@ from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
 from ..records import Problem, ProblemSpec, Split
 from ..settings import ReasoningSettings
+from .folder import PublishedMeans
 from .problem_set import EvaluationSet
+from .summary import Row
 
 logger = logging.getLogger(__name__)
 
-SIZE, FIRST_SEED = 50, 45
-"""Of the published sets: problems a task, and the seed of the first of them."""
+SIZE = 50
+"""Problems of a task in the published sets."""
+FIRST_SEED = 45
+"""Seed of a task's first problem in the published sets."""
 MAX_COMPLETION_TOKENS = 32_768
-"""Of the published runs."""
+"""Most tokens of a completion in the published runs."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A protocol and what was published of it.
+    """A protocol and its published results.
 
-    `params` are the library's, by task, where they are not its defaults. Of the tasks in `other_questions`, release
-    `library` of the library does not ask all that the published models were asked; in `other_scoring` it asks the same,
-    and its verifiers have changed. `published` holds mean scores by model and task, `short` names for narrow columns.
+    `params` holds the parameters, by task, that are not the library's defaults. `library` is a release of the library:
+    in the tasks of `other_questions` the release asks other questions than the published models were asked, in the
+    tasks of `other_scoring` it asks the same questions and its verifiers have changed. `published` holds mean scores by
+    model and task, `short` the models' names for narrow columns.
     """
 
     name: str
@@ -58,46 +64,68 @@ class Preset:
 
     @property
     def comparable(self) -> frozenset[str]:
-        """The tasks whose questions and whose scoring are those of the published runs."""
+        """The tasks whose questions and scoring are those of the published runs."""
         return frozenset(self.tasks) - self.other_questions - self.other_scoring
 
-    def mark(self, tasks: Mapping[str, dict[str, Any]]) -> None:
-        """Say in each row of a summary what `differs` from the published runs: questions, scoring, or None."""
+    def mark(self, tasks: Mapping[str, Row]) -> None:
+        """Write into each task's row what `differs` from the published runs."""
         for task, row in tasks.items():
-            other = "scoring" if task in self.other_scoring else None
-            row["differs"] = "questions" if task in self.other_questions else other
+            row["differs"] = self._difference(task)
+
+    def _difference(self, task: str) -> Literal["questions", "scoring"] | None:
+        if task in self.other_questions:
+            return "questions"
+        return "scoring" if task in self.other_scoring else None
 
 
 def load_preset(name: str) -> Preset:
-    """Read a preset from the package's own files."""
+    """Read a preset from this package's files."""
     content = json.loads((Path(__file__).with_name("published") / f"{name}.json").read_text())
     tasks = tuple(content["tasks"])
     published = {
         model: {task: score for task, score in zip(tasks, scores, strict=True) if score is not None}
         for model, scores in content["mean_score"].items()
     }
-    fields = {field: content[field] for field in ("source", "library", "repeats", "params", "short")}
     return Preset(
         name=name,
+        source=content["source"],
+        library=content["library"],
+        repeats=content["repeats"],
         tasks=tasks,
-        published=published,
+        params=content["params"],
         other_questions=frozenset(content["other_questions"]),
         other_scoring=frozenset(content["other_scoring"]),
-        **fields,
+        published=published,
+        short=content["short"],
     )
 
 
 class PresetSet(EvaluationSet):
-    """The problems of a preset's tasks: nothing is drawn again, whatever is wrong with it.
+    """The problems of a preset's tasks. No problem is rejected, and no other problem is drawn for a failure.
 
-    A task that fails `most_failures` times in a row has only the problems that were generated until then, since each
+    A task that fails `most_failures` times in a row has only the problems that were generated before, since each
     further attempt may take minutes.
     """
 
     library_seeds = True
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self,
+        generator: Generator,
+        tasks: Sequence[str],
+        params: Mapping[str, Mapping[str, Any]],
+        *,
+        samples_per_task: int,
+        deadline_s: float,
+    ) -> None:
+        super().__init__(
+            generator,
+            tasks,
+            params,
+            samples_per_task=samples_per_task,
+            eval_seed=FIRST_SEED,
+            deadline_s=deadline_s,
+        )
         # Two problems of a task at a time, so that a task that keeps failing is given up soon.
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(2))
         self._failures_in_a_row = Counter[str]()
@@ -129,11 +157,11 @@ class PresetSet(EvaluationSet):
 
 
 @dataclass(frozen=True)
-class EvalPlan:
-    """What to evaluate on and how.
+class EvaluationPlan:
+    """What to evaluate on, and how.
 
-    `params` are training's, by task, where the evaluation asks what is trained. `system_prompt` is None where it is
-    training's too. `remarks` are sentences about what is not as published.
+    `params` holds training's parameters, by task, with `eval_params: training`. A `system_prompt` of None stands for
+    training's. `remarks` are sentences that say how the evaluation differs from the published runs.
     """
 
     tasks: tuple[str, ...]
@@ -145,13 +173,19 @@ class EvalPlan:
     remarks: tuple[str, ...] = ()
 
     def make_set(self, generator: Generator, settings: ReasoningSettings, available: Sequence[str]) -> EvaluationSet:
-        """Return the set, with nothing generated yet; `available` are all tasks that a composite may have."""
-        set_class = EvaluationSet if self.preset is None else PresetSet
-        own = {**self.params, **composite_params(self.tasks, available, self.params)}
-        return set_class(
+        """Return the set, with nothing generated yet; `available` are the tasks that a composite may consist of."""
+        if self.preset is not None:
+            return PresetSet(
+                generator,
+                self.tasks,
+                self.preset.params,
+                samples_per_task=self.samples_per_task,
+                deadline_s=settings.eval_generation_deadline_s,
+            )
+        return EvaluationSet(
             generator,
             self.tasks,
-            own if self.preset is None else self.preset.params,
+            {**self.params, **composite_params(self.tasks, available, self.params)},
             samples_per_task=self.samples_per_task,
             eval_seed=settings.eval_seed,
             deadline_s=settings.eval_generation_deadline_s,
@@ -160,7 +194,7 @@ class EvalPlan:
 
 
 def choose_eval_tasks(tasks: Sequence[str], limit: int) -> tuple[str, ...]:
-    """Return `limit` tasks, spread evenly over their order; all for -1, or where there are no more."""
+    """Return `limit` tasks, spread evenly over their order; all tasks for -1 or a larger limit than their number."""
     if limit < 0 or limit >= len(tasks):
         return tuple(tasks)
     return tuple(tasks[position * len(tasks) // limit] for position in range(limit))
@@ -171,19 +205,23 @@ def plan_evaluation(
     library: LibraryInfo,
     selected: Sequence[str],
     params: Mapping[str, Mapping[str, Any]],
-) -> EvalPlan:
-    """Read everything that the settings say of the evaluation; `selected` are the tasks of the run, `params` theirs.
+) -> EvaluationPlan:
+    """Plan the evaluation that the settings ask for; `selected` are training's tasks, `params` their parameters.
 
-    Raises ConfigError for tasks that there are not, and for such as a preset does not have.
+    Raises ConfigError:
+
+    - a pattern of `eval_tasks` matches no task
+    - the preset lacks a task that is asked for by name, or has none of the tasks
+    - more problems of a task are asked for than the preset has
     """
     patterns = ["*" if pattern.lower() == ALL_TASKS else pattern for pattern in settings.eval_tasks]
-    # In the order of their names, so that the same tasks are the same set.
+    # Sorted, so that the same tasks are the same set.
     tasks = tuple(sorted(match_tasks(library.tasks, patterns, "eval_tasks") if patterns else selected))
     if settings.eval_preset is None:
         chosen = choose_eval_tasks(tasks, settings.num_eval_tasks)
         asked = params if settings.eval_params == "training" else {}
         own = {task: asked[task] for task in chosen if task in asked}
-        return EvalPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
+        return EvaluationPlan(chosen, settings.num_eval_samples_per_task or 5, settings.eval_repeats or 1, own)
     preset = load_preset(settings.eval_preset)
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)
@@ -192,7 +230,7 @@ def plan_evaluation(
     samples = settings.num_eval_samples_per_task or SIZE
     if samples > SIZE:
         raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {samples}")
-    plan = EvalPlan(
+    plan = EvaluationPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
         samples_per_task=samples,
         repeats=settings.eval_repeats or preset.repeats,
@@ -203,7 +241,10 @@ def plan_evaluation(
 
 
 def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Preset) -> None:
-    """Refuse tasks that are named and that the preset does not have; those of a pattern are left out."""
+    """Raise ConfigError for a task that is asked for by name and that the preset lacks.
+
+    Tasks that a pattern matches and the preset lacks are left out.
+    """
     field = "eval_tasks" if settings.eval_tasks else "tasks"
     names = {task.name for task in library.tasks}
     named = [name.lower() for name in getattr(settings, field)]
@@ -214,31 +255,31 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
         )
 
 
-def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvalPlan, preset: Preset) -> Iterator[str]:
-    """Yield what differs from the protocol, so that figures cannot be compared as they are."""
+def _remarks(settings: ReasoningSettings, library: LibraryInfo, plan: EvaluationPlan, preset: Preset) -> Iterator[str]:
+    """Yield the differences from the protocol, for which figures are not comparable with published figures."""
     if library.version != preset.library:
         yield (
-            f"reasoning-gym is {library.version}; which tasks have the published questions and scoring is known of "
+            f"reasoning-gym is {library.version}; the tasks with the published questions and scoring are known for "
             f"{preset.library} only"
         )
-    sampling = (("temperature", settings.eval_temperature, 0.6), ("top_p", settings.eval_top_p, 0.95))
-    for name, value, published in sampling:
-        if value != published:
-            yield f"{name} is {value:g}; the published runs have {published:g}"
+    if settings.eval_temperature != 0.6:
+        yield f"temperature is {settings.eval_temperature:g}; the published runs have 0.6"
+    if settings.eval_top_p != 0.95:
+        yield f"top_p is {settings.eval_top_p:g}; the published runs have 0.95"
     if plan.samples_per_task != SIZE:
-        yield f"{plan.samples_per_task} problems a task instead of {SIZE}: the published scores are those of all"
+        yield f"{plan.samples_per_task} problems a task; the published scores are means over {SIZE}"
     missing = set(preset.tasks).difference(task.name for task in library.tasks)
     if missing:
         yield f"this library lacks {', '.join(sorted(missing))}"
 
 
-def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return each published model's mean scores over the tasks that were evaluated, the best of `comparable` first.
+def compare_published(preset: Preset, tasks: Mapping[str, Row]) -> dict[str, PublishedMeans]:
+    """Return each published model's mean scores over the evaluated tasks, the best by `comparable` first.
 
-    `tasks` are the rows of a summary. A model without a result for a task is averaged over the others.
+    `tasks` are the rows of a summary. The means of a model without a result for a task are over the other tasks.
     """
     scored = [task for task, row in tasks.items() if row["completions"]]
-    means: dict[str, Any] = {}
+    means: dict[str, PublishedMeans] = {}
     for model, scores in preset.published.items():
         here = {task: scores[task] for task in scored if task in scores}
         if not here:
@@ -246,7 +287,7 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
         categories = {tasks[task]["category"] for task in here}
         means[model] = {
             "short": preset.short.get(model, model),
-            "overall": _mean(here, here),
+            "overall": fmean(here.values()),
             "comparable": _mean(here, preset.comparable.intersection(here)),
             "categories": {
                 name: _mean(here, [task for task in here if tasks[task]["category"] == name])
@@ -258,4 +299,4 @@ def compare_published(preset: Preset, tasks: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _mean(scores: Mapping[str, float], tasks: Collection[str]) -> float | None:
-    return sum(scores[task] for task in tasks) / len(tasks) if tasks else None
+    return fmean(scores[task] for task in tasks) if tasks else None

@@ -22,16 +22,17 @@ logger = logging.getLogger(__name__)
 
 
 class EvaluationSet:
-    """The fixed set of problems of a seed, generated when it is asked for.
+    """The fixed set of problems of a seed, generated on demand.
 
-    `params` are those of the tasks that need some; `level` is the difficulty of tasks that have levels, None for the
-    library's defaults. Samples that cannot be generated are left out, with a warning.
+    `params` holds the parameters, by task, that are not the library's defaults. `level` is the difficulty, in [0, 1],
+    of tasks that have levels; None for the library's defaults. A problem that cannot be generated is left out, with a
+    warning.
     """
 
     library_seeds = False
     """Whether the seeds are the library's own, so that training may draw them too."""
     most_failures = 3
-    """Failures to generate a problem after which it is left out; some tasks fail now and then."""
+    """Failed generations after which a problem is left out; some tasks fail now and then."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class EvaluationSet:
         self._level = level
         self._generated: dict[tuple[str, int], asyncio.Task[Problem | None]] = {}
         self._question_hashes: dict[str, frozenset[str]] = {}
-        # Parameters can leave a task with few questions, as short words do.
+        # Parameters can leave a task with few questions: short words, for example.
         self._many_questions = frozenset(
             task for task, facts in FACTS.items() if not facts.few_questions and task not in params
         )
@@ -61,9 +62,9 @@ class EvaluationSet:
     async def stream(
         self, tasks: Sequence[str] | None = None, done: Container[tuple[str, int]] = ()
     ) -> AsyncIterator[Problem]:
-        """Yield each problem as soon as it is generated: of all tasks or some, without those that are `done`.
+        """Yield the problems of `tasks` (None for all) that are not `done`, each as soon as it is generated.
 
-        `done` holds tasks with numbers. All tasks' first problems are generated first, then their second ones.
+        `done` holds tasks with numbers. The first problem of each task is generated first, then the second of each.
         """
         generations = [
             self._generation(task, number)
@@ -71,23 +72,23 @@ class EvaluationSet:
             for task in (self.tasks if tasks is None else tasks)
             if (task, number) not in done
         ]
-        # The cancellation of one caller does not end the work that others wait for.
+        # A cancelled caller does not cancel the generations, which other callers may wait for.
         for generation in asyncio.as_completed(generations):
             problem = await generation
             if problem is not None:
                 yield problem
 
     async def problems(self) -> list[Problem]:
-        """Return all of the set, in the tasks' order."""
+        """Return all problems of the set, in the tasks' order."""
         positions = {task: position for position, task in enumerate(self.tasks)}
         problems = [problem async for problem in self.stream()]
         return sorted(problems, key=lambda problem: (positions[problem.task], problem.spec.index))
 
     async def asks(self, problem: Problem) -> bool:
-        """Tell whether the set asks the same question, of the same task or through a composite.
+        """Tell whether the set asks the problem's question, whitespace apart, in its task or through a composite.
 
-        Never true of tasks that have so many questions that they do not repeat, unless the set's seeds are the
-        library's own.
+        Always false for a task with so many questions that they do not repeat, unless the set's seeds are the library's
+        own.
         """
         task = problem.task
         if task == COMPOSITE:
@@ -98,7 +99,7 @@ class EvaluationSet:
         return question_hash in await self._hashes_of(task) or question_hash in await self._hashes_of(COMPOSITE)
 
     async def close(self) -> None:
-        """Stop what is being generated."""
+        """Cancel the generations under way."""
         await cancel_all(self._generated.values())
 
     async def _hashes_of(self, task: str) -> frozenset[str]:
@@ -110,7 +111,7 @@ class EvaluationSet:
         return self._question_hashes[task]
 
     def _generation(self, task: str, number: int) -> asyncio.Task[Problem | None]:
-        """Return the task that generates a problem; a new one where an earlier one was cancelled or raised."""
+        """Return the asyncio task that generates a problem; a new task after a cancellation or an error."""
         generation = self._generated.get((task, number))
         if generation is None or _has_failed(generation):
             generation = self._generated[task, number] = asyncio.create_task(self._generate(task, number))
@@ -121,8 +122,8 @@ class EvaluationSet:
             try:
                 return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
-                logger.warning("evaluation sample %d of %s could not be generated: %s", number, task, error)
-        logger.warning("evaluation sample %d of %s is left out after %d draws", number, task, self.most_failures)
+                logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
+        logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, self.most_failures)
         return None
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:

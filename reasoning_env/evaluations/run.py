@@ -1,7 +1,7 @@
-"""Run over an evaluation set: complete and score each problem, keep results as they come, and sum them up.
+"""Evaluate a model on a set: complete and judge each problem, write each result, and summarise the results.
 
-`Evaluator` says how a problem is evaluated. `Evaluation` is one run over a set, from the first problem to the results:
-its folder keeps what is done, whatever ends it.
+`Evaluator` evaluates problems. `Evaluation` is one run over a set, from the first problem to results.json. Its folder
+keeps the problems that are done, whatever ends the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
@@ -22,26 +22,24 @@ from ..rewards import AnswerScorer, score_texts
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
 from ..settings import ReasoningSettings
-from .folder import EvalFolder
+from .folder import EvaluationFolder, Results
 from .plan import Preset, compare_published
 from .problem_set import EvaluationSet, set_fingerprint
 from .summary import combine, summarise, tally_by_task
 
-Results = dict[str, Any]
-
 
 class Completer(Protocol):
-    """Gives completions; raises whatever its client raises."""
+    """The inference client: returns `n` completions of a prompt; may raise any error."""
 
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]: ...
 
 
 @dataclass(frozen=True)
-class EvalResult:
-    """One evaluated problem: its scored group, or why it has no rollouts, which is not a score of 0.
+class EvaluatedProblem:
+    """A problem's judged group, or a group without rollouts and the reason `dropped`, which is no score of 0.
 
-    `library_scores` are those of the library's own evaluation, None where nobody asked for them. `seconds` is how long
-    the completions took, `failed` how many of them are missing.
+    `library_scores` has the library's own score of each rollout; None without a preset. `seconds` is the time until the
+    completions were there, `failed` the number of completions that the server never gave.
     """
 
     group: Group
@@ -51,7 +49,7 @@ class EvalResult:
     dropped: DropReason | None = None
 
     def line(self) -> bytes:
-        """Return the line of samples.jsonl: that of a dump, with a few facts more."""
+        """Return the line of samples.jsonl: the line of a dump with more keys (see `folder.py`)."""
         facts: list[dict[str, object]] = [
             {
                 "correct": rollout.verdict is not None and rollout.verdict.correct,
@@ -59,20 +57,18 @@ class EvalResult:
             }
             for rollout in self.group.rollouts
         ]
-        for fact, score in zip(facts, self.library_scores or (), strict=False):
-            fact["library_score"] = score
-        more = {
-            "failed": self.failed,
-            "dropped": self.dropped and self.dropped.value,
-        }
+        if self.library_scores is not None:
+            for fact, score in zip(facts, self.library_scores, strict=True):
+                fact["library_score"] = score
+        more = {"failed": self.failed, "dropped": None if self.dropped is None else self.dropped.value}
         return encode_group(self.group, more=more, more_of_rollouts=facts)
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Gets and scores `repeats` completions of each problem; `library_scores` adds the library's scores.
+    """Requests and judges `repeats` completions of each problem; `library_scores` adds the library's own scores.
 
-    `workers` problems are under way at a time. `note_dropped` is called for every problem that cannot be evaluated.
+    `workers` problems are evaluated at a time. `note_dropped` is called for each problem that cannot be evaluated.
     """
 
     scorer: AnswerScorer
@@ -87,11 +83,16 @@ class Evaluator:
     timeouts: Timeouts
     note_dropped: Callable[[Problem, DropReason, Exception], None]
 
-    async def run(self, problems: AsyncIterable[Problem], on_result: Callable[[EvalResult], Awaitable[None]]) -> None:
-        """Evaluate each problem as it comes, and await `on_result` with each result in order of arrival.
+    async def run(
+        self, problems: AsyncIterable[Problem], on_result: Callable[[EvaluatedProblem], Awaitable[None]]
+    ) -> None:
+        """Evaluate problems, and await `on_result` with each result in order of arrival.
 
-        Raises ServerError when `max_failed_groups_in_a_row` problems in a row failed, too long prompts apart,
-        RefusedError and WorkerError at once, and what `on_result` does.
+        Raises the errors of `on_result`, and:
+
+        - ServerError: `max_failed_groups_in_a_row` problems in a row failed; prompts that are too long do not count
+        - RefusedError: the server refuses a request that every problem would make
+        - WorkerError: there are no workers any more
         """
         failures = 0
 
@@ -106,26 +107,39 @@ class Evaluator:
 
         await do_as_they_come(evaluate, problems, at_once=self.workers)
 
-    async def _evaluate(self, problem: Problem) -> EvalResult:
+    async def _evaluate(self, problem: Problem) -> EvaluatedProblem:
+        """Complete and judge a problem. An infrastructure error drops the problem; it is never a score of 0."""
         prompt = await asyncio.to_thread(self.make_prompt, problem)
-        budget, reason = self.sampling.completion_budget(prompt), DropReason.PROMPT_TOO_LONG
+        budget = self.sampling.completion_budget(prompt)
+        if budget < self._least_budget():
+            error = ConfigError(f"{budget} tokens are left for a completion")
+            return self._drop(problem, prompt, DropReason.PROMPT_TOO_LONG, error)
         started = time.monotonic()
         try:
-            usual_budget = self.sampling.max_completion_tokens or self.settings.min_completion_tokens
-            if budget < min(usual_budget, self.settings.min_completion_tokens):
-                raise ConfigError(f"{budget} tokens are left for a completion")
-            reason = DropReason.INFERENCE
             rollouts = await self.completer.complete(prompt, self.repeats, self.sampling, self.timeouts)
-            seconds, reason = time.monotonic() - started, DropReason.SCORING
-            group = Group(problem, prompt.messages, tuple(rollouts), self.thinking.names)
-            return await self._score(group, seconds)
         except (RefusedError, WorkerError):  # no other problem would fare better
             raise
-        except Exception as error:  # of clients or of ours; it never becomes a score of 0
-            self.note_dropped(problem, reason, error)
-            return EvalResult(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)
+        except Exception as error:
+            return self._drop(problem, prompt, DropReason.INFERENCE, error)
+        seconds = time.monotonic() - started
+        try:
+            return await self._score(Group(problem, prompt.messages, tuple(rollouts), self.thinking.names), seconds)
+        except WorkerError:
+            raise
+        except Exception as error:
+            return self._drop(problem, prompt, DropReason.SCORING, error)
 
-    async def _score(self, group: Group, seconds: float) -> EvalResult:
+    def _least_budget(self) -> int:
+        """Return the tokens that a completion needs at least."""
+        least = self.settings.min_completion_tokens
+        most = self.sampling.max_completion_tokens
+        return least if most is None else min(least, most)
+
+    def _drop(self, problem: Problem, prompt: Prompt, reason: DropReason, error: Exception) -> EvaluatedProblem:
+        self.note_dropped(problem, reason, error)
+        return EvaluatedProblem(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)
+
+    async def _score(self, group: Group, seconds: float) -> EvaluatedProblem:
         problem, limit = group.problem, self.settings.max_answer_bytes
         texts = [rollout.text for rollout in group.rollouts]
         verdicts = await score_texts(self.scorer, problem, texts, limit, self.thinking)
@@ -134,10 +148,10 @@ class Evaluator:
             for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
         )
         library_scores = await self._score_plainly(problem, texts, limit) if self.library_scores else None
-        return EvalResult(replace(group, rollouts=scored), library_scores, seconds)
+        return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
 
     async def _score_plainly(self, problem: Problem, texts: Sequence[str], limit: int) -> list[float]:
-        """Return the library's own scores: 0 for a missing answer, and where its verifier raises."""
+        """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
         answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
         verdicts = iter(
             await self.scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True)
@@ -146,10 +160,10 @@ class Evaluator:
 
 
 class Evaluation:
-    """Runs `evaluator` over what is missing in `folder`; `categories` are the library's, by task."""
+    """Evaluates the problems of a set that `folder` lacks; `categories` are the library's, by task."""
 
     def __init__(
-        self, evaluator: Evaluator, folder: EvalFolder, preset: Preset | None, categories: Mapping[str, str]
+        self, evaluator: Evaluator, folder: EvaluationFolder, preset: Preset | None, categories: Mapping[str, str]
     ) -> None:
         self._evaluator = evaluator
         self._folder = folder
@@ -157,16 +171,20 @@ class Evaluation:
         self._categories = categories
         self._started = time.monotonic()
         self._finished = False
-        self._failed: list[EvalResult] = []
+        self._dropped: list[EvaluatedProblem] = []
         self._scores = Tally()
         self._problems = 0
-        """How many problems the set has, or should have."""
+        """How many problems the set has; before the end, how many it should have."""
         self._not_made: Counter[str] = Counter()
 
     async def run(self, problems: EvaluationSet) -> None:
-        """Evaluate the problems that are not done; raises what the evaluator does, and ReasoningEnvError.
+        """Evaluate the problems that are not done.
 
-        A problem without a completion is written when all have been tried, so that a later start tries it again.
+        A dropped problem is written after all problems were tried, so that a start after an interruption tries it
+        again. Raises the errors of `Evaluator.run`, and:
+
+        - ServerError: every problem was dropped
+        - ReasoningEnvError: the folder cannot be written
         """
         done = dict(self._folder.samples)
         self._problems = len(problems.tasks) * problems.samples_per_task
@@ -174,39 +192,40 @@ class Evaluation:
             self._add(sample)
         with progress_bar("evaluation", self._problems, done=len(done)) as advance:
 
-            async def take(result: EvalResult) -> None:
+            async def keep(result: EvaluatedProblem) -> None:
                 if result.dropped is None:
-                    self._add(await asyncio.to_thread(self._keep, result))
+                    self._add(await asyncio.to_thread(self._write, result))
                 else:
-                    self._failed.append(result)
-                advance(self._note())
+                    self._dropped.append(result)
+                advance(self._score_so_far())
 
-            await self._evaluator.run(problems.stream(done=done), take)
+            await self._evaluator.run(problems.stream(done=done), keep)
         if not self._scores.count:
-            raise ServerError("not one evaluation problem could be evaluated; the log above says why")
-        for result in self._failed:
-            await asyncio.to_thread(self._keep, result)
-        # Problems that could not be generated do not belong to the set.
+            raise ServerError("no evaluation problem could be evaluated; the log above says why")
+        for result in self._dropped:
+            await asyncio.to_thread(self._write, result)
+        # Problems that could not be generated are not part of the set.
         self._finished = True
         self._problems = len(self._folder.samples)
         self._not_made = Counter(dict.fromkeys(problems.tasks, problems.samples_per_task))
         self._not_made.subtract(task for task, _ in self._folder.samples)
 
     async def conclude(self) -> Results:
-        """Write results.json, let go of the folder, and return what the file says."""
+        """Write results.json, release the folder, and return the file's content."""
         try:
             return await asyncio.to_thread(self._write_results)
         finally:
             await asyncio.to_thread(self._folder.close)
 
     def progress(self) -> str:
-        """Return a line on how far it has come."""
-        tried = len(self._folder.samples) + len(self._failed)
-        return f"progress: {tried} of {self._problems} problems, {self._note()}"
+        """Return a line that says how many problems were tried, and their mean score."""
+        tried = len(self._folder.samples) + len(self._dropped)
+        return f"progress: {tried} of {self._problems} problems, {self._score_so_far()}"
 
     def describe(self) -> str:
-        """Return a line on what there is, and where."""
-        folder, problems = self._folder.path, self._problems
+        """Return a line that says where the results are, and which problems are missing."""
+        folder = self._folder.path
+        problems = self._problems
         done = sum(bool(sample.rollouts) for sample in self._folder.samples.values())
         if self._finished:
             failed = f"; {problems - done} of {problems} problems have no completion" if done < problems else ""
@@ -214,51 +233,60 @@ class Evaluation:
             return f"The results are in {folder}{failed}{missing}."
         if not self._folder.samples:
             return "No problem was evaluated, and no folder is kept."
-        return f"{done} of {problems} problems are done and kept in {folder}; the same command goes on with the rest."
+        return f"{done} of {problems} problems are done, in {folder}; the same command evaluates the other problems."
 
-    def _keep(self, result: EvalResult) -> DumpedGroup:
+    def _write(self, result: EvaluatedProblem) -> DumpedGroup:
         spec = result.group.problem.spec
         return self._folder.append(spec.task, spec.index, result.line())
 
     def _write_results(self) -> Results:
         samples = self._folder.samples
-        results = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
+        summary = summarise(tally_by_task(samples.values()), self._categories, self._not_made)
+        seconds = self._folder.spent_s + time.monotonic() - self._started
+        results: dict[str, object] = {**summary, "seconds": round(seconds, 1)}
         if self._finished:
             results["problems"] = len(samples)
             results["fingerprint"] = set_fingerprint(sample.reference or "" for sample in samples.values())
-        results["seconds"] = round(self._folder.spent_s + time.monotonic() - self._started, 1)
         if self._preset is not None:
-            self._preset.mark(results["tasks"])
-            comparable = [row for task, row in results["tasks"].items() if task in self._preset.comparable]
-            results["comparable"] = combine(comparable)
-            results["published"] = compare_published(self._preset, results["tasks"])
+            tasks = summary["tasks"]
+            self._preset.mark(tasks)
+            results["comparable"] = combine([row for task, row in tasks.items() if task in self._preset.comparable])
+            results["published"] = compare_published(self._preset, tasks)
         return self._folder.write_results(results, finished=self._finished)
 
     def _add(self, sample: DumpedGroup) -> None:
         self._scores.add(*sample.scores)
 
-    def _note(self) -> str:
-        failed = f", {len(self._failed)} failed" if self._failed else ""
+    def _score_so_far(self) -> str:
+        failed = f", {len(self._dropped)} failed" if self._dropped else ""
         return f"mean score {self._scores.mean or 0.0:.3f}{failed}"
 
 
 def extract_last_answer(text: str, max_bytes: int) -> str | None:
-    """Find the answer as the library's evaluation does: in the last pair of tags, thinking included.
+    """Return the content of the last pair of answer tags, thinking included, as the library's evaluation does.
 
-    None where there is no pair, or where it holds more than `max_bytes` of UTF-8.
+    None without a pair, or for a content of more than `max_bytes` in UTF-8. Takes time linear in the text's length.
     """
-    answer, start = None, text.find("<answer>")
-    while start >= 0 and (end := text.find("</answer>", start)) >= 0:
-        answer, start = (start + len("<answer>"), end), text.find("<answer>", end)
-    if answer is None or answer[1] - answer[0] > max_bytes:
+    opening, closing = "<answer>", "</answer>"
+    content_start = content_end = -1
+    start = text.find(opening)
+    while start >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            break
+        content_start = start + len(opening)
+        content_end = end
+        start = text.find(opening, end)
+    if content_start < 0 or content_end - content_start > max_bytes:
         return None
-    content = text[slice(*answer)].strip()
+    content = text[content_start:content_end].strip()
     return content if len(content.encode("utf-8", "surrogatepass")) <= max_bytes else None
 
 
 def metrics(results: Results) -> dict[str, float]:
-    """Return what a metrics backend gets of results.json."""
-    overall, tasks = results["overall"], results["tasks"]
+    """Return the metrics of an evaluation; figures that are not known are left out."""
+    overall = results["overall"]
+    assert overall is not None, "conclude() writes the row of all tasks"
     values: dict[str, float | None] = {
         "eval/mean_score": overall.get("mean_score"),
         "eval/share_correct": overall.get("accuracy"),
@@ -273,7 +301,7 @@ def metrics(results: Results) -> dict[str, float]:
     values |= {
         f"eval_categories/{name}/mean_score": row.get("mean_score") for name, row in results["categories"].items()
     }
-    for task, row in tasks.items():
+    for task, row in results["tasks"].items():
         values |= {
             f"eval_tasks/{task}/mean_score": row.get("mean_score"),
             f"eval_tasks/{task}/share_correct": row.get("accuracy"),

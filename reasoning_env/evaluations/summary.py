@@ -1,15 +1,9 @@
-"""The summary of groups, by task, by category and over all: what terminal, results.json and page show.
+"""The figures of groups, by task, by category and over all tasks: terminal, results.json and page show these.
 
-A task's figures are means over its problems, with 95 % intervals from a bootstrap over them. Those of a category and
-the headline are unweighted means over tasks, with intervals from a bootstrap over tasks. These are never narrower than
-the tasks' own intervals allow, since a few tasks may have nearly equal means by chance. Completions that the server
-never gave count nowhere but in `failed`. Scores and shares are in [0, 1]; unknown figures are None.
-
-Each row is a mapping as `results.json` holds it: `problems` and `completions` that were scored, `failed` completions,
-`not_made`, how many problems of the set could not be generated (0 until the end of the evaluation), `mean_score` and
-`accuracy` (the share of correct completions), each with its 95 % interval `[low, high]` in `mean_score_interval` and
-`accuracy_interval`, `pass_at` (by k, as text), `reasons` (the share of completions by outcome), `tokens` (mean of a
-completion), `seconds` (mean for the completions of a problem) and, with a preset, `library_score` with its interval.
+A task's figures are means over its problems, with 95 % intervals from a bootstrap over problems. The figures of a
+category, and of all tasks, are unweighted means over tasks, with intervals from a bootstrap over tasks. These intervals
+are never narrower than the intervals of the tasks allow, since a few tasks may have nearly equal means by chance.
+Completions that the server never gave are counted in `failed` alone.
 """
 
 from __future__ import annotations
@@ -18,25 +12,78 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
 
 from ..dumps.reader import DumpedGroup
 from ..metrics.intervals import Interval, bootstrap_interval, interval_of_means, pass_at_k
 from ..metrics.outcomes import Tally
 
-Row = dict[str, Any]
-FIGURES = ("mean_score", "accuracy", "library_score")
-"""The figures of a row that have an interval."""
+Figure = Literal["mean_score", "accuracy", "library_score"]
+INTERVALS: Mapping[Figure, Literal["mean_score_interval", "accuracy_interval", "library_score_interval"]] = {
+    "mean_score": "mean_score_interval",
+    "accuracy": "accuracy_interval",
+    "library_score": "library_score_interval",
+}
+"""The figures of a row, each with the name of its 95 % interval."""
+
+
+class Row(TypedDict):
+    """The figures of a task, of a category or of all tasks, as results.json holds them.
+
+    Scores, accuracies, shares and pass@k are in [0, 1]; an interval is [low, high]. A row without a scored completion
+    has counts alone. Unknown numbers of tokens and seconds are None.
+    """
+
+    problems: int
+    """Problems with a scored completion."""
+    completions: int
+    """Scored completions."""
+    failed: int
+    """Completions that the server never gave."""
+    not_made: NotRequired[int]
+    """Problems of the set that could not be generated; 0 until the end of the evaluation."""
+    tasks: NotRequired[int]
+    """Tasks that the row is over; not in the row of a task."""
+    category: NotRequired[str]
+    """The category of a task."""
+    differs: NotRequired[Literal["questions", "scoring"] | None]
+    """With a preset, in the row of a task: what is not as in the published runs."""
+    mean_score: NotRequired[float]
+    mean_score_interval: NotRequired[list[float]]
+    accuracy: NotRequired[float]
+    """The share of correct completions."""
+    accuracy_interval: NotRequired[list[float]]
+    library_score: NotRequired[float]
+    """With a preset: the mean score that the library itself gives."""
+    library_score_interval: NotRequired[list[float]]
+    pass_at: NotRequired[dict[str, float]]
+    """pass@k by k, which is text."""
+    reasons: NotRequired[dict[str, float]]
+    """The share of completions by outcome."""
+    tokens: NotRequired[float | None]
+    """Mean tokens of a completion."""
+    seconds: NotRequired[float | None]
+    """Mean seconds for the completions of a problem."""
+
+
+class Summary(TypedDict):
+    """The rows of an evaluation; `categories` and `tasks` are by name."""
+
+    overall: Row
+    categories: dict[str, Row]
+    tasks: dict[str, Row]
 
 
 @dataclass
 class TaskTally:
     """What the groups of a task, or of all tasks, add up to; memory grows with the problems, not the completions."""
 
-    figures: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in FIGURES})
+    figures: dict[Figure, list[float]] = field(
+        default_factory=lambda: {"mean_score": [], "accuracy": [], "library_score": []}
+    )
     """Each problem's mean over its completions, by figure."""
     correct_counts: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """Problems by how many completions they have, and how many correct ones."""
+    """Problems by their numbers of completions and of correct completions."""
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens: Tally = field(default_factory=Tally)
     seconds: Tally = field(default_factory=Tally)
@@ -51,7 +98,7 @@ class TaskTally:
         return self.outcomes.total()
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group; one without rollouts only tells of completions that failed."""
+        """Count a group; a group without rollouts has failed completions alone."""
         self.failed += group.failed or 0
         rollouts = group.rollouts
         if not rollouts:
@@ -69,7 +116,7 @@ class TaskTally:
             self.seconds.add(rollouts[0].seconds)
 
     def merge(self, other: TaskTally) -> None:
-        """Add what another tally has counted."""
+        """Add the counts of another tally."""
         for name, values in other.figures.items():
             self.figures[name] += values
         self.correct_counts += other.correct_counts
@@ -85,40 +132,36 @@ class TaskTally:
             return row
         for name, values in self.figures.items():
             if values:
-                row |= {name: fmean(values), f"{name}_interval": list(bootstrap_interval(values))}
+                _set_figure(row, name, fmean(values), bootstrap_interval(values))
         most = max(completions for completions, _ in self.correct_counts)
-        return row | {
-            "pass_at": {str(k): fmean(self.pass_at(k)) for k in range(1, most + 1)},
-            "reasons": {word: count / self.completions for word, count in self.outcomes.most_common()},
-            "tokens": self.tokens.mean,
-            "seconds": self.seconds.mean,
-        }
+        row["pass_at"] = {str(k): fmean(self.pass_at(k)) for k in range(1, most + 1)}
+        row["reasons"] = {word: count / self.completions for word, count in self.outcomes.most_common()}
+        row["tokens"] = self.tokens.mean
+        row["seconds"] = self.seconds.mean
+        return row
 
     def pass_at(self, k: int) -> list[float]:
-        """Return each problem's chance that one of `k` completions is correct; those with fewer have no say."""
-        return [
-            chance
-            for (completions, correct), problems in sorted(self.correct_counts.items())
-            if completions >= k
-            for chance in [pass_at_k(completions, correct, k)] * problems
-        ]
+        """Return pass@k of each problem that has `k` completions or more."""
+        chances: list[float] = []
+        for (completions, correct), problems in sorted(self.correct_counts.items()):
+            if completions >= k:
+                chances += [pass_at_k(completions, correct, k)] * problems
+        return chances
 
 
 def tally_by_task(groups: Iterable[DumpedGroup]) -> dict[str, TaskTally]:
-    """Return what the groups of each task add up to."""
+    """Return a tally of each task's groups."""
     tallies: defaultdict[str, TaskTally] = defaultdict(TaskTally)
     for group in groups:
         tallies[group.item_id].add(group)
     return tallies
 
 
-def summarise(
-    tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return rows `overall` and, by name, `categories` and `tasks`; all arguments are by task.
+def summarise(tallies: Mapping[str, TaskTally], categories: Mapping[str, str], not_made: Mapping[str, int]) -> Summary:
+    """Return the rows of tasks, of categories and of all tasks; all arguments are by task.
 
-    A task without a single scored completion has a row of counts alone, and no part in any mean. Takes a second for
-    hundreds of tasks, so keep it off an event loop.
+    A task without a scored completion has a row of counts, and no part in any mean. Takes a second for hundreds of
+    tasks: call it off the event loop.
     """
     tasks: dict[str, Row] = {}
     by_category: defaultdict[str, list[Row]] = defaultdict(list)
@@ -134,35 +177,44 @@ def summarise(
     }
 
 
-def combine(rows: Collection[Mapping[str, Any]]) -> Row:
-    """Return the row of several tasks: unweighted means of theirs, and sums of their counts."""
-    row: Row = {"tasks": len(rows)}
-    row |= {name: sum(of_task[name] for of_task in rows) for name in ("problems", "completions", "failed", "not_made")}
+def combine(rows: Collection[Row]) -> Row:
+    """Return the row of several tasks: unweighted means of their figures, and sums of their counts."""
+    row: Row = {
+        "tasks": len(rows),
+        "problems": sum(of_task["problems"] for of_task in rows),
+        "completions": sum(of_task["completions"] for of_task in rows),
+        "failed": sum(of_task["failed"] for of_task in rows),
+        "not_made": sum(of_task["not_made"] for of_task in rows),
+    }
     scored = [of_task for of_task in rows if of_task["completions"]]
     if not scored:
         return row
-    for name in FIGURES:
-        having = [of_task for of_task in scored if name in of_task]
-        if having:
-            means = [of_task[name] for of_task in having]
-            interval = interval_of_means(means, [of_task[f"{name}_interval"] for of_task in having])
-            row |= {name: fmean(means), f"{name}_interval": list(interval)}
+    for name, interval_name in INTERVALS.items():
+        with_figure = [of_task for of_task in scored if name in of_task]
+        if with_figure:
+            means = [of_task[name] for of_task in with_figure]
+            interval = interval_of_means(means, [of_task[interval_name] for of_task in with_figure])
+            _set_figure(row, name, fmean(means), interval)
     shares: Counter[str] = Counter()
     for of_task in scored:
         shares.update(of_task["reasons"])
     ks = [k for k in scored[0]["pass_at"] if all(k in of_task["pass_at"] for of_task in scored)]
-    return row | {
-        "pass_at": {k: fmean(of_task["pass_at"][k] for of_task in scored) for k in ks},
-        "reasons": {word: share / len(scored) for word, share in shares.most_common()},
-        "tokens": _mean_of_known([of_task["tokens"] for of_task in scored]),
-        "seconds": _mean_of_known([of_task["seconds"] for of_task in scored]),
-    }
+    row["pass_at"] = {k: fmean(of_task["pass_at"][k] for of_task in scored) for k in ks}
+    row["reasons"] = {word: share / len(scored) for word, share in shares.most_common()}
+    row["tokens"] = _mean_of_known([of_task["tokens"] for of_task in scored])
+    row["seconds"] = _mean_of_known([of_task["seconds"] for of_task in scored])
+    return row
 
 
 def pass_at_interval(tallies: Collection[TaskTally], k: int) -> Interval:
-    """Return the 95 % interval of pass@k as the unweighted mean over tasks, all of which have `k` completions."""
+    """Return the 95 % interval of pass@k as the unweighted mean over tasks, which all have `k` completions."""
     chances = [tally.pass_at(k) for tally in tallies if tally.completions]
     return interval_of_means([fmean(of_task) for of_task in chances], [bootstrap_interval(each) for each in chances])
+
+
+def _set_figure(row: Row, name: Figure, mean: float, interval: Interval) -> None:
+    row[name] = mean
+    row[INTERVALS[name]] = list(interval)
 
 
 def _mean_of_known(values: Sequence[float | None]) -> float | None:

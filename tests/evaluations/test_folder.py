@@ -12,8 +12,8 @@ import pytest
 
 from reasoning_env.dumps import DumpedGroup, stream_groups
 from reasoning_env.errors import ConfigError, ReasoningEnvError
-from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvalFolder, open_folder
-from reasoning_env.evaluations.run import EvalResult
+from reasoning_env.evaluations.folder import RESULTS, SAMPLES, EvaluationFolder, open_folder
+from reasoning_env.evaluations.run import EvaluatedProblem
 from reasoning_env.storage.files import KeyedFile
 from tests.records import make_group, make_rollout
 
@@ -22,14 +22,14 @@ MADE_WITH: dict[str, Any] = {
     "settings": {"tasks": ("gcd",)},
     **dict.fromkeys(("server", "step", "preset", "versions")),
 }
-Begin = Callable[..., EvalFolder]
+Begin = Callable[..., EvaluationFolder]
 
 
 def line(index: int) -> bytes:
-    return EvalResult(make_group([make_rollout(1.0)], "gcd", index=index)).line()
+    return EvaluatedProblem(make_group([make_rollout(1.0)], "gcd", index=index)).line()
 
 
-def append(folder: EvalFolder, index: int) -> DumpedGroup:
+def append(folder: EvaluationFolder, index: int) -> DumpedGroup:
     return folder.append("gcd", index, line(index))
 
 
@@ -38,7 +38,7 @@ def begin() -> Iterator[Begin]:
     """Begins an evaluation in a folder, and lets go of all of them at the end."""
     with ExitStack() as stack:
 
-        def begin(root: Path, *, resume: bool = True, **made_with: Any) -> EvalFolder:
+        def begin(root: Path, *, resume: bool = True, **made_with: Any) -> EvaluationFolder:
             folder = open_folder(root, {**MADE_WITH, **made_with}, problems=3, remarks=[], resume=resume)
             stack.callback(folder.close)
             return folder
@@ -46,7 +46,7 @@ def begin() -> Iterator[Begin]:
         yield begin
 
 
-def results(folder: EvalFolder) -> dict[str, Any]:
+def results(folder: EvaluationFolder) -> dict[str, Any]:
     found = json.loads((folder.path / RESULTS).read_text())
     assert isinstance(found, dict)
     return found

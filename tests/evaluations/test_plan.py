@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env.errors import ConfigError
-from reasoning_env.evaluations.plan import SIZE, EvalPlan, PresetSet, load_preset, plan_evaluation
+from reasoning_env.evaluations.plan import SIZE, EvaluationPlan, PresetSet, load_preset, plan_evaluation
 from reasoning_env.metrics.stats import LibraryInfo
 from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
@@ -26,7 +26,7 @@ LIBRARY = make_library(CATEGORIES, version="0.1.25", system_prompt="The library'
 TRAINED: dict[str, dict[str, Any]] = {"gcd": {"max_numbers": 3}, "maze": {"max_dist": 6}}
 
 
-def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvalPlan:
+def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvaluationPlan:
     return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected, TRAINED)
 
 
@@ -41,8 +41,8 @@ def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
 
 
 def test_without_a_preset_settings_and_training_decide() -> None:
-    assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvalPlan(("gcd",), 7, 4)
-    assert plan(("gcd",)) == EvalPlan(("gcd",), 5, 1)
+    assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4)
+    assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1)
 
 
 def test_parameters_are_the_librarys_unless_trainings_are_wanted() -> None:
@@ -167,7 +167,7 @@ def _hash(value: Any) -> str:
 
 async def make(pool: WorkerPool, preset: str, task: str, samples: int = SIZE) -> list[Problem]:
     params = load_preset(preset).params
-    return await PresetSet(pool, [task], params, samples_per_task=samples, eval_seed=0, deadline_s=60.0).problems()
+    return await PresetSet(pool, [task], params, samples_per_task=samples, deadline_s=60.0).problems()
 
 
 @on_one_loop
@@ -201,6 +201,6 @@ async def test_prompt_is_the_librarys_own(library: Library) -> None:
 @pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, SIZE, 3)), 17)])
 async def test_task_that_fails_again_and_again_is_given_up(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
-    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, eval_seed=0, deadline_s=1.0)
+    failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
     assert len(await failing.problems()) == made
     assert len(workers.specs) == (SIZE if made > 1 else made + PresetSet.most_failures)

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
-from reasoning_env.evaluations.run import EvalResult, Evaluator
+from reasoning_env.evaluations.run import EvaluatedProblem, Evaluator
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
 from reasoning_env.settings import ReasoningSettings
@@ -49,7 +49,7 @@ async def evaluate(
     repeats: int = 1,
     library_scores: bool = False,
     **settings: Any,
-) -> list[EvalResult]:
+) -> list[EvaluatedProblem]:
     """Evaluate problems whose prompts are these questions, and return the results in their order."""
     evaluator = Evaluator(
         scorer=Scorer(),
@@ -64,13 +64,13 @@ async def evaluate(
         timeouts=Timeouts(None, 1.0),
         note_dropped=note_dropped,
     )
-    results: list[EvalResult] = []
+    results: list[EvaluatedProblem] = []
 
     async def problems() -> AsyncIterator[Problem]:
         for number, question in enumerate(questions):
             yield make_problem("gcd", number, question)
 
-    async def take(result: EvalResult) -> None:
+    async def take(result: EvaluatedProblem) -> None:
         results.append(result)
 
     await evaluator.run(problems(), take)

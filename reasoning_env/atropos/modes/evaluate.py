@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ... import __version__
 from ...evaluations.folder import open_folder
-from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvalPlan
+from ...evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvaluationPlan
 from ...evaluations.run import Evaluation, Evaluator, metrics
 from ...records import Sampling, Split
 from ...results import EvaluationResult
@@ -108,7 +108,7 @@ def _in_millions(number: int) -> str:
     return f"{number / 1e6:,.1f} million" if number >= 1_000_000 else f"{number:,}"
 
 
-def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
+def _evaluator(run: Run, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
     return Evaluator(
         scorer=run.session.pool,
         completer=run.inference,
@@ -125,7 +125,7 @@ def _evaluator(run: Run, plan: EvalPlan, sampling: Sampling) -> Evaluator:
 
 
 def limit_sampling(
-    config: Any, plan: EvalPlan, sampling: Sampling, contexts: Iterable[int | None]
+    config: Any, plan: EvaluationPlan, sampling: Sampling, contexts: Iterable[int | None]
 ) -> tuple[Sampling, list[str]]:
     """Return the sampling with the budget of completions that the user or the preset sets, and remarks on it.
 
@@ -151,7 +151,7 @@ def limit_sampling(
     return replace(sampling, token_limit=limit, max_completion_tokens=most), remarks
 
 
-def _describe(run: Run, plan: EvalPlan, sampling: Sampling, step: int) -> dict[str, Any]:
+def _describe(run: Run, plan: EvaluationPlan, sampling: Sampling, step: int) -> dict[str, Any]:
     """Return what identifies the evaluation. results.json has it from the start, and an equal evaluation resumes it."""
     config, server = run.config, run.server_config
     # Values that the settings leave open, as they were decided.
