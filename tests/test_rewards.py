@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -256,3 +257,14 @@ def test_library_s_own_rule_takes_what_the_last_pair_of_tags_holds(text: str, an
 def test_library_s_own_rule_is_the_regular_expression_that_it_uses(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
+
+
+def test_tag_outside_ascii_closes_no_answer() -> None:
+    assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == refused(Reason.UNCLOSED_ANSWER)
+
+
+def test_penalty_counts_prompt_tokens() -> None:
+    long_prompt = replace(rollout(answer(1.0), 1000), token_count=5)
+    verdicts = [Verdict(1.0, Reason.SCORED)]
+    rewarded = reward(Group(PROBLEM, (), (long_prompt,)), verdicts, max_tokens=1000)
+    assert rewarded.scores == (0.0,)

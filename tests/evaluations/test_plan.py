@@ -16,7 +16,7 @@ from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from tests.fake_workers import FakeWorkers, fails_where
-from tests.records import make_library
+from tests.records import make_library, make_problem, problem_of
 
 TASKS = ("chain_sum", "composite", "gcd", "maze", "survo")
 CATEGORIES = {name: "games" if name in ("maze", "survo") else "arithmetic" for name in TASKS}
@@ -204,3 +204,11 @@ async def test_task_that_fails_again_and_again_is_given_up(works_at: set[int], m
     failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
     assert len(await failing.problems()) == made
     assert len(workers.specs) == (SIZE if made > 1 else made + PresetSet.most_failures)
+
+
+async def test_preset_question_of_vast_task_is_known() -> None:
+    """Training may draw the library's own seeds, which a preset uses."""
+    workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
+    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=1, deadline_s=60.0)
+    question = (await preset.problems())[0].question
+    assert await preset.asks(make_problem("count_bits", question=question))

@@ -172,3 +172,19 @@ async def test_set_asks_a_question_of_its_own_where_parameters_may_leave_few() -
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.asks(make_problem(MANY, question=question))
+
+
+VAST = "count_bits"
+"""A task with so many questions that no set asks one again."""
+
+
+async def test_vast_task_is_not_looked_up() -> None:
+    workers = FakeWorkers(question_of)
+    assert not await make_set(workers, [VAST]).asks(make_problem(VAST, question="question 1"))
+    assert workers.specs == []
+
+
+async def test_vast_task_with_parameters_is_looked_up() -> None:
+    evaluation_set = make_set(FakeWorkers(question_of), [VAST], params={VAST: {"max_n": 9}})
+    question = (await evaluation_set.problems())[0].question
+    assert await evaluation_set.asks(make_problem(VAST, question=question))

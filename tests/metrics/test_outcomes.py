@@ -71,3 +71,8 @@ def test_merged_tallies_count_the_values_of_both() -> None:
     tally = Tally(1, 4.0, 4.0)
     tally.merge(Tally(2, 6.0, 5.0))
     assert tally == Tally(3, 10.0, 5.0)
+
+
+def test_penalised_group_is_not_all_right() -> None:
+    rollouts = [make_rollout(1.0, reward=0.5), HALF]
+    assert outcome_of_group(make_group(rollouts)) is GroupOutcome.ALL_EQUAL

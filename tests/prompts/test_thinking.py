@@ -119,3 +119,8 @@ def test_hostile_megabyte(piece: str) -> None:
 def test_removal_makes_no_tag(text: str) -> None:
     count = len(re.findall("</?answer>", text))
     assert len(re.findall("</?answer>", remove_thinking(text, Thinking(FORMATS)))) <= count
+
+
+def test_other_format_closes_no_block() -> None:
+    both = choose_thinking("auto", [by_name("magistral")])
+    assert extract_answer("<think>a[/THINK]<answer>3</answer>", LIMIT, both) == Extraction(None, Reason.NO_ANSWER)

@@ -298,3 +298,16 @@ async def test_forged_reply_ahead_of_the_next_request_does_not_decide_it(pool: W
     assert first[0].score == 0.5
     assert _shape(await pool.score(problem, ["4"])) == [WRONG]
     assert pool.stats.protocol_faults == 1
+
+
+def test_verdict_of_an_earlier_answer_is_a_protocol_fault() -> None:
+    with pytest.raises(ProtocolFault):
+        read_verdict(Frame(GENUINE, b""), 1, "answer")
+
+
+async def test_task_that_takes_too_long_to_build_is_no_verdict(fake_library: Path) -> None:
+    async with running_pool(fake_library) as pool:
+        problem = await make(pool, "slow_build", seed=3)
+        pool._scorer._settings = replace(pool._settings, start_timeout_s=0.2)
+        with pytest.raises(ScoringError, match="to build the task"):
+            await pool.score(problem, ["3"])

@@ -1,0 +1,41 @@
+"""Groups that BaseEnv would refuse are not sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reasoning_env.atropos.sending import is_complete, is_short_enough
+from tests.front_door.conftest import make_config
+
+
+def packed(*scores: float, tokens: int = 5) -> dict[str, Any]:
+    return {"tokens": [[1] * tokens for _ in scores], "scores": list(scores)}
+
+
+CONFIG = make_config(group_size=3)
+
+
+@pytest.mark.parametrize("scores", [(1.0, 0.0), (1.0, 0.0, 0.5, 0.5)], ids=["too small", "too large"])
+def test_group_of_another_size_is_incomplete(scores: tuple[float, ...]) -> None:
+    assert not is_complete(packed(*scores), CONFIG)
+
+
+def test_override_sets_group_size() -> None:
+    assert is_complete({**packed(1.0, 0.0), "group_overrides": {"group_size": 2}}, CONFIG)
+
+
+def test_equal_scores_are_filtered() -> None:
+    assert is_complete(packed(1.0, 0.0, 0.0), CONFIG)
+    assert not is_complete(packed(1.0, 1.0, 1.0), CONFIG)
+
+
+def test_filter_can_be_off() -> None:
+    config = make_config(group_size=3, ensure_scores_are_not_same=False)
+    assert is_complete(packed(1.0, 1.0, 1.0), config)
+
+
+@pytest.mark.parametrize(("limit", "short_enough"), [(4, False), (5, False), (6, True), (0, True)])
+def test_group_at_token_limit_is_too_long(limit: int, short_enough: bool) -> None:
+    assert is_short_enough(packed(1.0, 0.0, tokens=5), limit) is short_enough
