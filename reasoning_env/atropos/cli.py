@@ -190,7 +190,7 @@ def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iter
         yield
     except ReasoningEnvError as error:
         pattern = r"(?:--)?\b(?P<setting>(?:env|openai)\.[a-z]\w*)|(?:^|(?<=; ))(?P<bare>[a-z]\w*)(?=: )"
-        error.args = tuple(re.sub(pattern, name, word) if isinstance(word, str) else word for word in error.args)
+        error.text = re.sub(pattern, name, error.text)
         raise
 
 
@@ -220,7 +220,7 @@ def explain(error: Exception, secrets: Sequence[str]) -> Exception:
     if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
         error = ServerError(f"gave up after several tries: {describe_failure(error)}")
     if isinstance(error, ReasoningEnvError):
-        error.args = tuple(redact(word, secrets) if isinstance(word, str) else word for word in error.args)
+        error.text = redact(error.text, secrets)
     return error
 
 

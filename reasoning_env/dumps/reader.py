@@ -29,10 +29,13 @@ class DumpFormatError(ReasoningEnvError):
     """A line that is no group: names the file, the line, counted from 1, and the problem."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}, line {line}: {problem}; mend the file, or read with strict=False to skip the damage")
+        super().__init__(
+            problem,
+            setting=f"{path}, line {line}",
+            remedy="mend the file, or read with strict=False to skip the damage",
+        )
         self.path = path
         self.line = line
-        self.problem = problem
 
 
 OnDamage = Callable[[DumpFormatError], None]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from reasoning_env.errors import (
+    ConfigError,
+    InvalidReferenceError,
+    ReasoningEnvError,
+    SeveralConfigErrors,
+    did_you_mean,
+)
+
+TYPED = {"env.seed": "--seed", "tasks": "--tasks", "hidden": ""}
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ConfigError("no task is left"), "no task is left"),
+        (ConfigError("must be at least 1", setting="env.seed", got="0"), "env.seed: must be at least 1; got '0'"),
+        (ConfigError("must be a text", got=None), "must be a text; got None"),
+        (ConfigError("is a folder", setting="path", remedy="name a file"), "path: is a folder; name a file"),
+        (ConfigError("no server", remedy="correct {openai.base_url}"), "no server; correct openai.base_url"),
+    ],
+)
+def test_text(error: ConfigError, text: str) -> None:
+    assert str(error) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ConfigError("is wrong", setting="env.seed"), "--seed: is wrong"),
+        (ConfigError("is wrong", setting="env.other"), "env.other: is wrong"),
+        (ConfigError("is wrong", setting="hidden"), "is wrong"),
+        (
+            ConfigError("is wrong", remedy="take {env.seed} or {env.other} out"),
+            "is wrong; take --seed or env.other out",
+        ),
+        (
+            SeveralConfigErrors([ConfigError("a", setting="tasks"), ConfigError("b", setting="env.seed")]),
+            "--tasks: a; --seed: b",
+        ),
+    ],
+)
+def test_text_with_typed_names(error: ConfigError, text: str) -> None:
+    assert error.describe(TYPED) == text
+
+
+def test_braces_of_values_stay() -> None:
+    error = ConfigError("{a} is no mapping", setting="params", got="{b}")
+    assert str(error) == "params: {a} is no mapping; got '{b}'"
+
+
+def test_config_error_is_value_error() -> None:
+    with pytest.raises(ValueError, match="no task is left"):
+        raise ConfigError("no task is left")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError("is wrong", setting="env.seed", got=1, remedy="correct {env.seed}"),
+        SeveralConfigErrors([ConfigError("a", setting="tasks"), ConfigError("b")]),
+        InvalidReferenceError("gcd:x", "no seed"),
+    ],
+)
+def test_pickled_error_keeps_its_text(error: ReasoningEnvError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.describe(TYPED)) == (type(error), str(error), error.describe(TYPED))
+
+
+def test_reference_error_names_the_reference() -> None:
+    assert str(InvalidReferenceError("gcd:x", "no seed")) == "reference 'gcd:x': no seed"
+
+
+@pytest.mark.parametrize(("word", "hint"), [("gdc", "; did you mean gcd?"), ("xyz", "")])
+def test_nearest_word(word: str, hint: str) -> None:
+    assert did_you_mean(word, ["gcd", "lcm"]) == hint
