@@ -215,22 +215,23 @@ class ReasoningGymEnv(BaseEnv):
         self._checkpoint_data = dict(data or {})
         self._run.save(step)
 
-    def _open_checkpoints(self) -> atropos.StateKeeper:
-        """Take a folder for checkpoints, unless that has happened; raises RuntimeError before `setup`."""
-        keeper = self._run.keeper
-        if keeper is None:
+    def _open_checkpoints(self) -> atropos.CheckpointStore:
+        """Lock the folder of checkpoints, unless that has happened; raises RuntimeError before `setup`."""
+        checkpoints = self._run.checkpoints
+        if checkpoints is None:
             raise RuntimeError("setup() comes first")
         # A trainer that wants checkpoints and names no folder means the working directory, as in BaseEnv.
         folder = self.checkpoint_dir or ("." if self.checkpoint_interval > 0 else "")
-        keeper.open(folder, str(self.config.wandb_name), self.env_id, step=self.curr_step)
-        return keeper
+        name, instance = str(self.config.wandb_name), self.config.instance
+        checkpoints.open(folder, name, instance, step=self.curr_step, registration=self.env_id)
+        return checkpoints
 
     async def setup(self) -> None:
         """Start the workers and make sure that an inference server answers.
 
         Raises ConfigError, ServerError or WorkerError, each with its remedy.
         """
-        await self._run.start(collect_state=lambda: {"data": self._checkpoint_data})
+        await self._run.start(collect_state=lambda: {"data": self._checkpoint_data, "registration": self.env_id})
 
     @property
     def worker_pids(self) -> tuple[int, ...]:
@@ -249,8 +250,8 @@ class ReasoningGymEnv(BaseEnv):
     async def register_env(self) -> None:
         """Register at run-api, and go on from a saved state where the trainer is past its first step.
 
-        Raises ConfigError for a checkpoint of another seed or task selection, and ServerError when something else than
-        run-api answers.
+        Raises ConfigError for a checkpoint of another seed or task selection and for a folder of checkpoints that
+        another process holds, and ServerError when something else than run-api answers.
         """
         registration = await self._run.run_api.register()
         self._note_registration(registration)

@@ -70,10 +70,10 @@ class Scene:
         return self.environments[RESTARTED][-1]
 
     def start(self, name: str) -> None:
-        started = self.environments[name]
+        started, instance = self.environments[name], list(self.environments).index(name)
         started.append(
             self.line.start_environment(
-                f"{name}-{len(started)}", wandb_name=name, data_dumps_dir=self.dumps, **SETTINGS
+                f"{name}-{len(started)}", wandb_name=name, instance=instance, data_dumps_dir=self.dumps, **SETTINGS
             )
         )
 

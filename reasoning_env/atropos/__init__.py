@@ -4,7 +4,7 @@ What is exported here is what the front door is made of.
 """
 
 from ..runtime.signals import run_until_signal
-from ..storage.checkpoints import StateKeeper
+from ..storage.checkpoints import CheckpointStore
 from .cli import commands, evaluate_model
 from .config import (
     ENV_NAME,
@@ -33,13 +33,13 @@ from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollo
 __all__ = [
     "ENV_NAME",
     "BackgroundWriter",
+    "CheckpointStore",
     "ReasoningGymEnvConfig",
     "Registration",
     "RolloutItem",
     "Run",
     "RunMode",
     "ServerConfig",
-    "StateKeeper",
     "check_base_settings",
     "check_batch_size",
     "choose_server_class",

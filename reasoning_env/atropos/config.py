@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..errors import ConfigError
 from ..problems.plan import TaskPlan, describe_run
+from ..problems.seeds import INSTANCES
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
@@ -134,6 +135,13 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
         ge=0.0,
         le=3600.0,
         description="Seconds that groups in flight get to end and be delivered when `serve` or `process` is stopped.",
+    )
+    instance: int = Field(
+        default=0,
+        ge=0,
+        lt=INSTANCES,
+        description="Number of this environment among those of one trainer. It names the folder of checkpoints and "
+        "picks the stream of problems; without a `checkpoint_dir`, run-api's number picks the stream.",
     )
     resume_with_changes: bool = Field(
         default=False,

@@ -18,7 +18,7 @@ from ..records import DropReason
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import live_panel
 from ..session import Session
-from ..storage.checkpoints import Checkpoint, StateKeeper
+from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
 from .config import (
     RunMode,
@@ -100,7 +100,7 @@ class Run:
             testing=testing,
         )
         self.session.fits = self.line.fits
-        self.keeper: StateKeeper | None = None
+        self.checkpoints: CheckpointStore | None = None
         self.evaluation_progress: Callable[[], str] = str
         self.evaluation_end: Callable[[], str] = str
         self.results: Mapping[str, Any] | None = None
@@ -150,7 +150,7 @@ class Run:
             await self.session.close()
             raise
         made_with = describe_run(self.config, self.session.plan)
-        self.keeper = StateKeeper(made_with, accept_changes=self.config.resume_with_changes)
+        self.checkpoints = CheckpointStore(made_with, accept_changes=self.config.resume_with_changes)
         self._collect_state = collect_state
         self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
@@ -175,12 +175,12 @@ class Run:
 
     def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
         """Begin to draw problems, to deliver groups and to save the state; run-api must know the environment."""
-        assert self.keeper is not None, "start() comes first"
+        assert self.checkpoints is not None, "start() comes first"
         self._step = step
-        # Each environment at one run-api has a number of its own, and with it a stream of its own.
-        self.session.begin(env_id if self.keeper.number is None else self.keeper.number)
+        # Two environments share no problem: a folder has one instance, and run-api gives each number once.
+        self.session.begin(env_id if self.checkpoints.folder is None else self.config.instance)
         self.queue.start()
-        if self.keeper.folder is not None:
+        if self.checkpoints.folder is not None:
             self._background.append(asyncio.create_task(self._save_regularly(step)))
 
     async def stop_background(self) -> None:
@@ -196,7 +196,7 @@ class Run:
         await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
         await self.queue.close()
         waiting = self.queue.stats.waiting
-        if waiting and self.keeper is not None and self.keeper.folder is not None:
+        if waiting and self.checkpoints is not None and self.checkpoints.folder is not None:
             logger.info("%d scored groups could not be delivered; a resumed run samples their problems again", waiting)
         elif waiting:
             logger.warning("%d scored groups could not be delivered, and are gone: there is no checkpoint_dir", waiting)
@@ -205,22 +205,22 @@ class Run:
 
     def resume(self, resumed: Checkpoint) -> None:
         """Go on from a checkpoint, before anything is drawn or sent."""
-        assert self.keeper is not None, "start() comes first"
-        self.session.begin(self.keeper.number or 0, resumed.state)
+        assert self.checkpoints is not None, "start() comes first"
+        self.session.begin(self.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
         """Save the state under the step and as the latest, or only as the latest; a thread writes the file."""
-        if self.keeper is not None and self.keeper.folder is not None:
-            self.keeper.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
+        if self.checkpoints is not None and self.checkpoints.folder is not None:
+            self.checkpoints.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
 
     async def save_last(self, step: int) -> None:
         """Save the state at the end, and let go of its folder."""
-        if self.keeper is None:
+        if self.checkpoints is None:
             return
-        if self.session.in_flight and self.keeper.folder is not None:
+        if self.session.in_flight and self.checkpoints.folder is not None:
             logger.info("%d problems are put back; a resumed run serves them first", self.session.in_flight)
         self.save(step, latest=True)
-        await asyncio.to_thread(self.keeper.close)
+        await asyncio.to_thread(self.checkpoints.close)
 
     async def _save_regularly(self, step: Callable[[], int]) -> None:
         """Save the latest state while it changes, and the disk keeps up."""
@@ -229,7 +229,7 @@ class Run:
             await asyncio.sleep(self.save_interval_s)
             # In an outage nothing changes, but a great deal may wait.
             now = (step(), self.progress_line(), self.queue.stats)
-            if now != saved and self.keeper is not None and not self.keeper.busy:
+            if now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
                     self.save(step(), latest=True)
                     saved = now

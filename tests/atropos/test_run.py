@@ -56,10 +56,10 @@ def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:
 
 @pytest.fixture
 def saving_run(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A run that saves without pauses, to a keeper that only notes it."""
+    """A run that saves without pauses, to a store that only notes it."""
     monkeypatch.setattr(Run, "save_interval_s", 0.0)
     run: Any = make_run(tokenizer)
-    run.keeper = Mock(busy=False, folder=Path("folder"))
+    run.checkpoints = Mock(busy=False, folder=Path("folder"))
     run.session = Mock(state=dict)
     run._collect_state = lambda: {"own": 1}
     monkeypatch.setattr(run, "progress_line", str)
@@ -70,21 +70,21 @@ async def steps_saved(run: Any) -> list[int]:
     """The steps that are saved once there were some more rounds, each of which takes one turn."""
     for _ in range(20):
         await asyncio.sleep(0)
-    return [call.args[0] for call in run.keeper.save.call_args_list]
+    return [call.args[0] for call in run.checkpoints.save.call_args_list]
 
 
 async def test_state_is_saved_only_where_it_changes(saving_run: Any) -> None:
     saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
     assert await steps_saved(saving_run) == [1]
-    saving_run.keeper.save.assert_called_once_with(1, {"own": 1}, latest=True)
+    saving_run.checkpoints.save.assert_called_once_with(1, {"own": 1}, latest=True)
     await cancel_all([saving])
 
 
 async def test_state_waits_for_a_disk_that_is_busy(saving_run: Any) -> None:
-    saving_run.keeper.busy = True
+    saving_run.checkpoints.busy = True
     saving = asyncio.create_task(saving_run._save_regularly(lambda: 1))
     assert await steps_saved(saving_run) == []
-    saving_run.keeper.busy = False
+    saving_run.checkpoints.busy = False
     assert await steps_saved(saving_run) == [1]
     await cancel_all([saving])
 
@@ -100,6 +100,6 @@ async def test_error_of_a_subclass_does_not_end_the_saving(saving_run: Any, capl
 
 
 def test_nothing_is_saved_without_a_folder(saving_run: Any) -> None:
-    saving_run.keeper.folder = None
+    saving_run.checkpoints.folder = None
     saving_run.save(5)
-    assert not saving_run.keeper.save.called
+    assert not saving_run.checkpoints.save.called

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +126,30 @@ async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: Serve) -> None
     assert second.mine == [1, 2]
 
 
-async def test_two_environments_share_no_problem_at_one_run_api_or_after_its_restart(
+async def count_shared(serve: Serve, environments: Sequence[Env]) -> int:
+    seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
+    return len(seeds) - len(set(seeds))
+
+
+async def test_instances_share_no_problem(
     resume: MakeEnv, make: MakeEnv, serve: Serve, api: ServedRunApi, tmp_path: Path
 ) -> None:
-    environments = [await resume(0), await make()]
+    environments = [await resume(0), await make(instance=1)]
     api.forget()
     await api.train(checkpoint_dir=str(tmp_path), save_checkpoint_interval=STEP)
-    environments.append(await make())
+    environments.append(await make(instance=2))
     assert [env.env_id for env in environments] == [0, 1, 0]
-    seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
-    assert len(set(seeds)) == 60
+    assert await count_shared(serve, environments) == 0
+
+
+async def test_no_problem_is_shared_without_checkpoint_dir(make: MakeEnv, serve: Serve) -> None:
+    assert await count_shared(serve, [await make(), await make()]) == 0
+
+
+async def test_second_environment_of_an_instance(resume: MakeEnv, make: MakeEnv) -> None:
+    await resume(0)
+    with pytest.raises(ConfigError, match=r"env\.instance"):
+        await make()
 
 
 async def test_problems_of_groups_that_were_not_delivered_are_sampled_again(

@@ -24,7 +24,7 @@ from reasoning_env.storage.checkpoints import (
     LATEST,
     Checkpoint,
     CheckpointError,
-    StateKeeper,
+    CheckpointStore,
     find_checkpoint,
     read_checkpoint,
     write_checkpoint,
@@ -40,21 +40,21 @@ from pathlib import Path
 package = types.ModuleType("reasoning_env")
 package.__path__ = [{str(Path(reasoning_env.__file__).parent)!r}]
 sys.modules["reasoning_env"] = package
-from reasoning_env.storage.checkpoints import StateKeeper
+from reasoning_env.storage.checkpoints import CheckpointStore
 
 root = Path(sys.argv[1])
 
 def tell(*words):
     print(*words, flush=True)
 
-def take(name="{NAME}", number=0, step=0):
-    keeper = StateKeeper({MADE_WITH}, accept_changes=False)
-    keeper.open(str(root), name, number, step=step)
-    return keeper
+def take(step=0, registration=0):
+    store = CheckpointStore({MADE_WITH}, accept_changes=False)
+    store.open(str(root), "{NAME}", 0, step=step, registration=registration)
+    return store
 """
 
 Start = Callable[[str], "subprocess.Popen[str]"]
-Take = Callable[..., StateKeeper]
+Take = Callable[..., CheckpointStore]
 Leave = Callable[..., Path]
 
 
@@ -87,42 +87,46 @@ def next_line(child: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def take(tmp_path: Path) -> Iterator[Take]:
-    """Makes keepers for runs with some settings and opens them in `tmp_path`; `step` is the trainer's."""
-    made: list[StateKeeper] = []
+    """Makes stores for runs with some settings and opens them in `tmp_path`; `step` is the trainer's."""
+    made: list[CheckpointStore] = []
 
     def take_one(
-        number: int = 0, *, step: int = 0, name: str = NAME, accept_changes: bool = False, **other: Any
-    ) -> StateKeeper:
-        keeper = StateKeeper({**MADE_WITH, **other}, accept_changes=accept_changes)
-        made.append(keeper)
-        keeper.open(str(tmp_path), name, number, step=step)
-        return keeper
+        instance: int = 0,
+        *,
+        step: int = 0,
+        registration: int = 0,
+        name: str = NAME,
+        accept_changes: bool = False,
+        **other: Any,
+    ) -> CheckpointStore:
+        store = CheckpointStore({**MADE_WITH, **other}, accept_changes=accept_changes)
+        made.append(store)
+        store.open(str(tmp_path), name, instance, step=step, registration=registration)
+        return store
 
     yield take_one
-    for keeper in made:
-        keeper.close()
+    for store in made:
+        store.close()
 
 
 @pytest.fixture
 def leave(take: Take) -> Leave:
-    """Leaves the folders of processes that are gone, each with the checkpoints of some steps."""
+    """Leaves the folder of a process that is gone, with the checkpoints of some steps."""
 
-    def leave_one(number: int, *steps: int, **how: Any) -> Path:
-        keeper = take(number, **how)
-        assert keeper.number == number
+    def leave_one(*steps: int, **how: Any) -> Path:
+        store = take(**how)
+        folder = folder_of(store)
         for step in steps:
-            keeper.save(step, {**STATE, "from": number})
-        folder = keeper.folder
-        keeper.close()
-        assert folder is not None
+            store.save(step, STATE)
+        store.close()
         return folder
 
     return leave_one
 
 
-def folder_of(keeper: StateKeeper) -> Path:
-    assert keeper.folder is not None
-    return keeper.folder
+def folder_of(store: CheckpointStore) -> Path:
+    assert store.folder is not None
+    return store.folder
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -138,12 +142,12 @@ def write(folder: Path, step: int, name: str | None = None, state: Any = STATE) 
     return path
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_read_what_was_written(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
     assert read_checkpoint(path) == Checkpoint(path, 5, STATE)
 
 
-def test_cut_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+def test_torn_file(tmp_path: Path) -> None:
     path = write(tmp_path, 5)
     whole = path.read_bytes()
     for end in range(len(whole)):
@@ -165,9 +169,7 @@ def test_cut_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
         (None, ""),
     ],
 )
-def test_file_that_is_no_checkpoint_of_this_version_is_refused(
-    tmp_path: Path, content: bytes | None, named: str
-) -> None:
+def test_no_checkpoint_of_this_version(tmp_path: Path, content: bytes | None, named: str) -> None:
     path = tmp_path / LATEST
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(CheckpointError, match=f"{LATEST} .*{named}"):
@@ -176,9 +178,13 @@ def test_file_that_is_no_checkpoint_of_this_version_is_refused(
 
 # ---------------------------------------------------------------------------- which file
 
+SAVED_REGISTRATION = 2
+TRAINER_RESTARTED, RESTARTED_ALONE = 0, 3
+"""Numbers of registrations, which have begun anew, or count on from SAVED_REGISTRATION."""
+
 
 @pytest.mark.parametrize(
-    ("steps", "latest", "asked", "found", "of_the_step"),
+    ("steps", "latest", "asked", "alone", "with_trainer"),
     [
         ([], None, 5, None, None),
         ([5, 10, 20], None, 15, "step-10.json", "step-10.json"),
@@ -190,154 +196,164 @@ def test_file_that_is_no_checkpoint_of_this_version_is_refused(
         ([5], 5, 5, LATEST, "step-5.json"),
         ([5], 6, 5, "step-5.json", "step-5.json"),
         ([5, 6], 6, 6, LATEST, "step-6.json"),
-        ([5], 4, 5, "step-5.json", "step-5.json"),
         ([4], 4, 5, LATEST, LATEST),
         ([5, 10], 7, 9, LATEST, LATEST),
-        ([5, 10], 7, 10, "step-10.json", "step-10.json"),
+        # Step 10 is an earlier run's: within one run no step is after the latest.
+        ([5, 10], 7, 10, LATEST, "step-10.json"),
     ],
 )
-def test_newest_checkpoint_not_after_the_step_is_found(
-    tmp_path: Path, steps: list[int], latest: int | None, asked: int, found: str | None, of_the_step: str | None
+def test_find_checkpoint(
+    tmp_path: Path, steps: list[int], latest: int | None, asked: int, alone: str | None, with_trainer: str | None
 ) -> None:
     for step in steps:
         write(tmp_path, step)
     if latest is not None:
-        write(tmp_path, latest, LATEST)
-    for prefer_latest, name in ((True, found), (False, of_the_step)):
-        checkpoint = find_checkpoint(tmp_path, asked, prefer_latest=prefer_latest)
+        write(tmp_path, latest, LATEST, {**STATE, "registration": SAVED_REGISTRATION})
+    for registration, name in ((RESTARTED_ALONE, alone), (TRAINER_RESTARTED, with_trainer)):
+        checkpoint = find_checkpoint(tmp_path, asked, registration)
         assert (checkpoint and checkpoint.path.name) == name
 
 
-def test_damaged_checkpoints_are_passed_over_each_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize(("registration", "found"), [(4, "step-5.json"), (5, LATEST)])
+def test_state_without_registration_has_the_folders(tmp_path: Path, registration: int, found: str) -> None:
+    folder = tmp_path / "4"
+    folder.mkdir()
+    for name in ("step-5.json", LATEST):
+        write(folder, 5, name)
+    checkpoint = find_checkpoint(folder, 5, registration)
+    assert checkpoint is not None and checkpoint.path.name == found
+
+
+def test_damaged_files_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for step in (1, 2, 3, 4):
         write(tmp_path, step)
     damaged = [tmp_path / name for name in (LATEST, "step-3.json", "step-2.json")]
     for path in [*damaged, tmp_path / "step-4.json"]:
         path.write_bytes(b"{")
-    found = find_checkpoint(tmp_path, 3, prefer_latest=True)
+    found = find_checkpoint(tmp_path, 3, 0)
     assert found is not None and found.step == 1
     assert all(str(path) in message for path, message in zip(damaged, warnings(caplog), strict=True))
 
 
-def test_only_files_named_for_a_step_are_looked_at(tmp_path: Path) -> None:
+def test_other_file_names_are_ignored(tmp_path: Path) -> None:
     for name in ("step-04x.json", "step-5.json.part", "step--1.json", "xstep-6.json", "step-x.json"):
         write(tmp_path, 3, name)
-    assert find_checkpoint(tmp_path, 9, prefer_latest=True) is None
+    assert find_checkpoint(tmp_path, 9, 0) is None
 
 
 # ---------------------------------------------------------------------------- saving
 
 
-def test_step_is_saved_under_its_name_and_as_the_latest(take: Take) -> None:
-    keeper = take()
-    folder = folder_of(keeper)
-    keeper.save(5, STATE)
-    keeper.save(6, STATE, latest=True)
-    keeper.close()
+def test_save_step_and_latest(take: Take) -> None:
+    store = take()
+    folder = folder_of(store)
+    store.save(5, STATE)
+    store.save(6, STATE, latest=True)
+    store.close()
     assert [read_checkpoint(folder / name).step for name in ("step-5.json", LATEST)] == [5, 6]
     assert not (folder / "step-6.json").exists()
 
 
-def test_keeper_is_busy_until_all_is_written(take: Take) -> None:
-    keeper = take()
-    pipe = folder_of(keeper) / f"{LATEST}.part"
+def test_busy_while_writing(take: Take) -> None:
+    store = take()
+    pipe = folder_of(store) / f"{LATEST}.part"
     os.mkfifo(pipe)  # the next save waits until it is read, and then fails
-    keeper.save(1, STATE)
-    assert keeper.busy
+    store.save(1, STATE)
+    assert store.busy
     pipe.read_bytes()
-    wait_until(lambda: not keeper.busy, "the end of the save")
+    wait_until(lambda: not store.busy, "the end of the save")
 
 
-def test_state_that_json_cannot_hold_costs_only_its_own_save(take: Take) -> None:
-    keeper = take()
-    folder = folder_of(keeper)
-    keeper.save(5, {"tasks": {"gcd"}})
-    keeper.save(6, STATE)
-    keeper.close()
+def test_state_that_json_cannot_hold(take: Take) -> None:
+    store = take()
+    folder = folder_of(store)
+    store.save(5, {"tasks": {"gcd"}})
+    store.save(6, STATE)
+    store.close()
     assert read_checkpoint(folder / LATEST).step == 6
 
 
-def test_full_disk_leaves_what_was_there_and_is_said_once(take: Take, caplog: pytest.LogCaptureFixture) -> None:
-    keeper = take()
-    folder = folder_of(keeper)
-    keeper.save(1, STATE)
-    wait_until(lambda: not keeper.busy, "the first save")
+def test_full_disk(take: Take, caplog: pytest.LogCaptureFixture) -> None:
+    store = take()
+    folder = folder_of(store)
+    store.save(1, STATE)
+    wait_until(lambda: not store.busy, "the first save")
     for step in (2, 3):
         (folder / f"{LATEST}.part").symlink_to("/dev/full")
-        keeper.save(step, STATE)
-        wait_until(lambda: not keeper.busy, "the save that fails")
+        store.save(step, STATE)
+        wait_until(lambda: not store.busy, "the save that fails")
         assert read_checkpoint(folder / LATEST).step == 1
-    keeper.save(4, STATE)
-    keeper.close()
+    store.save(4, STATE)
+    store.close()
     assert read_checkpoint(folder / LATEST).step == 4
     assert len(warnings(caplog)) == 1
     assert "again" in caplog.messages[-1]
 
 
-def test_close_writes_what_waits_and_releases_the_folder(take: Take) -> None:
-    keeper = take()
-    folder = folder_of(keeper)
+def test_close_writes_what_waits(take: Take) -> None:
+    store = take()
+    folder = folder_of(store)
     for step in range(20):
-        keeper.save(step, STATE)
-    keeper.close()
-    keeper.close()
+        store.save(step, STATE)
+    store.close()
+    store.close()
     assert read_checkpoint(folder / "step-19.json").step == 19
-    assert take(0).folder == folder
+    assert take().folder == folder
 
 
-def test_close_gives_up_on_a_disk_that_hangs_and_keeps_the_folder(take: Take, caplog: pytest.LogCaptureFixture) -> None:
-    keeper = take()
-    pipe = folder_of(keeper) / f"{LATEST}.part"
+def test_close_with_a_hanging_disk(take: Take, caplog: pytest.LogCaptureFixture) -> None:
+    store = take()
+    pipe = folder_of(store) / f"{LATEST}.part"
     os.mkfifo(pipe)
-    keeper.save(1, STATE)
-    keeper.close(0.1)
+    store.save(1, STATE)
+    store.close(0.1)
     assert [record.levelname for record in caplog.records][-1] == "ERROR"
-    assert take(0).number == 1
+    with pytest.raises(ConfigError):
+        take()
     pipe.read_bytes()
 
 
-def test_process_ends_though_the_disk_hangs(start: Start) -> None:
+def test_process_ends_with_a_hanging_disk(start: Start) -> None:
     child = start(
         """
-keeper = take()
-os.mkfifo(keeper.folder / "latest.json.part")
-keeper.save(1, {})
-keeper.close(0.1)
+store = take()
+os.mkfifo(store.folder / "latest.json.part")
+store.save(1, {})
+store.close(0.1)
 """
     )
     assert child.wait(PATIENCE_S) == 0
 
 
-def test_kill_releases_the_folder_though_a_child_of_the_process_lives_on(start: Start, take: Take) -> None:
+def test_kill_releases_the_folder(start: Start, take: Take) -> None:
     child = start(
         """
-keeper = take()
+store = take()
 tell(subprocess.Popen(["sleep", "100"], close_fds=False).pid)
 sys.stdin.read()
 """
     )
     orphan = int(next_line(child))
     try:
-        assert take().number == 1
+        with pytest.raises(ConfigError):
+            take()
         child.kill()
         child.wait(PATIENCE_S)
         os.kill(orphan, 0)
-        assert take().number == 0
+        take()
     finally:
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_kill_in_the_middle_of_a_save_loses_nothing_that_was_written(start: Start, tmp_path: Path) -> None:
+def test_kill_during_a_save(start: Start, tmp_path: Path) -> None:
     """Over and over in one folder, each child going on from what the one before it had saved."""
     lines = """
-keeper = take(step=10**9)
-found = keeper.load()
+store = take(step=10**9, registration=1)
+found = store.load()
 for number in itertools.count(found.state["number"] + 1 if found else 1):
     state = {"number": number, "ballast": [number] * 50_000}
-    keeper.save(number // 3, state, latest=number % 3 > 0)
-    while keeper.busy:
+    store.save(number // 3, state, latest=number % 3 > 0)
+    while store.busy:
         time.sleep(0.001)
     tell(number)
 """
@@ -361,93 +377,85 @@ for number in itertools.count(found.state["number"] + 1 if found else 1):
 # ---------------------------------------------------------------------------- which folder
 
 
-def test_own_folder_comes_first_then_the_others_by_number_then_a_new_one(take: Take, leave: Leave) -> None:
-    for number in (0, 2, 3, 10):
-        leave(number, 5)
-    taken = [take(2, step=5) for _ in range(5)]
-    assert [keeper.number for keeper in taken] == [2, 0, 3, 10, 4]
-    assert [found and found.state["from"] for found in (keeper.load() for keeper in taken)] == [2, 0, 3, 10, None]
-
-
-@pytest.mark.parametrize("how", [{"name": "other"}, {"seed": 2}, {"tasks": ["gcd"]}])
-def test_folder_of_another_name_seed_or_tasks_does_not_fit(take: Take, leave: Leave, how: dict[str, Any]) -> None:
-    leave(0, 5, **how)
-    leave(1, 5)
-    assert [take(0, step=5).number, take(7, step=5).number] == [1, 7]
-
-
-def test_folder_with_later_or_damaged_checkpoints_only_is_left_alone(
-    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
-) -> None:
-    leave(0, 6)
-    damaged = leave(1, 5)
-    for path in damaged.glob("*.json"):
-        path.write_bytes(b"{")
-    keeper = take(1, step=5)
-    assert (keeper.number, keeper.load()) == (2, None)
-    assert len(warnings(caplog)) == 3
-    assert (damaged / "step-5.json").read_bytes() == b"{"
-
-
-def test_a_new_run_puts_an_earlier_ones_files_aside(leave: Leave) -> None:
-    for _ in range(3):
-        folder = leave(0, 0)
-    assert sorted(str(path.relative_to(folder)) for path in folder.glob("earlier-*/*")) == [
-        f"earlier-{run}/{name}" for run in (1, 2) for name in (LATEST, "step-0.json")
+def test_folder_is_named_by_instance(take: Take, tmp_path: Path) -> None:
+    assert [take(instance).folder for instance in (0, 2)] == [
+        tmp_path / "env_checkpoints" / "0",
+        tmp_path / "env_checkpoints" / "2",
     ]
 
 
-@pytest.mark.parametrize(("number", "saved"), [(0, 1), (8, 2)])
-def test_a_return_alone_goes_on_from_the_newest_state_and_one_with_the_trainer_from_that_of_its_step(
-    take: Take, number: int, saved: int
-) -> None:
-    first = take(0)
+def test_live_folder_is_refused(take: Take) -> None:
+    folder = folder_of(take())
+    with pytest.raises(ConfigError, match=rf"^{folder} .* running; .* env\.instance \(0, 1, 2, \.\.\.\)$"):
+        take()
+
+
+def test_one_of_several_processes_takes_the_folder(start: Start) -> None:
+    lines = """
+from reasoning_env.errors import ConfigError
+tell("ready")
+sys.stdin.readline()
+try:
+    store = take()
+    tell("took")
+except ConfigError:
+    tell("refused")
+sys.stdin.read()
+"""
+    children = [start(lines) for _ in range(4)]
+    assert [next_line(child) for child in children] == ["ready"] * 4
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    assert sorted(next_line(child) for child in children) == ["refused"] * 3 + ["took"]
+
+
+def test_new_run_overwrites_an_earlier_ones_steps(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+    folder = leave(5, 10, seed=2)
+    store = take()
+    assert store.load() is None
+    [told] = warnings(caplog)
+    assert "begins anew" in told and str(folder) in told
+    store.save(5, STATE)
+    store.close()
+    seeds = {path.stem: read_checkpoint(path).state["made_with"]["seed"] for path in folder.glob("*.json")}
+    assert seeds == {"latest": 1, "step-5": 1, "step-10": 2}
+
+
+def test_no_checkpoint_fits(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+    folder = leave(6)
+    store = take(step=5)
+    assert (store.folder, store.load()) == (folder, None)
+    [told] = warnings(caplog)
+    assert "from its beginning" in told
+
+
+@pytest.mark.parametrize(("registration", "saved"), [(0, 1), (8, 2)])
+def test_resume_with_and_without_the_trainer(take: Take, registration: int, saved: int) -> None:
+    first = take()
     first.save(5, {**STATE, "saved": 1})
     first.save(5, {**STATE, "saved": 2}, latest=True)
     first.close()
-    found = take(number, step=5).load()
+    found = take(step=5, registration=registration).load()
     assert found is not None and found.state["saved"] == saved
-
-
-@pytest.mark.parametrize("step", [0, 5])
-def test_processes_that_start_together_never_share_a_number(start: Start, leave: Leave, step: int) -> None:
-    """Each has a name of its own or shares it with another; what is there goes to one of that name."""
-    for number, name in enumerate(("a", "b", "a", "b")):
-        leave(number, 5, name=name)
-    lines = f"""
-tell("ready")
-keeper = take(sys.stdin.readline().strip(), 1, {step})
-tell(keeper.number, keeper.load() is not None)
-sys.stdin.read()
-"""
-    children = [start(lines) for _ in range(8)]
-    assert [next_line(child) for child in children] == ["ready"] * 8
-    for number, child in enumerate(children):
-        assert child.stdin is not None
-        child.stdin.write(f"{'aab'[number % 3]}\n")
-        child.stdin.flush()
-    told = sorted(next_line(child) for child in children)
-    went_on, new = [f"{number} True" for number in range(4)], [f"{number} False" for number in range(4, 8)]
-    assert told == (went_on + new if step else [f"{number} False" for number in range(1, 9)])
 
 
 # ---------------------------------------------------------------------------- other settings
 
 
-def test_state_is_handed_over_once(take: Take, leave: Leave) -> None:
-    leave(0, 5)
-    keeper = take(0, step=7)
-    found = keeper.load()
+def test_state_is_loaded_once(take: Take, leave: Leave) -> None:
+    leave(5)
+    store = take(step=7)
+    found = store.load()
     assert found is not None
     assert (found.state["stream"], found.state["sampler"]) == (STATE["stream"], STATE["sampler"])
-    assert keeper.load() is None
+    assert store.load() is None
 
 
-def test_a_run_goes_on_with_changes_that_it_accepts_without_what_was_drawn(
-    take: Take, leave: Leave, caplog: pytest.LogCaptureFixture
-) -> None:
-    leave(0, 5)
-    found = take(0, step=7, seed=7, accept_changes=True).load()
+def test_accepted_changes_drop_drawn_problems(take: Take, leave: Leave, caplog: pytest.LogCaptureFixture) -> None:
+    leave(5)
+    found = take(step=7, seed=7, accept_changes=True).load()
     assert found is not None
     assert found.state["stream"] == {"next_index": 9, "positions": []}
     assert found.state["sampler"] == STATE["sampler"]
@@ -457,34 +465,36 @@ def test_a_run_goes_on_with_changes_that_it_accepts_without_what_was_drawn(
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [({"seed": 7}, "seed"), ({"tasks": ["a"]}, "tasks"), ({"seed": 7, "tasks": ["a"]}, "seed .*tasks")],
+    [
+        ({"seed": 7}, "seed"),
+        ({"tasks": ["a"]}, "tasks"),
+        ({"seed": 7, "tasks": ["a"]}, "seed .*tasks"),
+        ({"name": "other"}, "name"),
+    ],
 )
-def test_a_checkpoint_of_its_own_number_but_other_settings_is_refused(
-    take: Take, leave: Leave, other: dict[str, Any], said: str
-) -> None:
-    path = leave(0, 5) / "step-5.json"
-    leave(1, 5)
+def test_other_settings_are_refused(take: Take, leave: Leave, other: dict[str, Any], said: str) -> None:
+    path = leave(5) / "step-5.json"
     with pytest.raises(ConfigError, match=rf"{path} .* {said}; .* env\.resume_with_changes"):
-        take(0, step=5, **other)
-    assert take(0, step=5).number == 0
+        take(step=5, **other)
+    assert take(step=5).folder == path.parent
 
 
 # ---------------------------------------------------------------------------- without a folder
 
 
-def test_without_a_checkpoint_dir_nothing_is_kept() -> None:
-    keeper = StateKeeper(MADE_WITH, accept_changes=False)
-    keeper.open("", NAME, 0, step=5)
-    keeper.save(5, STATE)
-    assert (keeper.folder, keeper.number, keeper.load(), keeper.busy) == (None, None, None, False)
+def test_no_state_without_a_checkpoint_dir() -> None:
+    store = CheckpointStore(MADE_WITH, accept_changes=False)
+    store.open("", NAME, 0, step=5, registration=0)
+    store.save(5, STATE)
+    assert (store.folder, store.load(), store.busy) == (None, None, False)
 
 
-def test_file_system_without_locks_is_told_once(
+def test_file_system_without_locks(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
-    keeper = take(0)
-    keeper.open(str(tmp_path), NAME, 0, step=0)
-    assert keeper.folder is None
+    store = take()
+    store.open(str(tmp_path), NAME, 0, step=0, registration=0)
+    assert store.folder is None
     [told] = warnings(caplog)
     assert "No locks available" in told
