@@ -240,7 +240,7 @@ class Fuzzer:
 
     def _score_reading(self, bench: Bench, text: str, entry: bytes) -> float:
         """Return the strict score of a text in the expected form, or as it is where it has no such form."""
-        plain = plain_reading(text, full_stop=True)
+        plain = plain_reading(text, strip_full_stop=True)
         read = expected_form(plain, bench.task, pickle.loads(entry)) or text
         return verify(bench.task, bench.dataset, read, pickle.loads(entry), strict=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 COMPOSITE = "composite"
@@ -25,6 +26,23 @@ class FieldLevels:
     fields: tuple[str, ...]
     levels: Sequence[Any]
     reason: str
+
+
+class AnswerForm(StrEnum):
+    """How an answer may be written otherwise and still say the same."""
+
+    VALUE = "value"
+    """As a number, fraction, list or board, whichever the expected answer is."""
+    OPTION = "option"
+    """In any case and in quotes, since it is a word to choose from; else as a value."""
+    EXPRESSION = "expression"
+    """With other signs of mathematics."""
+    FACTORS = "factors"
+    """With another sign of multiplication between its factors."""
+    DURATION = "duration"
+    """In any case, and without a comma after the days."""
+    EXACT = "exact"
+    """In no other way: the question asks for the exact output of a program."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,12 @@ class TaskFacts:
     """How a question gives its answer away, however problems are drawn."""
     reads_clock: bool = False
     """It runs code that may read the time, which stands still meanwhile."""
+    reads_as: AnswerForm = AnswerForm.VALUE
+    """How its answers may be written otherwise."""
+    word_separator: str = ""
+    """Text between the words of its expected answer; "" where that is no list of words."""
+    option_key: str = ""
+    """The key of the metadata that holds the chosen option; "" where the answer is the option itself."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
     many_draws: str | None = None
@@ -71,7 +95,9 @@ TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
     "ab": TaskFacts(few_questions=True),
-    "acre": TaskFacts(options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True),
+    "acre": TaskFacts(
+        reads_as=AnswerForm.OPTION, options=3, even_options=("on", "off", "undetermined"), built_for_each_seed=True
+    ),
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
         few_questions=True,
@@ -90,6 +116,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "base_conversion": TaskFacts(few_questions=True),
     "basic_arithmetic": TaskFacts(few_questions=True),
     "bf": TaskFacts(
+        reads_as=AnswerForm.EXACT,
         few_questions=True,
         levels=(FieldLevels(("difficulty",), (1, 2, 2, 3), "the library has three difficulties"),),
     ),
@@ -105,6 +132,7 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(FieldLevels(("min_rotation", "max_rotation"), (5, 15, 25), "the config refuses rotations over 25"),),
     ),
     "calendar_arithmetic": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         few_questions=True,
         levels=(
             FieldLevels(
@@ -145,12 +173,13 @@ FACTS: Mapping[str, TaskFacts] = {
             ),
         ),
     ),
-    "color_cube_rotation": TaskFacts(),
+    "color_cube_rotation": TaskFacts(reads_as=AnswerForm.OPTION),
     "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
     "composite": TaskFacts(),
     "count_bits": TaskFacts(),
     "count_primes": TaskFacts(scores_without_params=True),
     "countdown": TaskFacts(
+        reads_as=AnswerForm.EXPRESSION,
         levels=(
             FieldLevels(("min_numbers", "max_numbers"), (3, 4, 6, 8, 10), "an item of 15 numbers takes seconds"),
             FieldLevels(
@@ -161,15 +190,17 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_value", "max_value"), ((1, 100),), "without small numbers most items cannot be generated"
             ),
-        )
+        ),
     ),
-    "course_schedule": TaskFacts(options=2, even_options=TRUE_OR_FALSE, few_questions=True, pays_for=BOTH),
-    "cryptarithm": TaskFacts(),
+    "course_schedule": TaskFacts(
+        reads_as=AnswerForm.OPTION, options=2, even_options=TRUE_OR_FALSE, few_questions=True, pays_for=BOTH
+    ),
+    "cryptarithm": TaskFacts(word_separator=","),
     "decimal_arithmetic": TaskFacts(),
     "decimal_chain_sum": TaskFacts(),
     "dice": TaskFacts(few_questions=True),
     "emoji_mystery": TaskFacts(few_questions=True, scores_without_params=True, ends_in_full_stop=True),
-    "family_relationships": TaskFacts(),
+    "family_relationships": TaskFacts(reads_as=AnswerForm.OPTION),
     "figlet_font": TaskFacts(
         scores_without_params=True,
         levels=(
@@ -192,6 +223,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "game_of_life_halting": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         options=2,
         few_questions=True,
         pays_for="any text counts as True",
@@ -228,8 +260,9 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "gsm_symbolic": TaskFacts(few_questions=True, built_for_each_seed=True),
-    "intermediate_integration": TaskFacts(few_questions=True, algebraic=True),
+    "intermediate_integration": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "isomorphic_strings": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         many_draws="short strings that are not isomorphic mostly differ in their numbers of letters",
         options=2,
         even_options=TRUE_OR_FALSE,
@@ -253,14 +286,15 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "kakurasu": TaskFacts(few_questions=True),
     "knight_swap": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         levels=(
             FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
             FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
             FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "what so many pieces need"),
             FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
-        )
+        ),
     ),
-    "knights_knaves": TaskFacts(options=4, ends_in_full_stop=True),
+    "knights_knaves": TaskFacts(option_key="solution", options=4, ends_in_full_stop=True),
     "largest_island": TaskFacts(
         few_questions=True,
         levels=(
@@ -298,7 +332,9 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "list_functions": TaskFacts(built_for_each_seed=True),
     "mahjong_puzzle": TaskFacts(
-        options=3, levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),)
+        reads_as=AnswerForm.OPTION,
+        options=3,
+        levels=(FieldLevels(("min_num_rounds", "max_num_rounds"), (10, 50, 100, 400), TOO_LONG),),
     ),
     "manipulate_matrix": TaskFacts(),
     "maze": TaskFacts(),
@@ -332,7 +368,8 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "needle_haystack": TaskFacts(
-        levels=(FieldLevels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),)
+        reads_as=AnswerForm.OPTION,
+        levels=(FieldLevels(("min_num_statements", "max_num_statements"), (10, 100, 300, 600), TOO_LONG),),
     ),
     "number_filtering": TaskFacts(),
     "number_format": TaskFacts(
@@ -353,7 +390,7 @@ FACTS: Mapping[str, TaskFacts] = {
     "palindrome_partitioning": TaskFacts(),
     "path_star": TaskFacts(),
     "polynomial_equations": TaskFacts(few_questions=True),
-    "polynomial_multiplication": TaskFacts(few_questions=True, algebraic=True),
+    "polynomial_multiplication": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "pool_matrix": TaskFacts(
         levels=(
             FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
@@ -362,7 +399,7 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "power_function": TaskFacts(),
-    "prime_factorization": TaskFacts(few_questions=True),
+    "prime_factorization": TaskFacts(reads_as=AnswerForm.FACTORS, few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
         many_draws="most premises contradict each other or conclude everything",
@@ -375,6 +412,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "puzzle24": TaskFacts(
+        reads_as=AnswerForm.EXPRESSION,
         few_questions=True,
         pays_for="the numbers need not be those of the question",
         levels=(
@@ -385,6 +423,7 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "quantum_lock": TaskFacts(few_questions=True),
     "ransom_note": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         options=2,
         even_options=TRUE_OR_FALSE,
         pays_for=BOTH,
@@ -429,6 +468,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "shortest_path": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         frequent_answer=True,
         levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids a way is nearly always blocked"),),
     ),
@@ -441,7 +481,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("max_angle",), (170, 170, 174, 175), NOT_CONVEX),
         ),
     ),
-    "simple_integration": TaskFacts(few_questions=True, algebraic=True),
+    "simple_integration": TaskFacts(reads_as=AnswerForm.EXPRESSION, few_questions=True, algebraic=True),
     "sokoban": TaskFacts(
         levels=(
             FieldLevels(
@@ -472,6 +512,7 @@ FACTS: Mapping[str, TaskFacts] = {
         )
     ),
     "syllogism": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         options=2,
         even_options=("yes", "no"),
         gives_away="whether the conclusion has the first premise's quantifier tells two answers in three",
@@ -484,7 +525,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is the easier kind"),
         ),
     ),
-    "time_intervals": TaskFacts(pays_for="no time at all is near most times"),
+    "time_intervals": TaskFacts(reads_as=AnswerForm.DURATION, pays_for="no time at all is near most times"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
         levels=(
@@ -495,10 +536,11 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
-    "word_ladder": TaskFacts(few_questions=True),
-    "word_sequence_reversal": TaskFacts(scores_without_params=True),
-    "word_sorting": TaskFacts(scores_without_params=True),
+    "word_ladder": TaskFacts(word_separator=",", few_questions=True),
+    "word_sequence_reversal": TaskFacts(word_separator=", ", scores_without_params=True),
+    "word_sorting": TaskFacts(word_separator=", ", scores_without_params=True),
     "zebra_puzzles": TaskFacts(
+        reads_as=AnswerForm.OPTION,
         options=4,
         levels=(
             FieldLevels(("num_people",), (4, 4, 4, 5), "fewer are guessed, 6 people take 3 s and 7 over 10 s"),

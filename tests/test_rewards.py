@@ -47,7 +47,7 @@ def refused(reason: Reason) -> Extraction:
         ("<answer><answer\n></answer>", "<answer\n>"),
     ],
 )
-def test_one_pair_of_tags_holds_the_answer(text: str, answer: str) -> None:
+def test_answer_in_tags(text: str, answer: str) -> None:
     assert extract_answer(text, LIMIT) == Extraction(answer)
 
 
@@ -66,11 +66,11 @@ def test_one_pair_of_tags_holds_the_answer(text: str, answer: str) -> None:
         ("<answer> \n\t\u3000</answer>", Reason.EMPTY_ANSWER),
     ],
 )
-def test_anything_else_is_refused_with_its_reason(text: str, reason: Reason) -> None:
+def test_reason_without_answer(text: str, reason: Reason) -> None:
     assert extract_answer(text, LIMIT) == refused(reason)
 
 
-def test_letters_outside_ascii_spell_no_tag() -> None:
+def test_tags_are_ascii() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
         assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
     assert remove_thinking("a</thin\u212a>b", TAGS) == "a</thin\u212a>b"
@@ -125,7 +125,7 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
 @example("<ans<think></think>wer>5</answer>", 10)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 13)
 @example("<answer>x\u00e9\u20ac😀\ud800</answer>", 12)
-def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_bytes: int) -> None:
+def test_same_as_plain_rule(text: str, max_bytes: int) -> None:
     assert remove_thinking(text, TAGS) == _reference_thinking(text)
     assert extract_answer(text, max_bytes) == _reference_extraction(text, max_bytes)
 
@@ -137,7 +137,7 @@ def test_answers_are_found_as_a_plain_reading_of_the_rule_does(text: str, max_by
         *("<", "</", " ", "<think", "<answer><think>", "é</think>"),
     ],
 )
-def test_hostile_megabyte_is_read(piece: str) -> None:
+def test_hostile_megabyte(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     text = piece * (1_000_000 // len(piece))
     for hostile in (text, f"<answer>{text}</answer>"):
@@ -163,7 +163,7 @@ def rollout(text: str, length: int = 10) -> Rollout:
 
 
 @pytest.mark.parametrize("padding", [0, LONG_TEXTS], ids=["here", "in a thread"])
-async def test_only_answers_are_scored_and_verdicts_stand_in_the_order_of_the_texts(padding: int) -> None:
+async def test_verdicts_in_order(padding: int) -> None:
     texts = ["none", answer(0.25), "<answer>open", answer(1.0), "<answer></answer>", answer(0.5) * 2, answer("1" * 99)]
     texts = [f"{'.' * padding}</think>{text}" for text in texts]
     scorer = FakeWorkers(verify=named_score)
@@ -186,18 +186,18 @@ async def score(*rollouts: Rollout) -> tuple[Rollout, ...]:
     return reward(Group(PROBLEM, (), rollouts), verdicts, max_tokens=1000).rollouts
 
 
-async def test_length_penalty_changes_the_reward_and_leaves_the_verdict() -> None:
+async def test_penalty_leaves_verdict() -> None:
     scored = await score(rollout(answer(1.0), 100), rollout(answer(1.0), 875))
     assert [one.score for one in scored] == [1.0, 0.5]
     assert [one.verdict and one.verdict.score for one in scored] == [1.0, 1.0]
 
 
-async def test_rollout_without_an_answer_spares_the_group_the_penalty() -> None:
+async def test_no_penalty_without_answer() -> None:
     scored = await score(rollout(answer(1.0), 1000), rollout("none", 1000))
     assert [(one.text, one.score) for one in scored] == [(answer(1.0), 1.0), ("none", 0.0)]
 
 
-async def test_fault_of_the_scorer_is_not_a_score() -> None:
+async def test_fault_is_no_score() -> None:
     with pytest.raises(ScoringError):
         await score(rollout(answer("fault")))
 
@@ -209,19 +209,19 @@ async def test_fault_of_the_scorer_is_not_a_score() -> None:
     ("length", "factor"),
     [(0, 1.0), (750, 1.0), (751, 0.996), (875, 0.5), (999, 0.004), (1000, 0.0), (9999, 0.0)],
 )
-def test_factor_is_one_up_to_three_quarters_and_falls_to_zero_at_the_limit(length: int, factor: float) -> None:
+def test_penalty_factor(length: int, factor: float) -> None:
     assert apply_length_penalty([1.0, 0.5], [length, 0], 1000) == pytest.approx((factor, 0.5))
 
 
 @pytest.mark.parametrize(
     ("scores", "rewards"), [([1.0, 0.499], (1.0, 0.499)), ([0.5, 0.5], (0.0, 0.25)), ([], ()), ([0.5], (0.0,))]
 )
-def test_penalty_applies_where_every_score_is_at_least_a_half(scores: list[float], rewards: tuple[float, ...]) -> None:
+def test_penalty_needs_good_scores(scores: list[float], rewards: tuple[float, ...]) -> None:
     assert apply_length_penalty(scores, [1000, 875][: len(scores)], 1000) == rewards
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 5000)), max_size=8), st.integers(16, 4000))
-def test_penalty_never_raises_a_score_nor_leaves_the_range(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
+def test_penalty_range(rollouts: list[tuple[float, int]], max_tokens: int) -> None:
     scores = [score for score, _ in rollouts]
     rewards = apply_length_penalty(scores, [length for _, length in rollouts], max_tokens)
     assert all(0.0 <= reward <= score for reward, score in zip(rewards, scores, strict=True))
@@ -249,12 +249,12 @@ def test_longer_is_never_better(score: float, lengths: list[int], max_tokens: in
         ("<answer>1</answer>" * 100_000, "1"),
     ],
 )
-def test_library_s_own_rule_takes_what_the_last_pair_of_tags_holds(text: str, answer: str | None) -> None:
+def test_library_rule(text: str, answer: str | None) -> None:
     assert extract_last_answer(text, LIMIT) == answer
 
 
 @given(st.lists(st.sampled_from(["<answer>", "</answer>", " ", "1", "x"])).map("".join))
-def test_library_s_own_rule_is_the_regular_expression_that_it_uses(text: str) -> None:
+def test_library_rule_pattern(text: str) -> None:
     found = re.findall(r"<answer>\s?(.*?)\s?</answer>", text, flags=re.DOTALL)
     assert extract_last_answer(text, LIMIT) == (found[-1].strip() if found else None)
 

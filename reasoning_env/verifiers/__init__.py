@@ -9,10 +9,10 @@ from collections.abc import Collection
 
 from ..library_facts import facts
 from .flaws import Cause, Flaw, find_flaw
-from .options import is_wanted, option
+from .options import option, seed_picks
 from .scoring import Scorer
 
-__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "is_wanted", "option", "preload"]
+__all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "option", "preload", "seed_picks"]
 
 
 def preload(tasks: Collection[str]) -> None:

@@ -1,6 +1,6 @@
 """Find problems not to be served: wrong ones, and those whose right answer takes no reasoning.
 
-`REFUSED` has a line for each thing that is refused: a task, a cause, a sentence that says why, and a test of an entry.
+`REJECTED` has a line for each thing that is refused: a task, a cause, a sentence that says why, and a test of an entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from operator import itemgetter
 from ..library_facts import facts
 from .entries import Entry
 from .grammars.logic import are_contradictory, concludes, follows_from_classes, share_of_guesses
-from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, pressed_alone, turned_fills
+from .moves import single_button_plans
+from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
 
 MANY_CELLS = 16
 MAX_GUESSES = 0.2
@@ -46,19 +47,19 @@ class Flaw:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Rejection:
     """What is refused of a task: the entries that pass a test."""
 
     cause: Cause
     reason: str
-    is_refused: Callable[[Entry], bool]
+    applies: Callable[[Entry], bool]
 
 
 def find_flaw(task: str, entry: Entry) -> Flaw | None:
     """Say why an entry must not be served; None if it may."""
-    for refusal in REFUSED.get(task, ()):
-        if refusal.is_refused(entry):
-            return Flaw(refusal.cause, refusal.reason)
+    for rejection in REJECTED.get(task, ()):
+        if rejection.applies(entry):
+            return Flaw(rejection.cause, rejection.reason)
     if entry.get("answer") is None:
         return None
     if not str(entry["answer"]).strip():
@@ -207,7 +208,8 @@ def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
 
 def _takes_one_button(entry: Entry) -> bool:
     metadata = entry["metadata"]
-    presses = [len(way.split()) for way in pressed_alone(metadata["buttons"], metadata["target_value"])]
+    plans = single_button_plans(metadata["buttons"], metadata["target_value"])
+    presses = [len(plan.split()) for plan in plans]
     return len(metadata["solution_path"]) in presses
 
 
@@ -230,15 +232,15 @@ def _counts_marks(entry: Entry) -> bool:
     return str(entry["answer"]) == str(guess)
 
 
-def _wrong(reason: str, is_refused: Callable[[Entry], bool]) -> Refusal:
-    return Refusal(Cause.WRONG, reason, is_refused)
+def _wrong(reason: str, applies: Callable[[Entry], bool]) -> Rejection:
+    return Rejection(Cause.WRONG, reason, applies)
 
 
-def _easy(reason: str, is_refused: Callable[[Entry], bool]) -> Refusal:
-    return Refusal(Cause.EASY, reason, is_refused)
+def _easy(reason: str, applies: Callable[[Entry], bool]) -> Rejection:
+    return Rejection(Cause.EASY, reason, applies)
 
 
-REFUSED: Mapping[str, Sequence[Refusal]] = {
+REJECTED: Mapping[str, Sequence[Rejection]] = {
     "aiw": (_easy("its first two numbers are the same", _names_one_number_twice),),
     "circuit_logic": (
         _easy("its final gate gives the same for nearly all inputs", lambda entry: _final_gate(entry) != "XOR"),

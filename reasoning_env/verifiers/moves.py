@@ -48,6 +48,16 @@ def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: flo
     return min(score, dataset.score_answer(" ".join(presses), entry)) if presses else 0.0
 
 
+def single_button_plans(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
+    """Return plans that reach the target of a lock by pressing a single button, again and again.
+
+    Only buttons that add, and that work in any light, can do so.
+    """
+    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
+    fitting = [button for button in adding if target % button["value"] == 0]
+    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
+
+
 def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
     try:
         steps = json.loads(answer)

@@ -1,6 +1,7 @@
-"""The options that a task's answers choose from, and whether an answer is the one that its problem's seed wants.
+"""Serve the answers of a task equally often: tell which option an answer is, and whether a seed picks the answer.
 
-So options come equally often, and no open answer is right more than a third of the time, whatever the parameters.
+Where the library favours one option, the seed picks the option that is served. Where one of many answers is frequent,
+the seed picks a part of the answers, so that no answer is right more than a third of the time, at any parameters.
 """
 
 from __future__ import annotations
@@ -11,20 +12,29 @@ from .entries import Entry
 from .shortcuts import choice
 
 PARTS = 3
-"""Open answers with a frequent one are parted by their hashes into so many parts, of which a seed wants one."""
+"""Answers are split by hash into this many parts; the seed picks the part that is served."""
 SALT = "answer 85"
-"""Chosen among a few hundred so that the small whole numbers fall into different parts, and few draws are needed."""
+"""Prefix of the hashed text, which decides the answers of each part.
+
+Found by a search over a few hundred prefixes. With most of them two of the frequent answers 1, 2 and 3 fall into one
+part, and a seed of another part needs many draws. With this prefix they fall into three parts. Another prefix would
+serve other problems for the same seeds.
+"""
 
 
 def option(task: str, entry: Entry) -> str:
-    """Return what the right answer chooses: the content of the only blank, who is a knight, or the answer itself."""
-    if task == "knights_knaves":
-        return " ".join(map(str, entry["metadata"]["solution"]))
+    """Return the option that the right answer is: the content of the only blank, or the answer itself.
+
+    Where the answer is a sentence about an option, `option_key` of the task's facts names the option in the metadata.
+    """
+    key = facts(task).option_key
+    if key:
+        return " ".join(map(str, entry["metadata"][key]))
     return choice(str(entry["question"]), str(entry["answer"]))
 
 
-def is_wanted(task: str, entry: Entry, seed: int) -> bool:
-    """Tell whether an entry's answer is the option, or in the part of all answers, that a seed wants."""
+def seed_picks(task: str, entry: Entry, seed: int) -> bool:
+    """Tell whether a seed picks an entry's answer; always true for tasks whose answers come equally often."""
     row = facts(task)
     if row.even_options:
         return option(task, entry) == row.even_options[hash_int("option", seed) % len(row.even_options)]

@@ -1,53 +1,54 @@
-"""Where partial credit starts: at what the best answer without reasoning earns on the same problem."""
+"""Start partial credit at what the best answer without reasoning earns on the same problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
 from .entries import Entry
-from .shortcuts import copies, filled_boards, layouts, pressed_alone, quotations
+from .moves import single_button_plans
+from .shortcuts import copies, filled_boards, layouts, quotations
 
 FORM_SCORE = 0.1
-"""The most that verifiers pay for the form of an answer, or for a right one in another form: it stays as it is."""
+"""The most that verifiers pay for the form of an answer, or for a right answer in another form. Such scores stay."""
 
 
 def above_guessing(score: float, guess: float) -> float:
-    """Return how far a partial score lies from the best guess's to full marks, but at least FORM_SCORE."""
+    """Return a partial score as a share of the way from the best guess's score to 1, but at least FORM_SCORE."""
     return max(FORM_SCORE, (score - guess) / (1.0 - guess))
 
 
-def guesses(entry: Entry) -> set[str]:
+def guesses(task: str, entry: Entry) -> set[str]:
     """Return answers to an entry that take no reasoning."""
-    question, answer = str(entry["question"]), entry.get("answer")
-    repeated = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
-    return repeated.union(_guesses_of_its_kind(entry), layouts(str(answer)).values() if answer is not None else ())
+    question = str(entry["question"])
+    found = {*copies(question).values(), *filled_boards(question).values(), *quotations(question)}
+    if entry.get("answer") is not None:
+        found.update(layouts(str(entry["answer"])).values())
+    if task in GUESSES:
+        found.update(GUESSES[task](entry["metadata"]))
+    return found
 
 
-def _guesses_of_its_kind(entry: Entry) -> list[str]:
-    """Return answers that solve the entry in part without reasoning; there are none for most tasks."""
-    metadata = entry.get("metadata")
-    if not isinstance(metadata, dict):
-        return []
-    if "knight_knave_terms" in metadata:
-        return _everybody(metadata)
-    if "start_word" in metadata:
-        return ladders(metadata["start_word"], metadata["end_word"])
-    if "target_value" in metadata and "buttons" in metadata:
-        return pressed_alone(metadata["buttons"], metadata["target_value"])
-    return []
-
-
-def _everybody(metadata: Mapping[str, Any]) -> list[str]:
-    """The same said of everybody, or of every other."""
-    knight, knave = (str(metadata["knight_knave_terms"][key]) for key in ("a_knight", "a_knave"))
+def same_roles(metadata: Mapping[str, Any]) -> list[str]:
+    """Return answers that give everybody the same role, or two roles in turn."""
+    knight = str(metadata["knight_knave_terms"]["a_knight"])
+    knave = str(metadata["knight_knave_terms"]["a_knave"])
     in_turn = ((knight, knight), (knave, knave), (knight, knave), (knave, knight))
     return [", ".join(f"{name} is {roles[n % 2]}" for n, name in enumerate(metadata["names"])) for roles in in_turn]
 
 
 def ladders(start: str, end: str) -> list[str]:
-    """Change one word into another letter by letter, from the left and from the right, words or not."""
+    """Change one word into another letter by letter, from the left and from the right, through words or not."""
     lengths = range(len(end) + 1)
-    ways = ([end[:n] + start[n:] for n in lengths], [start[:n] + end[n:] for n in reversed(lengths)])
-    return [",".join(word for word, _ in groupby(way)) for way in ways]
+    from_left = [end[:length] + start[length:] for length in lengths]
+    from_right = [start[:length] + end[length:] for length in reversed(lengths)]
+    return [",".join(word for word, _ in groupby(steps)) for steps in (from_left, from_right)]
+
+
+GUESSES: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "knights_knaves": same_roles,
+    "quantum_lock": lambda metadata: single_button_plans(metadata["buttons"], metadata["target_value"]),
+    "word_ladder": lambda metadata: ladders(metadata["start_word"], metadata["end_word"]),
+}
+"""From the metadata of an entry: guesses that only this task's answers allow, and that solve the entry in part."""

@@ -1,7 +1,8 @@
-"""Read an answer as the verifier expects it: without what stands around it, in the expected answer's own form.
+"""Read an answer as the verifier expects it: without wrappers, and in the form of the expected answer.
 
-The reading says what the answer says. Nothing is searched for: what is taken off stands around the whole answer, so
-that text beside the answer still counts against it; and another form is read only where its content is the same.
+A reading has the content of the answer. Nothing is searched for: a wrapper is taken off only where it stands around the
+whole answer, so that text beside the answer still counts against it. An answer is read in the form of the expected one
+only where both have the same content.
 """
 
 from __future__ import annotations
@@ -9,49 +10,69 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
+from ..library_facts import AnswerForm, facts
 from .entries import Entry
 from .grammars.expressions import ExpressionError, parse_list
 
-WRAPPERS = tuple(
-    re.compile(pattern, re.DOTALL)
-    for pattern in (
-        r"(?P<fence>`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)",
-        r"\\\[(?P<inner>(?:(?!\\[\[\]]).)*)\\\]",
-        r"\\\((?P<inner>(?:(?!\\[()]).)*)\\\)",
-        r"\$\$(?P<inner>[^$]*)\$\$",
-        r"\$(?P<inner>[^$]*)\$",
-        r"\\(?:boxed|text|textbf|mathrm|mathbf)(?P<braces>\{)(?P<inner>.*)\}",
-        r"(?P<mark>\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)",
-        r"(?P<ticks>`{1,2})(?P<inner>[^`]+)(?P=ticks)",
-    )
-)
-"""What may stand around an answer: a code fence, mathematics, a box, bold, backticks.
 
-Powers are written with the sign of bold, though with no blank beside it.
-"""
-MAX_WRAPPERS = 5
-"""How many may stand around each other, such as a box in display mathematics in bold."""
+@dataclass(frozen=True)
+class Wrapper:
+    """Text around an answer.
 
-OPTIONS = frozenset({
-    *("acre", "calendar_arithmetic", "color_cube_rotation", "course_schedule", "family_relationships"),
-    *("game_of_life_halting", "isomorphic_strings", "knight_swap", "mahjong_puzzle", "needle_haystack"),
-    *("ransom_note", "shortest_path", "syllogism", "zebra_puzzles"),
-})  # fmt: skip
-"""Tasks whose answers are words to choose from, so that their case says nothing."""
-COMMAS: Mapping[str, str] = {
-    "cryptarithm": ",",
-    "word_ladder": ",",
-    "word_sequence_reversal": ", ",
-    "word_sorting": ", ",
+    `pattern` matches the whole text, and its group `inner` is the answer. `example` is a text that matches, and
+    `reading` the answer in it. With `has_braces` the answer must have as many closing as opening braces. With
+    `keeps_blanks` only newlines are stripped from the answer, since blanks may belong to its first line.
+    """
+
+    pattern: re.Pattern[str]
+    example: str
+    reading: str
+    has_braces: bool = False
+    keeps_blanks: bool = False
+
+    def match(self, text: str) -> str | None:
+        """Return the answer in a text, None where the text is not wrapped so."""
+        match = self.pattern.fullmatch(text)
+        if match is None or not match["inner"].strip():
+            return None
+        if self.has_braces and not _has_whole_braces(match["inner"]):
+            return None
+        return match["inner"].strip("\n") if self.keeps_blanks else match["inner"].strip()
+
+
+WRAPPERS: Mapping[str, Wrapper] = {
+    "code fence": Wrapper(
+        re.compile(r"(?s)(?P<fence>`{3,}|~{3,})[^\S\n]*[\w+-]*[^\S\n]*\n(?P<inner>.*)\n[^\S\n]*(?P=fence)"),
+        "```python\n  1 2\n3 4\n```",
+        "  1 2\n3 4",
+        keeps_blanks=True,
+    ),
+    "display mathematics": Wrapper(re.compile(r"(?s)\\\[(?P<inner>(?:(?!\\[\[\]]).)*)\\\]"), r"\[ 16 \]", "16"),
+    "inline mathematics": Wrapper(re.compile(r"(?s)\\\((?P<inner>(?:(?!\\[()]).)*)\\\)"), r"\( 16 \)", "16"),
+    "two dollars": Wrapper(re.compile(r"\$\$(?P<inner>[^$]*)\$\$"), "$$16$$", "16"),
+    "dollar": Wrapper(re.compile(r"\$(?P<inner>[^$]*)\$"), "$16$", "16"),
+    "LaTeX command": Wrapper(
+        re.compile(r"(?s)\\(?:boxed|text|textbf|mathrm|mathbf)\{(?P<inner>.*)\}"),
+        r"\boxed{{1, 2}}",
+        "{1, 2}",
+        has_braces=True,
+    ),
+    # A power is written with the sign of bold, but with no blank beside the sign: 2**3 stays.
+    "bold": Wrapper(
+        re.compile(r"(?s)(?P<mark>\*\*|__)(?P<inner>(?:(?!(?P=mark)\s|\s(?P=mark)|(?P=mark)(?P=mark)).)+)(?P=mark)"),
+        "**16**",
+        "16",
+    ),
+    "backticks": Wrapper(re.compile(r"(?P<ticks>`{1,2})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
 }
-"""What stands between the words of a list, by task."""
-EXPRESSIONS = frozenset({
-    *("countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration"),
-})  # fmt: skip
+"""What may stand around an answer. The first that matches is taken off."""
+MAX_WRAPPERS = 5
+"""How many wrappers are taken off, such as a box in display mathematics in bold."""
+
 SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("\\times", "\\cdot", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
     **dict.fromkeys(("\\div", "\N{DIVISION SIGN}"), "/"),
@@ -59,52 +80,73 @@ SIGNS: Mapping[str, str] = {
     "[": "(",
     "]": ")",
 }
-"""Signs of mathematics, as expressions in Python have them."""
+"""Signs of mathematics and their counterparts in Python's expressions: `[3 \\div 2]` becomes `(3 / 2)`."""
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,200}(?:\.\d{0,200})?|\.\d{1,200})(?:[eE][-+]?\d{1,2})?", re.ASCII)
+"""A decimal number: `16`, `-1.50`, `.5`, `1.6e1`."""
+THOUSANDS = re.compile(r"(?<=\d)(?:,|\{,\}|\\,)(?=\d{3}(?!\d))")
+"""The separator in `1,234`, `1{,}234` and `1\\,234`, all of which become `1234`; there is none in `1,2345`."""
 NAMED_NUMBER = re.compile(
     r"(?:[A-Za-z]\w{0,20}\s*=\s*)?[$\u20ac\u00a3]?(?P<number>[-+]?[\d.]{1,400}(?:[eE][-+]?\d{1,2})?)"
     r"(?:\s*(?P<unit>[A-Za-z]+(?: [A-Za-z]+){0,2}))?",
     re.ASCII,
 )
+"""A number with its variable, currency or unit: `x = 16`, `$16`, `16 legs`."""
 FRACTION = re.compile(r"\\[dt]?frac\{(-?\d{1,50})\}\{(\d{1,50})\}|(-?\d{1,50})\s*/\s*(\d{1,50})", re.ASCII)
+r"""A fraction of whole numbers: `\frac{3}{4}`, `3 / 4`."""
+LATEX_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+r"""A fraction of expressions: `\frac{8}{3 - 1}` becomes `((8)/(3 - 1))`."""
+TIMES = re.compile(r"\s*(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s*")
+r"""The sign between factors: `2 x 3`, `2*3` and `2 \times 3` have the factors `2` and `3`."""
+DAYS_BEFORE_CLOCK = re.compile(r"(days?)\s+(?=\d)")
+"""Days without a comma: `3 days 04:05` becomes `3 days, 04:05`."""
+COMMA = re.compile(r"\s*,\s*")
+"""The comma of a list of words with any blanks: `cold ,cord` becomes `cold, cord`."""
+
 CELL = r"-?\d+(?:\.\d+)?|[Q_\u2705\u274c]"
+"""A cell of a board: the three in `12 _ 0.5`."""
 SHORT_CELL = r"-?\d|[Q_\u2705\u274c]"
+"""A cell of a board whose cells have one character: the three in `12_`."""
 BOARD_SIGNS = re.compile(r"[\s<>\u2227\u2228]*")
-"""What stands between the cells of an expected board."""
+"""Text between the cells of an expected board: ` < ` in `1 < 2`."""
 OTHER_SIGNS = re.compile(r"[\s\0<>\u2227\u2228^,;|+=:&\[\](){}'\"\u2500-\u257f-]*")
-"""What may stand between the cells of a board that is laid out otherwise."""
+"""Text between the cells of a board in another layout: `[[`, `, `, `], [` and `]]` in `[[1, 2], [3, 4]]`."""
+LONE_V = re.compile(r"(?<![\w\0])v(?![\w\0])")
+"""A v beside no cell and no letter, which is a sign between rows: both in `v   v`, none in `1v2`."""
+MATRIX_LIMIT = re.compile(r"\\(?:begin|end)\{[a-z]{1,10}\}")
+r"""The beginning or end of a matrix in LaTeX: `\begin{bmatrix}`."""
 
 
-def plain_reading(answer: str, *, full_stop: bool) -> str:
-    """Return the answer without what wraps it and, with `full_stop`, without one at its end.
+# ---- without wrappers
 
-    CRLF, trailing blanks and Unicode's minus become plain too. Takes linear time.
+
+def plain_reading(answer: str, *, strip_full_stop: bool) -> str:
+    """Return the answer without its wrappers and, with `strip_full_stop`, without a full stop at its end.
+
+    CRLF becomes a newline, Unicode's minus a hyphen, and trailing blanks go. Takes linear time.
     """
     text = "\n".join(line.rstrip() for line in answer.replace("\r\n", "\n").split("\n")).strip()
     text = text.replace("\N{MINUS SIGN}", "-")
     for _ in range(MAX_WRAPPERS):
-        inner = _unwrapped(text, full_stop=full_stop)
+        inner = _unwrap(text, strip_full_stop=strip_full_stop)
         if inner == text:
             break
         text = inner
     return text
 
 
-def _unwrapped(text: str, *, full_stop: bool) -> str:
-    for pattern in WRAPPERS:
-        match = pattern.fullmatch(text)
-        if match is None or not match["inner"].strip():
-            continue
-        if "braces" in match.groupdict() and not _has_whole_braces(match["inner"]):
-            continue
-        return match["inner"].strip("\n") if "fence" in match.groupdict() else match["inner"].strip()
-    if full_stop and text.endswith(".") and not text.endswith("..") and len(text) > 1:
+def _unwrap(text: str, *, strip_full_stop: bool) -> str:
+    for wrapper in WRAPPERS.values():
+        inner = wrapper.match(text)
+        if inner is not None:
+            return inner
+    if strip_full_stop and text.endswith(".") and not text.endswith("..") and len(text) > 1:
         return text[:-1].rstrip()
     return text
 
 
 def _has_whole_braces(text: str) -> bool:
+    """Tell whether each brace is closed: those of `{a}{b}` are, those of `a}{b` are not."""
     depth = 0
     for brace in re.findall("[{}]", text):
         depth += 1 if brace == "{" else -1
@@ -113,51 +155,56 @@ def _has_whole_braces(text: str) -> bool:
     return depth == 0
 
 
+# ---- in the form of the expected answer
+
+
 def expected_form(said: str, task: str, entry: Entry) -> str | None:
     """Return an answer in the form of the expected one; None where it is of another kind or has other content.
 
     A number of the same value, a list with the same elements, a fraction or an option in another spelling becomes the
     expected answer itself. A board becomes its own cells in the expected layout, right or wrong.
     """
-    if task in EXPRESSIONS:
-        return _expression(said)
-    if task == "prime_factorization":
-        return _factors(said)
-    if task == "time_intervals":
-        return re.sub(r"(days?)\s+(?=\d)", r"\1, ", said.casefold())
-    if entry.get("answer") is None or task == "bf":  # whose question asks for the exact output
+    row = facts(task)
+    match row.reads_as:
+        case AnswerForm.EXPRESSION:
+            return _expression(said)
+        case AnswerForm.FACTORS:
+            return _factors(said)
+        case AnswerForm.DURATION:
+            return DAYS_BEFORE_CLOCK.sub(r"\1, ", said.casefold())
+        case AnswerForm.EXACT:
+            return None
+    if entry.get("answer") is None:
         return None
-    question, right = str(entry["question"]), str(entry["answer"])
-    same = (
-        (task in OPTIONS and said.strip("\"'").casefold() == right.casefold())
-        or _is_same_number(said, right, question)
-        or _is_same_fraction(said, right)
-        or _is_same_list(said, right)
-    )
-    if same:
+    question = str(entry["question"])
+    right = str(entry["answer"])
+    if row.reads_as is AnswerForm.OPTION and said.strip("\"'").casefold() == right.casefold():
         return right
-    return _words(said, task) or _board(said, right)
+    if _is_same_number(said, right, question) or _is_same_fraction(said, right) or _is_same_list(said, right):
+        return right
+    words = _words(said, row.word_separator) if row.word_separator else None
+    return words or _board(said, right)
 
 
 def _expression(said: str) -> str:
-    said = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))", said)
+    said = LATEX_FRACTION.sub(r"((\1)/(\2))", said)
     for sign, python in SIGNS.items():
         said = said.replace(sign, python)
     return said
 
 
 def _factors(said: str) -> str | None:
-    """Return numbers with another sign of multiplication between them in the expected form."""
-    numbers = re.split(r"\s*(?:\\times|\\cdot|[*x\u00d7\u00b7\u22c5])\s*", said)
-    return (
-        " \N{MULTIPLICATION SIGN} ".join(numbers) if all(re.fullmatch("[0-9]+", number) for number in numbers) else None
-    )
+    """Return whole numbers with the expected sign between them; None for other factors."""
+    factors = TIMES.split(said)
+    if not all(re.fullmatch("[0-9]+", factor) for factor in factors):
+        return None
+    return " \N{MULTIPLICATION SIGN} ".join(factors)
 
 
 def _is_same_number(said: str, right: str, question: str) -> bool:
     if not NUMBER.fullmatch(right):
         return False
-    match = NAMED_NUMBER.fullmatch(re.sub(r"(?<=\d)(?:,|\{,\}|\\,)(?=\d{3}(?!\d))", "", said))
+    match = NAMED_NUMBER.fullmatch(THOUSANDS.sub("", said))
     if match is None or not NUMBER.fullmatch(match["number"]):
         return False
     return Fraction(match["number"]) == Fraction(right) and _is_asked_for(match["unit"], question)
@@ -170,9 +217,15 @@ def _is_asked_for(unit: str | None, question: str) -> bool:
 
 
 def _is_same_fraction(said: str, right: str) -> bool:
-    """Tell whether two fractions have the same numerator and denominator: reduced ones are asked for."""
-    matches = [FRACTION.fullmatch(text.strip("$")) for text in (said, right)]
-    return None not in matches and len({tuple(filter(None, match.groups())) for match in matches if match}) == 1
+    """Tell whether two fractions have the same numerator and denominator: questions ask for reduced fractions."""
+    parts = _fraction(said)
+    return parts is not None and parts == _fraction(right)
+
+
+def _fraction(text: str) -> list[str] | None:
+    """Return numerator and denominator as they are written; None for what is no fraction."""
+    match = FRACTION.fullmatch(text.strip("$"))
+    return None if match is None else [part for part in match.groups() if part]
 
 
 def _is_same_list(said: str, right: str) -> bool:
@@ -182,8 +235,9 @@ def _is_same_list(said: str, right: str) -> bool:
     return elements is not None and elements == _elements(right)
 
 
-def _elements(text: str) -> Any:
+def _elements(text: str) -> list[object] | None:
     """Return a list with the values of its numbers, quoted or not; None for what is no list."""
+    value: object
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -191,76 +245,83 @@ def _elements(text: str) -> Any:
             value = parse_list(text)
         except ExpressionError:
             return None
+    if not isinstance(value, (list, tuple)):
+        return None
     try:
-        return _values(value) if isinstance(value, (list, tuple)) else None
+        return [_value(element) for element in value]
     except RecursionError:
         return None
 
 
-def _values(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_values(element) for element in value]
-    if isinstance(value, bool) or value is None:
-        return repr(value)
-    if isinstance(value, int):
-        return value
-    return Fraction(str(value)) if NUMBER.fullmatch(str(value)) else value
+def _value(element: object) -> object:
+    if isinstance(element, (list, tuple)):
+        return [_value(inner) for inner in element]
+    if isinstance(element, bool) or element is None:
+        return repr(element)
+    if isinstance(element, int):
+        return element
+    text = str(element)
+    return Fraction(text) if NUMBER.fullmatch(text) else element
 
 
-def _words(said: str, task: str) -> str | None:
-    """Return a list of words with the expected commas between them."""
-    if task not in COMMAS:
-        return None
+def _words(said: str, separator: str) -> str | None:
+    """Return a list of words with the expected separator between them; None for a list of something else."""
     if not said.startswith("["):
-        return re.sub(r"\s*,\s*", COMMAS[task], said)
+        return COMMA.sub(separator, said)
     try:
         words = json.loads(said)
     except (ValueError, RecursionError):
         return None
-    return COMMAS[task].join(words) if all(isinstance(word, str) for word in words) else None
+    return separator.join(words) if all(isinstance(word, str) for word in words) else None
 
 
 def _board(said: str, right: str) -> str | None:
-    """Return the cells of a board in the expected layout; None where its rows are not as long as the expected ones."""
+    """Return the cells of a board in the expected layout; None where its rows have other lengths than expected."""
     expected = _layout(right)
     if expected is None:
         return None
-    lengths, cell = expected
-    rows = _rows(said, cell)
-    if rows is None or [*map(len, rows)] != lengths:
+    rows = _rows(said, expected.cell)
+    if rows is None or [len(row) for row in rows] != expected.lengths:
         return None
-    in_order = iter([cell_said for row in rows for cell_said in row])
+    in_order = iter([cell for row in rows for cell in row])
     return re.sub(CELL, lambda match: next(in_order), right)
 
 
-@lru_cache(maxsize=1)
-def _layout(right: str) -> tuple[list[int], str] | None:
-    """Return the lengths of an expected board's rows and the pattern of its cells; None for what is no board.
+@dataclass(frozen=True)
+class _Layout:
+    """The form of an expected board: how many cells each row has, and the pattern of a cell."""
 
-    The answers of a group are scored one after the other.
+    lengths: list[int]
+    cell: str
+
+
+@lru_cache(maxsize=1)
+def _layout(right: str) -> _Layout | None:
+    """Return the layout of an expected board; None for what is no board.
+
+    The cache holds one board, because the answers of a group are scored one after the other.
     """
     cells = [re.findall(CELL, line) for line in right.split("\n")]
     rows = [row for row in cells if row]
-    if sum(map(len, rows)) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
+    if sum(len(row) for row in rows) < 2 or not BOARD_SIGNS.fullmatch(re.sub(CELL, "", right)):
         return None
-    short = all(len(cell) == 1 for row in rows for cell in row)
-    return [*map(len, rows)], SHORT_CELL if short else CELL
+    is_short = all(len(cell) == 1 for row in rows for cell in row)
+    return _Layout([len(row) for row in rows], SHORT_CELL if is_short else CELL)
 
 
 def _rows(said: str, cell: str) -> list[list[str]] | None:
-    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix."""
-    said = re.sub(r"\\(?:begin|end)\{[a-z]{1,10}\}", "\n", said).replace("\\\\", "\n")
+    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix. None for what is no board."""
+    said = MATRIX_LIMIT.sub("\n", said).replace("\\\\", "\n")
     inner = re.findall(r"\[([^\[\]]*)\]", said)
     lines = inner if re.match(r"\[\s*\[", said) else said.split("\n")
     rows = []
     for line in lines:
-        # A v is a sign where no cell and no letter stands beside it.
-        signs = re.sub(r"(?<![\w\0])v(?![\w\0])", " ", re.sub(cell, "\0", line))
+        signs = LONE_V.sub(" ", re.sub(cell, "\0", line))
         if not OTHER_SIGNS.fullmatch(signs):
             return None
         runs = re.findall(r"\d+", line)
         if cell == SHORT_CELL and len(runs) > 1 and any(len(run) > 1 for run in runs):
-            return None
+            return None  # `12 1` has cells of two digits, `121` may be three cells
         cells = re.findall(cell, line)
         if cells:
             rows.append(cells)

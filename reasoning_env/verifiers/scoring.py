@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..library_facts import facts
 from . import formulas, moves, numbers, structures, words
 from .entries import Correction, Dataset, Entry, Guard
 from .partial_credit import FORM_SCORE, above_guessing, guesses
@@ -85,7 +86,8 @@ def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bo
 class Scorer:
     """Scores answers to one entry, unpickled for each verification, as verifiers may write into it.
 
-    `full_stop` tells whether a full stop at an answer's end is none of its own, None that answers are read as they are.
+    With `strict` scores are corrected, with `lenient` answers are also read without wrappers and in the form of the
+    expected answer, and with `with_tags` also in their answer tags.
     """
 
     task: str
@@ -93,7 +95,7 @@ class Scorer:
     entry: bytes
     strict: bool
     with_tags: bool
-    full_stop: bool | None = None
+    lenient: bool = False
 
     def score(self, answer: str) -> float:
         """Return the highest score, in [0, 1], of an answer's forms.
@@ -123,16 +125,17 @@ class Scorer:
         return best
 
     def _forms(self, answer: str) -> Iterator[str]:
-        """Yield what is scored: the answer, its plain reading, that in the expected form, the answer in its tags.
+        """Yield the forms to score: the answer, its plain reading, the reading in the expected form, the tagged answer.
 
-        A reading is made when those before it were not right, and left out where it is the same.
+        A reading is made only when the forms before it were not right, and left out where it equals one of them.
         """
         yield answer
-        if self.full_stop is not None:
-            plain = plain_reading(answer, full_stop=self.full_stop)
+        if self.lenient:
+            entry = pickle.loads(self.entry)
+            plain = plain_reading(answer, strip_full_stop=not _ends_in_full_stop(self.task, entry))
             if plain != answer:
                 yield plain
-            expected = expected_form(plain, self.task, pickle.loads(self.entry))
+            expected = expected_form(plain, self.task, entry)
             if expected is not None and expected not in (answer, plain):
                 yield expected
         if self.with_tags:
@@ -146,10 +149,9 @@ class Scorer:
 
     @cached_property
     def _best_guess(self) -> float:
-        """What the best wrong guess earns; sought once it is needed, as most answers are right or earn nothing."""
-        return max(
-            (earned for earned in map(self._earn, guesses(pickle.loads(self.entry))) if earned < 1.0), default=0.0
-        )
+        """The score of the best wrong guess; found when it is needed, as most answers are right or earn nothing."""
+        scores = [self._earn(guess) for guess in guesses(self.task, pickle.loads(self.entry))]
+        return max((score for score in scores if score < 1.0), default=0.0)
 
     def _earn(self, guess: str) -> float:
         try:
@@ -158,3 +160,8 @@ class Scorer:
             raise
         except BaseException:
             return 0.0
+
+
+def _ends_in_full_stop(task: str, entry: Entry) -> bool:
+    """Tell whether right answers to an entry may end in a full stop of their own."""
+    return facts(task).ends_in_full_stop or str(entry.get("answer")).endswith(".")

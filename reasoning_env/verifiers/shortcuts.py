@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 WORD = re.compile(r"[^\W\d_]+")
@@ -202,13 +201,6 @@ ORDERS: Mapping[str, Order] = {
     "from the right": lambda blanks: sorted(blanks, key=lambda blank: (blank[0], -blank[1])),
     "from below": lambda blanks: sorted(blanks, key=lambda blank: (-blank[0], blank[1])),
 }
-
-
-def pressed_alone(buttons: Sequence[Mapping[str, Any]], target: int) -> list[str]:
-    """Each button of a lock that alone adds up to the target, in any light, as often as that takes."""
-    adding = [button for button in buttons if (button["type"], button["active_state"]) == ("add", "any")]
-    fitting = [button for button in adding if target % button["value"] == 0]
-    return [" ".join(button["name"] * (target // button["value"])) for button in fitting]
 
 
 def _options(question: str) -> list[str]:

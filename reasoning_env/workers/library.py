@@ -20,7 +20,7 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.seeds import follow_seed
-from ..verifiers import Cause, Flaw, Scorer, find_flaw, is_wanted, preload
+from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
@@ -194,7 +194,7 @@ class Library:
         if not request.as_is:
             if flaw := find_flaw(task, entry):
                 return flaw
-            if not is_wanted(task, entry, wanted_by):
+            if not seed_picks(task, entry, wanted_by):
                 return Flaw(Cause.UNWANTED, "its answer is another than its seed wants")
         question, answer = str(entry["question"]), entry.get("answer")
         return Generated(
@@ -222,11 +222,9 @@ class Library:
         # No verifier of a measured task looks for the tags: the tagged form could only earn more where a verifier takes
         # their letters for a part of the answer. Plain rewards are the library's, with the tags.
         with_tags = not plainly and (not self.strict or task not in FACTS)
-        full_stop = None
-        if self.lenient and not plainly:
-            full_stop = not str(whole.get("answer")).endswith(".") and not facts(task).ends_in_full_stop
         strict = self.strict and not plainly
-        return Scorer(task, dataset, entry, strict=strict, with_tags=with_tags, full_stop=full_stop)
+        lenient = self.lenient and not plainly
+        return Scorer(task, dataset, entry, strict=strict, lenient=lenient, with_tags=with_tags)
 
     def _resolve(self, task: str, params: Mapping[str, Any], level: float | None) -> Resolved:
         if level is None:

@@ -1,7 +1,7 @@
-"""Each correction in both directions: it refuses its nonsense, and leaves the library's score to everything honest.
+"""Each correction in both directions: nonsense is not paid, and honest answers keep the library's score.
 
-`CASES` has one row for each correction. An entry that says nothing about a correction (a grid whose empty board is the
-right one, a number that is prime) gives no answers and is passed over.
+`CASES` has one row for each correction. An entry that cannot show a correction (a grid whose empty board is right, a
+prime number) gives no answers and is passed over.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reasoning_env.verifiers import find_flaw
 from reasoning_env.verifiers.scoring import CORRECTIONS, verify
 
 Answers = Callable[[str, Any], list[str]]
-"""From the library's own answer and the metadata of an entry: answers to it."""
+"""From the expected answer and the metadata of an entry: answers to the entry."""
 TIMES = "\N{MULTIPLICATION SIGN}"
 SEED = 70_000
 
@@ -34,7 +34,7 @@ def _texts(*texts: str) -> Answers:
 
 
 def _forms(*templates: str) -> Answers:
-    """The library's own answer in each of the templates."""
+    """Return the expected answer in each of the templates."""
     return lambda oracle, data: [template.format(oracle) for template in templates]
 
 
@@ -46,9 +46,10 @@ def _in_any_case(*templates: str) -> Answers:
 
 @dataclass(frozen=True)
 class Case:
-    """`nonsense` earns `floor` at most and less than from the library; `right` and `partial` answers keep their score.
+    """Answers to a task's entries, made with the task's parameters `params`.
 
-    `params` are those of the task.
+    Answers of `nonsense` earn at most `floor`, and less than the library pays. Answers that are `right` or `partial`
+    keep the library's score.
     """
 
     nonsense: Answers
@@ -487,7 +488,7 @@ def _score(task: str, dataset: Any, entry: Any, answer: str) -> Scored:
 
 
 def _library_score(dataset: Any, answer: str, entry: Any) -> float:
-    """What raises earns nothing, there as here."""
+    """Return the library's score; an answer on which its verifier raises earns 0, as in an evaluation."""
     try:
         return float(dataset.score_answer(answer, copy.deepcopy(entry)))
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -495,12 +496,12 @@ def _library_score(dataset: Any, answer: str, entry: Any) -> float:
 
 
 @each_correction
-def test_nonsense_earns_no_more_than_the_floor(task: str) -> None:
+def test_nonsense_earns_the_floor(task: str) -> None:
     assert [scored for scored in _scores(task, "nonsense") if scored.strict > CASES[task].floor] == []
 
 
 @each_correction
-def test_library_and_plain_scores_pay_for_that_nonsense(task: str) -> None:
+def test_plain_scores_pay_nonsense(task: str) -> None:
     scores = _scores(task, "nonsense")
     paid = [scored.library for scored in scores if scored.library > scored.strict]
     assert len(paid) >= 10
@@ -509,7 +510,7 @@ def test_library_and_plain_scores_pay_for_that_nonsense(task: str) -> None:
 
 
 @each_correction
-def test_right_wrong_and_partly_right_answers_keep_the_score_of_the_library(task: str) -> None:
+def test_honest_answers_keep_score(task: str) -> None:
     right = _scores(task, "right")
     assert len(right) >= 9
     assert min(scored.library for scored in right) >= 0.5
@@ -517,7 +518,7 @@ def test_right_wrong_and_partly_right_answers_keep_the_score_of_the_library(task
 
 
 @pytest.mark.parametrize("task", ["codeio", "figlet_font"])
-def test_ordinary_entries_keep_the_score_of_the_library(task: str) -> None:
+def test_ordinary_entries_keep_score(task: str) -> None:
     """The cases of these tasks are about entries of a rare kind."""
     dataset = reasoning_gym.create_dataset(task, seed=SEED, size=12)
     entries = [dataset[number] for number in range(12)]
@@ -531,8 +532,8 @@ def test_ordinary_entries_keep_the_score_of_the_library(task: str) -> None:
     assert [scored for scored in scores if scored.strict != scored.library] == []
 
 
-def test_premises_of_which_nothing_follows_together_keep_the_score_of_the_library() -> None:
-    """There an honest answer can but join them, as models did in published results."""
+def test_premises_without_conclusion() -> None:
+    """An honest answer can only join such premises, as models did in published results."""
     dataset = reasoning_gym.create_dataset("propositional_logic", seed=SEED, size=40)
     hollow = [entry for entry in map(dataset.__getitem__, range(40)) if _is_hollow(entry["metadata"])]
     scores = [
@@ -545,7 +546,7 @@ def test_premises_of_which_nothing_follows_together_keep_the_score_of_the_librar
 
 
 def _is_hollow(metadata: Any) -> bool:
-    """Whether each premise is a variable or denies one."""
+    """Tell whether each premise is a variable or its negation."""
     return all(len(premise) <= 2 for premise in metadata["premises"])
 
 
@@ -557,7 +558,7 @@ def _joined(premises: list[str]) -> str:
     ("answer", "score"),
     [("0.375", 1.0), ("3/8", 1.0), ("0.37", 2 / 3), ("0.374", 2 / 3), ("0.3", 1 / 3), ("0.3859", 1 / 4), ("0.9", 0.0)],
 )
-def test_probability_is_paid_by_the_share_of_its_digits(answer: str, score: float) -> None:
+def test_digits_of_probability(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("coin_flip", seed=SEED, size=1)
     assert verify("coin_flip", dataset, answer, {**dataset[0], "answer": "0.375"}, strict=True) == pytest.approx(score)
 
@@ -565,14 +566,14 @@ def test_probability_is_paid_by_the_share_of_its_digits(answer: str, score: floa
 @pytest.mark.parametrize(
     ("answer", "score"), [("1:00:00", 1.0), ("1:01:00", 5 / 6), ("1:03:00", 0.5), ("0:57:00", 0.5), ("1:06:00", 0.0)]
 )
-def test_duration_is_paid_by_how_near_it_is_in_proportion(answer: str, score: float) -> None:
+def test_nearness_of_duration(answer: str, score: float) -> None:
     dataset = reasoning_gym.create_dataset("time_intervals", seed=SEED, size=1)
     metadata = {**dataset[0]["metadata"], "task_type": "time"}
     entry = {**dataset[0], "answer": "1:00:00", "metadata": metadata}
     assert verify("time_intervals", dataset, answer, entry, strict=True) == pytest.approx(score, abs=0.02)
 
 
-def test_sorted_words_with_more_after_them_are_paid_by_their_share() -> None:
+def test_words_after_sorted_words() -> None:
     dataset = _dataset("word_sorting")
     for entry in _entries("word_sorting")[:20]:
         words = entry["metadata"]["sorted_words"]
@@ -580,5 +581,5 @@ def test_sorted_words_with_more_after_them_are_paid_by_their_share() -> None:
         assert verify("word_sorting", dataset, answer, entry, strict=True) == len(words) / (len(words) + 2)
 
 
-def test_every_correction_is_tested() -> None:
+def test_every_correction_has_case() -> None:
     assert sorted(CASES) == sorted(CORRECTIONS)

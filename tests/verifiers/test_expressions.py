@@ -73,7 +73,7 @@ def _python_value(node: ast.AST, text: str) -> Fraction:
 
 
 @given(st.recursive(NUMBERS, _grow, max_leaves=12))
-def test_values_are_those_of_pythons_own_tree_in_fractions(text: str) -> None:
+def test_exact_value(text: str) -> None:
     try:
         expected = _python_value(ast.parse(text.strip(), mode="eval").body, text.strip())
     except ZeroDivisionError:
@@ -84,12 +84,12 @@ def test_values_are_those_of_pythons_own_tree_in_fractions(text: str) -> None:
     assert value_of(text) == expected
 
 
-def test_decimals_keep_all_their_digits() -> None:
+def test_digits_of_decimals() -> None:
     assert value_of("0.1 + 0.2 - 0.3") == 0
     assert value_of("0.1234567890123456789012345678901") == Fraction("0.1234567890123456789012345678901")
 
 
-def test_numbers_keep_their_own_digits_on_any_line() -> None:
+def test_digits_on_any_line() -> None:
     tree = parse_expression("(1.50 +\r\n 2e3 *\n .5)", MANY)
     assert sorted(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)) == [".5", "1.50", "2e3"]
 
@@ -102,39 +102,39 @@ def test_numbers_keep_their_own_digits_on_any_line() -> None:
     [lambda n: "-" * n + "1", lambda n: "1" + "**1" * n, lambda n: "f(" * n + "1" + ")" * n],
     ids=["signs", "powers", "calls"],
 )
-def test_nesting_is_limited(nested: Callable[[int], str]) -> None:
+def test_nesting_limit(nested: Callable[[int], str]) -> None:
     parse_expression(nested(MAX_DEPTH), MANY)
     with pytest.raises(ExpressionError, match="deep"):
         parse_expression(nested(MAX_DEPTH + 1), MANY)
 
 
-def test_chain_of_operators_is_one_level() -> None:
+def test_chain_is_one_level() -> None:
     assert value_of("1" + "+1" * 500) == 501
 
 
 @pytest.mark.parametrize(("text", "parts"), [("1" + "+1" * 50, 101), ("-x*f(1, 2)", 9), ("2**3**4", 5)])
-def test_parts_are_limited(text: str, parts: int) -> None:
+def test_parts_limit(text: str, parts: int) -> None:
     parse_expression(text, parts)
     with pytest.raises(ExpressionError, match="parts"):
         parse_expression(text, parts - 1)
 
 
 @pytest.mark.parametrize("number", ["9" * MAX_DIGITS, "1." + "3" * (MAX_DIGITS - 2), "." + "3" * (MAX_DIGITS - 1)])
-def test_digits_are_limited(number: str) -> None:
+def test_digits_limit(number: str) -> None:
     parse_expression(number, MANY)
     with pytest.raises(ExpressionError, match="digits"):
         parse_expression(number + "1", MANY)
 
 
 @pytest.mark.parametrize("sign", ["", "+", "-"])
-def test_decimal_exponents_are_limited(sign: str) -> None:
+def test_decimal_exponent_limit(sign: str) -> None:
     assert value_of(f"1e{sign}{MAX_DECIMAL_EXPONENT}") == Fraction(10) ** int(f"{sign}{MAX_DECIMAL_EXPONENT}")
     for exponent in (str(MAX_DECIMAL_EXPONENT + 1), "9" * 6, "9" * 5000):
         with pytest.raises(ExpressionError, match="digits"):
             parse_expression(f"1e{sign}{exponent}", MANY)
 
 
-def test_values_are_limited() -> None:
+def test_value_limit() -> None:
     half = HALF_OF_THE_BITS
     assert value_of(f"2**{half} * 2**{half - 1}").numerator.bit_length() == MAX_BITS
     for text in (f"2**{half} * 2**{half}", f"1 / 2**{half} / 2**{half}", f"2**{half + 1}", f"2**-{half + 1}"):
@@ -145,7 +145,7 @@ def test_values_are_limited() -> None:
 @pytest.mark.parametrize(
     "text", ["9**9**9", "9**9**9**9**9", "(9**9)**9**9", "2**1e300", "2**-1e300", "9" * 200 + "**99"]
 )
-def test_power_is_refused_before_it_is_worked_out(text: str) -> None:
+def test_large_power(text: str) -> None:
     """Else this test would not end."""
     with pytest.raises(ExpressionError):
         value_of(text)
@@ -158,7 +158,7 @@ def test_power_is_refused_before_it_is_worked_out(text: str) -> None:
         *("9" * 20_000, "1" + "(1)" * 6_000, "- " * 9_000 + "1"),
     ],
 )
-def test_no_text_exhausts_the_parser(text: str) -> None:
+def test_parser_is_not_exhausted(text: str) -> None:
     for parse in (lambda text: parse_expression(text, MANY), parse_list):
         with pytest.raises(ExpressionError):
             parse(text)
@@ -175,7 +175,7 @@ def test_no_text_exhausts_the_parser(text: str) -> None:
         (["x", "x + 1", "f(1)", "abs(-1)", "pi", "1 + E"], "no value"),
     ],
 )
-def test_expression_without_a_value_says_why(texts: list[str], reason: str) -> None:
+def test_expression_without_value(texts: list[str], reason: str) -> None:
     for text in texts:
         with pytest.raises(ExpressionError, match=reason):
             value_of(text)
@@ -212,20 +212,20 @@ NO_EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("kind", NO_EXPRESSIONS)
-def test_is_no_expression(kind: str) -> None:
+def test_not_an_expression(kind: str) -> None:
     for text in NO_EXPRESSIONS[kind]:
         with pytest.raises(ExpressionError):
             parse_expression(text, MANY)
 
 
 @pytest.mark.parametrize("name", ["__import__", "_", "__class__", "eval", "print", "e5"])
-def test_no_name_means_anything_to_the_parser(name: str) -> None:
+def test_names_have_no_meaning(name: str) -> None:
     assert isinstance(parse_expression(name, MANY), ast.Name)
     assert isinstance(parse_expression(f"{name}(1)", MANY), ast.Call)
 
 
 @pytest.mark.parametrize("word", ["lambda", "None", "True", "not", "or", "yield", "await"])
-def test_words_of_python_are_no_names(word: str) -> None:
+def test_python_keywords(word: str) -> None:
     for text in (word, f"x + {word}", f"{word} x", f"x {word} x"):
         with pytest.raises(ExpressionError):
             parse_expression(text, MANY)
@@ -239,7 +239,7 @@ TOKENS = st.lists(
 
 
 @given(st.text(max_size=200) | NEAR | TOKENS)
-def test_any_text_has_an_exact_value_or_is_an_expression_error(text: str) -> None:
+def test_any_text_as_expression(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         assert isinstance(value_of(text), Fraction)
 
@@ -252,7 +252,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.tu
 
 
 @given(VALUES)
-def test_list_is_read_as_python_writes_it(value: Any) -> None:
+def test_list(value: Any) -> None:
     assert parse_list(repr(value)) == value
 
 
@@ -260,11 +260,11 @@ LISTS = ["[1, 2]", " \n[1,\n 2]\n", "1, 2, 3", "(1,)", "()", "[1, 2,]", "[-1, +2
 
 
 @pytest.mark.parametrize("text", LISTS)
-def test_list_is_the_value_that_python_reads(text: str) -> None:
+def test_list_like_python(text: str) -> None:
     assert parse_list(text) == ast.literal_eval(text.strip())
 
 
-def test_parts_of_a_list_are_limited() -> None:
+def test_list_limit() -> None:
     within = (MAX_LIST_PARTS - 2) // 2
     assert len(parse_list("[" + "1," * within + "]")) == within
     with pytest.raises(ExpressionError, match="parts"):
@@ -291,13 +291,13 @@ NO_LISTS = {
 
 
 @pytest.mark.parametrize("kind", NO_LISTS)
-def test_is_no_list(kind: str) -> None:
+def test_not_a_list(kind: str) -> None:
     for text in NO_LISTS[kind]:
         with pytest.raises(ExpressionError):
             parse_list(text)
 
 
 @given(st.text(max_size=200) | st.text(alphabet="[](),'\"\\ \n0123456789-+.eEjTrueFalsNo_", max_size=60))
-def test_any_text_is_pythons_literal_or_an_expression_error(text: str) -> None:
+def test_any_text_as_list(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         assert parse_list(text) == ast.literal_eval(text.strip())

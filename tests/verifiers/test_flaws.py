@@ -1,4 +1,4 @@
-"""Entries that must not be served: found where an independent computation finds them, and nowhere else."""
+"""Entries that must not be served: exactly those that an independent computation finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reasoning_env.verifiers.flaws import same_content
 from reasoning_env.verifiers.grammars.logic import concludes
 
 SLOW = frozenset({"codeio", "composite", "futoshiki", "knight_swap", "sokoban", "zebra_puzzles"})
-"""Tasks whose items take long to make, cannot be made from defaults, or run code of their own to be made."""
+"""Tasks whose items are slow to make, cannot be made from the defaults, or run code when they are made."""
 TASKS_WITH_FLAWS = frozenset({"intermediate_integration", "propositional_logic"})
 
 
@@ -28,25 +28,25 @@ def _entries(task: str, count: int) -> list[dict[str, Any]]:
     return [dataset[number] for number in range(count)]
 
 
-def test_integrals_are_flawed_exactly_where_the_oracle_holds_one() -> None:
+def test_unsolved_integrals() -> None:
     entries = _entries("intermediate_integration", 70)
     unsolved = [sympy.sympify(entry["answer"]).has(sympy.Integral) for entry in entries]
     assert [find_flaw("intermediate_integration", entry) is not None for entry in entries] == unsolved
     assert 2 <= sum(unsolved) <= 40
 
 
-def test_premises_from_which_nothing_or_almost_everything_is_concluded_are_flawed() -> None:
+def test_useless_premises() -> None:
     flaws: dict[bool, list[bool]] = {True: [], False: []}
     for entry in _entries("propositional_logic", 600):
         metadata = entry["metadata"]
         flawed = find_flaw("propositional_logic", entry) is not None
         flaws[flawed].append(_can_be_true(metadata) and concludes(metadata["example_answer"], metadata["premises"]))
     assert all(flaws[False]) and len(flaws[False]) >= 10
-    assert sum(flaws[True]) <= 60  # those that conclude too much
+    assert sum(flaws[True]) <= 60  # these conclude too much
 
 
 def _can_be_true(metadata: Mapping[str, Any]) -> bool:
-    """By the library's own truth tables, line by line."""
+    """Tell by the library's own truth tables, line by line."""
     names = metadata["variables"]
     premises = [Expression.from_string(premise) for premise in metadata["premises"]]
     return any(
@@ -85,7 +85,7 @@ def _anagrams(*groups: str) -> Entry:
 
 
 def _syllogism(one: str, other: str, conclusion: str, answer: str) -> Entry:
-    """A syllogism; without a conclusion, "Some B are A" is concluded from the first premise alone."""
+    """Return a syllogism; without a conclusion, "Some B are A" is to follow from the first premise alone."""
     statements = {"premise1": one, "premise2": other or "No B are C", "conclusion": conclusion or "Some B are A"}
     return _entry("Does it follow?", answer, **statements)
 
@@ -214,13 +214,13 @@ ENTRIES: dict[str, tuple[str, list[Entry], list[Entry]]] = {
 
 
 @pytest.mark.parametrize("flaw", ENTRIES)
-def test_entry_that_takes_no_thought_is_flawed_and_others_are_not(flaw: str) -> None:
+def test_flawed_entries(flaw: str) -> None:
     task, flawed, sound = ENTRIES[flaw]
     assert [entry for entry in flawed if find_flaw(task, entry) is None] == []
     assert [entry for entry in sound if find_flaw(task, entry) is not None] == []
 
 
-def test_few_problems_of_other_tasks_are_flawed() -> None:
+def test_flaws_are_rare() -> None:
     tasks = sorted(FACTS.keys() - SLOW - TASKS_WITH_FLAWS)
     flawed = {task: sum(find_flaw(task, entry) is not None for entry in _entries(task, 3)) for task in tasks}
     often = {"circuit_logic", "graph_color", "group_anagrams", "mini_sudoku", "string_insertion"}
@@ -228,7 +228,7 @@ def test_few_problems_of_other_tasks_are_flawed() -> None:
     assert sum(map(bool, flawed.values())) < 24
 
 
-def test_content_is_the_same_in_any_form_and_other_content_is_another() -> None:
+def test_same_content() -> None:
     same = [("1 2\n3 4", "[[1, 2], [3, 4]]"), ("7 0", "7.0 0.00"), ("a, b", "['a', 'b']")]
     others = [("1 2", "12"), ("1 2", "2 1"), ("a b", "A b"), ("-1", "1")]
     assert [pair for pair in [*same, *others] if same_content(*pair)] == same

@@ -1,6 +1,6 @@
-"""Each guard against texts that would break, burden or bribe the library's own verifier, and the bounds it sets.
+"""Each guard against texts that would break, overload or cheat the library's own verifier, and the guard's bounds.
 
-That honest and wrong answers get the library's score is what `benchmarks/guard_fuzz.py` shows.
+`benchmarks/guard_fuzz.py` shows that honest and wrong answers get the library's score.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SEED = 4242
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of the library's generators touch files."""
     monkeypatch.chdir(tmp_path)
 
 
 @cache
 def _problem(task: str) -> tuple[Any, bytes]:
-    """A dataset, and its first entry as bytes, since verifiers may write into it."""
+    """Return a dataset, and its first entry as bytes, since verifiers may write into the entry."""
     params = {"max_moves": 8} if task == "rush_hour" else {}
     dataset = reasoning_gym.create_dataset(task, seed=SEED, size=1, **params)
     return dataset, pickle.dumps(dataset[0])
@@ -47,7 +47,7 @@ def library_score(task: str, said: str, **changes: Any) -> float:
 
 
 @contextlib.contextmanager
-def only_what_the_library_raises() -> Iterator[None]:
+def library_errors_only() -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -56,16 +56,16 @@ def only_what_the_library_raises() -> Iterator[None]:
             raise
 
 
-# ------------------------------------------------------------------ what would burden the library's verifier
+# ------------------------------------------------------------------ overload and code
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["plain", "strict"])
 @pytest.mark.parametrize("task", sorted(GUARDS))
-def test_no_text_keeps_a_guard_or_breaks_it(task: str, strict: bool) -> None:
+def test_hostile_text_in_time(task: str, strict: bool) -> None:
     """The library's verifier would hang, or exhaust the memory or the stack."""
     entry = pickle.loads(_problem(task)[1])
     for text in burdens(task, entry["metadata"], str(entry["answer"])):
-        with only_what_the_library_raises():
+        with library_errors_only():
             assert 0.0 <= score(task, text, strict=strict) <= 1.0
 
 
@@ -82,7 +82,7 @@ def test_no_text_is_run(task: str, tmp_path: Path) -> None:
     for snippet in SNIPPETS:
         for form in ("{1}", "{0} + {1}", "[{1}]", "{1} or {0}", "{0}\n{1}"):
             for strict in (False, True):
-                with only_what_the_library_raises():
+                with library_errors_only():
                     score(task, form.format(oracle, snippet), strict=strict)
     assert not (tmp_path / "made").exists()
 
@@ -99,12 +99,12 @@ def test_no_text_is_run(task: str, tmp_path: Path) -> None:
         ("boxnet", ["[]", "[{}]", "{}", '""']),
     ],
 )  # fmt: skip
-def test_answer_within_the_bounds_gets_the_librarys_score(task: str, answers: list[str]) -> None:
+def test_ordinary_answers(task: str, answers: list[str]) -> None:
     assert [score(task, answer) for answer in answers] == [library_score(task, answer) for answer in answers]
 
 
 @pytest.mark.parametrize("answer", ["[1]", "null", "1", '{"a": 1}', "[[]]", '[{"a": 1}]', "nonsense", ""])
-def test_plan_of_another_shape_gets_nothing(answer: str) -> None:
+def test_plan_of_another_shape(answer: str) -> None:
     assert score("boxnet", answer) == 0.0
 
 
@@ -122,12 +122,12 @@ NEAR_OBJECTS = [f"{'so it goes ' * count}{said}" for count in (1, 500) for said 
     ],
     ids=["long list", "long object", "many words"],
 )  # fmt: skip
-def test_long_output_and_text_around_one_get_the_librarys_score(oracle: str, answers: list[str]) -> None:
+def test_long_outputs(oracle: str, answers: list[str]) -> None:
     scores = [score("codeio", answer, answer=oracle) for answer in answers]
     assert scores == [library_score("codeio", answer, answer=oracle) for answer in answers]
 
 
-def test_cube_is_turned_as_often_as_two_thousand_words_say() -> None:
+def test_number_of_cube_moves() -> None:
     _, entry = _problem("rubiks_cube")
     solution = pickle.loads(entry)["metadata"]["example_correct_answer"]
     padding = 2000 - len(solution.split())
@@ -139,10 +139,10 @@ def test_cube_is_turned_as_often_as_two_thousand_words_say() -> None:
     ("task", "oracle", "as_a_list"),
     [("binary_matrix", "0 1\n1 2", "[[0, 1], [1, 2]]"), ("string_insertion", "ABCD", "['A', 'B', 'C', 'D']")],
 )
-def test_right_answer_as_a_list_earns_a_tenth(task: str, oracle: str, as_a_list: str) -> None:
+def test_right_answer_as_list(task: str, oracle: str, as_a_list: str) -> None:
     assert [score(task, said, answer=oracle) for said in (oracle, as_a_list, oracle[1:])] == [1.0, 0.1, 0.0]
 
 
-def test_formula_over_many_other_variables_gets_the_floor() -> None:
+def test_formula_of_many_variables() -> None:
     assert score("propositional_logic", " \u2228 ".join("abcdefghijkl")) == 0.05
     assert score("propositional_logic", "Z \u2228 \u00acZ") == 0.0

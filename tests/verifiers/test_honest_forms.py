@@ -1,6 +1,6 @@
-"""Right answers to every task, written as honest models write them, earn full marks.
+"""Right answers to every task, in the forms in which honest models write them, earn full marks.
 
-A form that a question itself rules out is an exception: the table holds the words of the question.
+A form that a question rules out is an exception. The table of exceptions quotes the question.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .honest_forms import KINDS, honest_forms, kind_of
 
 SEED = 91_000
 TASKS = sorted(FACTS.keys() - {"composite", "boxnet", "rush_hour"})
-"""All that tell a right answer."""
+"""All tasks whose entries hold a right answer."""
 SLOW = frozenset({"futoshiki", "knight_swap", "puzzle24", "sokoban", "zebra_puzzles"})
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("jugs", "Python"): "Reply as a JSON-parsable list of moves",
 }
-"""The words of the question that rule out a form of the answer, by task and form."""
+"""Words of the question that rule out a form of the answer, by task and form."""
 
 
 @cache
 def _problems(task: str) -> list[tuple[Any, Any, str]]:
-    """Return some of a task's datasets, entries and right answers."""
+    """Return a few entries of a task, each with its dataset and right answer."""
     dataset = reasoning_gym.create_dataset(task, seed=SEED, size=30)
     answered = ((entry, _right_answer(entry)) for entry in dataset)
     found = ((dataset, entry, answer) for entry, answer in answered if answer and "Integral(" not in answer)
@@ -42,29 +42,29 @@ def _problems(task: str) -> list[tuple[Any, Any, str]]:
 
 
 def _right_answer(entry: Any) -> str:
-    """Return the oracle's answer, or the example's where many are right."""
+    """Return the expected answer, or the example's where many answers are right."""
     metadata = entry["metadata"]
     return str(entry["answer"] or metadata.get("example_answer") or metadata.get("example_correct_answer") or "")
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of the library's generators touch files."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_honest_forms_of_right_answers_earn_full_marks(task: str) -> None:
-    refused = {}
+def test_right_answers_in_honest_forms(task: str) -> None:
+    unpaid = {}
     for dataset, entry, answer in _problems(task):
-        full_stop = not answer.endswith(".") and not facts(task).ends_in_full_stop
-        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False, full_stop=full_stop)
+        ends_in_full_stop = answer.endswith(".") or facts(task).ends_in_full_stop
+        scorer = Scorer(task, dataset, pickle.dumps(entry), strict=True, lenient=True, with_tags=False)
         for name, text in honest_forms(task, answer, entry["question"]).items():
-            if (task, name) in EXCEPTIONS or (name == "a full stop" and not full_stop):
+            if (task, name) in EXCEPTIONS or (name == "a full stop" and ends_in_full_stop):
                 continue
             if scorer.score(text.strip()) < 0.99:
-                refused[name] = text
-    assert refused == {}
+                unpaid[name] = text
+    assert unpaid == {}
 
 
 def _spoilt(answer: str) -> str:
@@ -78,14 +78,14 @@ def _spoilt(answer: str) -> str:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_no_form_makes_a_wrong_answer_right(task: str) -> None:
+def test_wrong_answers_in_honest_forms(task: str) -> None:
     paid = {}
     for dataset, entry, answer in _problems(task)[:2]:
         wrong = _spoilt(answer)
         bare = Scorer(task, dataset, pickle.dumps(entry), strict=True, with_tags=False)
         if _score(bare, wrong) >= 0.99:
-            continue  # another right answer, or one that the verifier does not tell from it
-        scorer = replace(bare, full_stop=True)
+            continue  # this answer is right too, or the verifier takes it for right
+        scorer = replace(bare, lenient=True)
         forms = honest_forms(task, wrong, entry["question"])
         paid.update({name: text for name, text in forms.items() if _score(scorer, text) >= 0.99})
     assert paid == {}
@@ -99,10 +99,10 @@ def _score(scorer: Scorer, answer: str) -> float:
 
 
 @pytest.mark.parametrize(("task", "form"), sorted(EXCEPTIONS))
-def test_exceptions_are_what_the_question_says(task: str, form: str) -> None:
+def test_exceptions_quote_question(task: str, form: str) -> None:
     assert any(EXCEPTIONS[task, form] in entry["question"] for _, entry, _ in _problems(task))
     assert form in KINDS[kind_of(task)][0]
 
 
-def test_every_task_has_a_kind_of_answer() -> None:
+def test_every_task_has_kind() -> None:
     assert sorted(" ".join(tasks for _, tasks in KINDS.values()).split()) == TASKS

@@ -1,4 +1,4 @@
-"""Formulas: read as the library reads them, and compared by truth tables that are made here another way."""
+"""Formulas: read as the library reads them, and compared with truth tables that are made here in another way."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from reasoning_env.verifiers.grammars.logic import (
     Formula,
     are_contradictory,
     concludes,
+    follows_from_classes,
     parse_formula,
     share_of_guesses,
     variables,
@@ -61,7 +62,7 @@ def _library_truth(text: str, values: Mapping[str, bool]) -> bool:
 
 
 @given(FORMULAS)
-def test_formula_means_what_the_library_takes_it_for(text: str) -> None:
+def test_formula_like_library(text: str) -> None:
     formula = parse_formula(text)
     assert all(_truth(formula, values) == _library_truth(text, values) for values in ASSIGNMENTS)
     assert variables(formula) == {character for character in text if character in NAMES}
@@ -71,7 +72,7 @@ PREMISES = st.lists(FORMULAS, min_size=1, max_size=3)
 
 
 @given(PREMISES)
-def test_premises_contradict_each_other_when_no_assignment_fulfils_them(premises: list[str]) -> None:
+def test_contradictory_premises(premises: list[str]) -> None:
     fulfilled = any(all(_library_truth(text, values) for text in premises) for values in ASSIGNMENTS)
     assert are_contradictory(premises) is not fulfilled
 
@@ -82,16 +83,14 @@ def _follows(text: str, premises: list[str]) -> bool:
 
 
 @given(FORMULAS, PREMISES)
-def test_conclusion_follows_from_all_premises_and_from_no_single_one(text: str, premises: list[str]) -> None:
+def test_conclusion_needs_several_premises(text: str, premises: list[str]) -> None:
     if concludes(text, premises):
         assert _follows(text, premises)
         assert not any(_follows(text, [premise]) for premise in premises)
 
 
 @given(LITERALS, LITERALS, PREMISES)
-def test_literal_and_alternative_of_undecided_literals_are_judged_by_meaning_alone(
-    one: str, other: str, premises: list[str]
-) -> None:
+def test_equivalent_conclusions(one: str, other: str, premises: list[str]) -> None:
     alternative = f"{one} {OR} {other}"
     undecided = not _follows(one, premises) and not _follows(other, premises)
     for text in (one, alternative) if undecided else (one,):
@@ -102,7 +101,7 @@ def test_literal_and_alternative_of_undecided_literals_are_judged_by_meaning_alo
 
 
 @given(st.lists(FORMULAS, min_size=2, max_size=3))
-def test_premises_joined_conclude_nothing(premises: list[str]) -> None:
+def test_joined_premises(premises: list[str]) -> None:
     assume(not are_contradictory(premises))
     first, *_, last = whole = [f"({premise})" for premise in premises]
     joined = f" {AND} ".join(whole)
@@ -127,31 +126,48 @@ def test_premises_joined_conclude_nothing(premises: list[str]) -> None:
         (f"P{IMPLIES}R", ["P", f"P{IMPLIES}Q", f"Q{IMPLIES}R"], True),
     ],
 )
-def test_conclusion_is_an_inference_from_several_premises(answer: str, premises: list[str], expected: bool) -> None:
+def test_concludes(answer: str, premises: list[str], expected: bool) -> None:
     assert concludes(answer, premises) is expected
 
 
+@pytest.mark.parametrize(
+    ("premises", "conclusion", "follows", "follows_if_empty"),
+    [
+        (["All A are B", "All B are C"], "All A are C", True, True),
+        (["All A are B", "No B are C"], "No A are C", True, True),
+        (["Some A are B", "All B are C"], "Some A are C", True, True),
+        (["Some A are not B", "All C are B"], "Some A are not C", True, True),
+        (["All A are B", "All B are C"], "Some A are C", True, False),
+        (["All A are B", "Some B are C"], "Some A are C", False, False),
+        (["All A are B"], "All B are A", False, False),
+    ],
+)
+def test_follows_from_classes(premises: list[str], conclusion: str, follows: bool, follows_if_empty: bool) -> None:
+    assert follows_from_classes(premises, conclusion, may_be_empty=False) is follows
+    assert follows_from_classes(premises, conclusion, may_be_empty=True) is follows_if_empty
+
+
 @pytest.mark.parametrize(("premises", "share"), [(["P", "Q"], 0.0), (["P", f"P{IMPLIES}Q"], 4 / 8)])
-def test_guesses_are_all_formulas_of_two_variables_and_one_operator(premises: list[str], share: float) -> None:
+def test_share_of_guesses(premises: list[str], share: float) -> None:
     assert share_of_guesses(premises, ["P", "Q"]) == share
 
 
 NO_FORMULAS = ("", " ", "()", "(", ")", "P)", f"P{AND}", f"{OR}Q", NOT, f"P{AND}{OR}Q", "(P)(Q)")
 
 
-def test_is_no_formula() -> None:
+def test_not_a_formula() -> None:
     for text in NO_FORMULAS:
         with pytest.raises(ValueError, match="formula"):
             parse_formula(text)
 
 
-def test_all_that_stands_between_operators_is_a_variable() -> None:
+def test_text_between_operators() -> None:
     texts = ("P", f"{NOT}(P{AND}foo)", f"<a>{OR}Q", f"P\n{AND} Q")
     assert [variables(parse_formula(text)) for text in texts] == [{"P"}, {"P", "foo"}, {"<a>", "Q"}, {"P", "Q"}]
 
 
 @pytest.mark.parametrize("text", ["P P", "P  Q", "(P)(Q)", "(P) Q", "P\u00a0Q", "P(Q)"])
-def test_names_side_by_side_are_not_the_questions_variables(text: str) -> None:
+def test_names_side_by_side(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert not variables(parse_formula(text)) <= {"P", "Q"}
 
@@ -163,12 +179,12 @@ NEAR = st.text(alphabet=f"PQR() {AND}{OR}{NOT}{IMPLIES}{IFF}", max_size=60)
 
 
 @given(st.text(max_size=200) | NEAR)
-def test_any_text_is_a_formula_or_a_value_error(text: str) -> None:
+def test_any_text(text: str) -> None:
     with contextlib.suppress(ValueError):
         concludes(text, [f"P{AND}Q", "R"])
 
 
-def test_longest_texts_are_formulas_or_value_errors() -> None:
+def test_longest_texts() -> None:
     assert max(map(len, LONGEST)) <= MAX_CHARACTERS
     for text in LONGEST:
         with contextlib.suppress(ValueError):
@@ -176,5 +192,5 @@ def test_longest_texts_are_formulas_or_value_errors() -> None:
 
 
 @pytest.mark.parametrize("premises", [["P", "Q"], [f"{NOT}P", f"{NOT}Q"]])
-def test_first_and_last_assignment_count(premises: list[str]) -> None:
+def test_assignments_at_the_ends(premises: list[str]) -> None:
     assert not are_contradictory(premises)

@@ -1,4 +1,4 @@
-"""Partial credit starts where the best answer without reasoning ends."""
+"""Partial credit starts at what the best answer without reasoning earns."""
 
 from __future__ import annotations
 
@@ -9,32 +9,55 @@ import pytest
 import reasoning_gym
 
 from reasoning_env.verifiers import Scorer, find_flaw
-from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, guesses, ladders
-from reasoning_env.verifiers.shortcuts import filled_boards, pressed_alone, quotations
+from reasoning_env.verifiers.moves import single_button_plans
+from reasoning_env.verifiers.partial_credit import FORM_SCORE, above_guessing, guesses, ladders, same_roles
+from reasoning_env.verifiers.shortcuts import filled_boards, quotations
 
 
 @pytest.mark.parametrize(("score", "credit"), [(0.5, 0.1), (0.6, 0.1), (0.8, 0.5), (1.0, 1.0)])
-def test_credit_is_measured_between_the_best_guess_and_full_marks(score: float, credit: float) -> None:
+def test_credit_above_guess(score: float, credit: float) -> None:
     assert above_guessing(score, 0.6) == pytest.approx(credit)
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.05, 0.3, 0.65, 0.97])
-def test_higher_score_never_earns_less_than_a_lower_one(guess: float) -> None:
+def test_credit_keeps_order(guess: float) -> None:
     earned = [above_guessing(score / 100, guess) for score in range(101)]
     assert earned == sorted(earned)
 
 
-def test_copies_and_other_numbers_in_the_right_layout_are_guesses() -> None:
+def test_guesses_of_any_task() -> None:
     entry = {"question": "Add one to each:\n1 2\n3 4", "answer": "2 3\n4 5", "metadata": {}}
-    assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses(entry)
+    assert {"1 2\n3 4", "3 4", "0 0\n0 0"} <= guesses("a task without facts", entry)
 
 
-def test_words_are_changed_letter_by_letter_from_either_side() -> None:
+@pytest.mark.parametrize(
+    ("task", "metadata", "guess"),
+    [
+        ("word_ladder", {"start_word": "COLD", "end_word": "WARD"}, "COLD,WOLD,WALD,WARD"),
+        (
+            "knights_knaves",
+            {"names": ["Ann", "Bo"], "knight_knave_terms": {"a_knight": "a saint", "a_knave": "a sinner"}},
+            "Ann is a saint, Bo is a sinner",
+        ),
+        (
+            "quantum_lock",
+            {"buttons": [{"name": "A", "type": "add", "value": 2, "active_state": "any"}], "target_value": 6},
+            "A A A",
+        ),
+    ],
+)
+def test_guesses_of_one_task(task: str, metadata: dict[str, Any], guess: str) -> None:
+    entry = {"question": "Solve it.", "answer": None, "metadata": metadata}
+    assert guess in guesses(task, entry)
+    assert guess not in guesses("a task without facts", entry)
+
+
+def test_word_ladders() -> None:
     assert ladders("COLD", "WARD") == ["COLD,WOLD,WALD,WARD", "COLD,CORD,CARD,WARD"]
 
 
 def _scores(task: str, answers: Any, **params: Any) -> list[float]:
-    """What answers to some problems earn; `answers` makes them from an entry."""
+    """Return the scores of answers to some problems; `answers` makes the answers to an entry."""
     dataset = reasoning_gym.create_dataset(task, seed=5, size=10, **params)
     scores = []
     for entry in (dataset[number] for number in range(10)):
@@ -45,7 +68,7 @@ def _scores(task: str, answers: Any, **params: Any) -> list[float]:
     return scores
 
 
-def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
+def test_board_with_one_wrong_cell() -> None:
     def nearly(entry: Any) -> list[str]:
         return ["1" + entry["answer"][1:] if entry["answer"][0] != "1" else "2" + entry["answer"][1:]]
 
@@ -53,13 +76,11 @@ def test_board_that_is_right_but_for_one_cell_still_earns_much() -> None:
 
 
 def _everybody_alike(entry: Any) -> list[str]:
-    names, terms = entry["metadata"]["names"], entry["metadata"]["knight_knave_terms"]
-    return [", ".join(f"{name} is {terms[role]}" for name in names) for role in ("a_knight", "a_knave")]
+    return same_roles(entry["metadata"])[:2]
 
 
 def _one_of_each(entry: Any) -> list[str]:
-    (one, other), terms = entry["metadata"]["names"], entry["metadata"]["knight_knave_terms"]
-    return [f"{one} is {terms['a_knight']}, {other} is {terms['a_knave']}"]
+    return [same_roles(entry["metadata"])[2]]
 
 
 def _filled(entry: Any) -> Any:
@@ -79,7 +100,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
     ),
     "one button over and over": (
         "quantum_lock",
-        lambda entry: pressed_alone(entry["metadata"]["buttons"], entry["metadata"]["target_value"]),
+        lambda entry: single_button_plans(entry["metadata"]["buttons"], entry["metadata"]["target_value"]),
         {"difficulty": 3},
         {FORM_SCORE},
     ),
@@ -90,7 +111,7 @@ GUESSES: dict[str, tuple[str, Any, dict[str, int], set[float]]] = {
 
 
 @pytest.mark.parametrize("guess", GUESSES)
-def test_guess_earns_what_form_pays_at_most_unless_it_is_right(guess: str) -> None:
+def test_guesses_earn_form_score(guess: str) -> None:
     task, answers, params, earned = GUESSES[guess]
     scores = set(_scores(task, answers, **params))
     assert earned <= scores

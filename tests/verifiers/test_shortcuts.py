@@ -1,4 +1,4 @@
-"""What takes no reasoning: the parts of a question, and its board with the blanks filled."""
+"""Answers that take no reasoning: parts of the question, and its board with the blanks filled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from reasoning_env.verifiers.shortcuts import (
     has_one_blank,
     last_grid,
     layouts,
-    pressed_alone,
     turned_fills,
 )
 
@@ -26,7 +25,7 @@ The board at 10:15:
 3 4"""
 
 
-def test_whole_parts_are_copied() -> None:
+def test_copies() -> None:
     found = copies(QUESTION)
     assert found["the last line"] == "3 4"
     assert found["the text after the last colon"] == found["the last grid"] == "1 2\n3 4"
@@ -35,7 +34,7 @@ def test_whole_parts_are_copied() -> None:
     assert found["the last quotation"] == "no"
 
 
-def test_single_words_numbers_and_counts_are_found() -> None:
+def test_fragments() -> None:
     found = fragments(QUESTION)
     assert (found["the first number"], found["the last number"], found["the largest number"]) == ("1", "4", "15")
     assert (found["the first option"], found["the last option"]) == ("yes", "no")
@@ -43,7 +42,7 @@ def test_single_words_numbers_and_counts_are_found() -> None:
     assert found["the count of lines"] == "6"
 
 
-def test_every_single_word_number_and_count_has_a_name() -> None:
+def test_names_of_fragments() -> None:
     assert fragments("Is 12 more than 3 # 3 or X?\n1. 1X") == {
         "the first number": "12",
         "the last number": "1",
@@ -65,7 +64,7 @@ def test_every_single_word_number_and_count_has_a_name() -> None:
     }
 
 
-def test_every_way_to_fill_a_board_has_a_name() -> None:
+def test_names_of_fills() -> None:
     fills = {"what is legal", "the last that is legal"}
     assert {*filled_boards(SUDOKU)} == {
         f"blanks filled with {fill}" for fill in {"1", "what the row lacks", "the most frequent cell", *fills}
@@ -75,7 +74,7 @@ def test_every_way_to_fill_a_board_has_a_name() -> None:
     }
 
 
-def test_layout_is_filled_with_six_constants() -> None:
+def test_layout_with_constants() -> None:
     numbers = ("0", "1", "2", "5", "12", "nan")
     assert layouts("[3, 4]") == {f"{number} for every number": f"[{number}, {number}]" for number in numbers}
 
@@ -83,7 +82,7 @@ def test_layout_is_filled_with_six_constants() -> None:
 SUDOKU = "Solve:\n4 _ 2 3\n_ _ _ 4\n3 _ _ _\n_ 4 _ _\nOne answer only."
 
 
-def test_blanks_are_filled_with_what_the_rules_of_most_boards_allow() -> None:
+def test_filled_boards() -> None:
     boards = filled_boards(SUDOKU)
     assert boards["blanks filled with 1"] == "4 1 2 3\n1 1 1 4\n3 1 1 1\n1 4 1 1"
     assert boards["blanks filled with what the row lacks"].splitlines()[1] == "1 2 3 4"
@@ -95,7 +94,7 @@ def test_blanks_are_filled_with_what_the_rules_of_most_boards_allow() -> None:
     assert turned["blanks filled with the last that is legal, from below"].splitlines()[3] == "2 4 3 1"
 
 
-def test_answer_chooses_what_it_has_in_the_only_blank() -> None:
+def test_choice() -> None:
     question = "Fill it:\n\n1 0\n_ 1\n"
     assert has_one_blank(question)
     assert choice(question, "1 0\n0 1") == choice("Fill it:\n\n1 1\n1 _\n", "1 1\n1 0") == "0"
@@ -103,42 +102,33 @@ def test_answer_chooses_what_it_has_in_the_only_blank() -> None:
     assert not has_one_blank(SUDOKU)
 
 
-def test_signs_between_cells_stay_and_a_board_with_signs_has_no_boxes() -> None:
+def test_board_with_signs() -> None:
     board = filled_boards("Fill the blanks (_) of:\n\n_ > 1\n∧    \n_   _\n\nMind the signs.")
     assert board["blanks filled with 1"] == "1 > 1\n∧\n1   1"
     boards = filled_boards("Fill it:\n\n1 2 _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n∧\n_ _ _ _\n\nMind the signs.")
     assert boards["blanks filled with what is legal"].splitlines()[2] == "2 1 4 3"
 
 
-def test_buttons_that_alone_reach_the_target_are_pressed_until_it_is_reached() -> None:
-    buttons = [
-        {"name": name, "type": kind, "value": value, "active_state": light}
-        for name, kind, value, light in (("A", "add", 2, "any"), ("B", "add", 3, "any"), ("C", "add", 2, "red"))
-    ]
-    assert pressed_alone(buttons, 4) == ["A A"]
-    assert pressed_alone([{**buttons[0], "type": "multiply"}], 4) == []
-
-
 @pytest.mark.parametrize("question", ["no board", "1 2\n3 4", "", "_ " * 40_000])
-def test_questions_without_a_board_to_fill_have_none(question: str) -> None:
+def test_question_without_board(question: str) -> None:
     assert filled_boards(question) == turned_fills(question) == {}
 
 
 @pytest.mark.parametrize(
     ("answer", "zeros"), [("-1.50", "0"), ("['2', '-3']", "['0', '0']"), ("3 apples", None), ("In 1905 he wrote", None)]
 )
-def test_layout_of_numbers_is_kept_and_that_of_words_is_not_used(answer: str, zeros: str | None) -> None:
+def test_layout_of_numbers(answer: str, zeros: str | None) -> None:
     assert layouts(answer).get("0 for every number") == zeros
 
 
 @given(st.text(st.sampled_from("_ 10a\n:[]'\"?x.,"), max_size=300))
-def test_any_question_can_be_read(question: str) -> None:
+def test_any_question(question: str) -> None:
     for found in (copies(question), fragments(question), filled_boards(question), turned_fills(question)):
         assert all(found.values())
 
 
 @pytest.mark.parametrize("piece", ["[", "[[1],", "'", "a ", "_\n", ": ", "1 2\n", "a or ", "- _ "])
-def test_long_question_is_read_in_linear_time(piece: str) -> None:
+def test_long_question(piece: str) -> None:
     """Quadratic work would run into the time limit of the tests."""
     question = piece * (60_000 // len(piece))
     assert len(copies(question)) + len(fragments(question)) + len(filled_boards(question)) + len(last_grid(question))

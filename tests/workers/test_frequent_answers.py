@@ -12,7 +12,7 @@ import pytest
 from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.seeds import hash_int
 from reasoning_env.verifiers import Cause
-from reasoning_env.verifiers.flaws import REFUSED
+from reasoning_env.verifiers.flaws import REJECTED
 from reasoning_env.verifiers.options import PARTS, SALT
 from reasoning_env.workers.library import Generated, Library
 
@@ -84,7 +84,7 @@ def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Libr
     sorted(
         task
         for task, row in FACTS.items()
-        if task in REFUSED or row.even_options or row.frequent_answer or row.many_draws
+        if task in REJECTED or row.even_options or row.frequent_answer or row.many_draws
     ),
 )
 def test_served_problem_costs_four_draws_but_where_the_table_says_why(library: Library, task: str) -> None:

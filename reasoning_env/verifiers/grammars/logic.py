@@ -5,10 +5,12 @@ A formula is a variable's name, `(NOT, operand)` without a second NOT inside, or
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 MAX_CHARACTERS = 300
 """More than any conclusion that is worth drawing; the library's parser takes quadratic time."""
@@ -30,7 +32,10 @@ def _parse(text: str) -> Formula:
     last: dict[str, int] = {}
     level = 0
     for position, character in enumerate(text):
-        level += (character == "(") - (character == ")")
+        if character == "(":
+            level += 1
+        elif character == ")":
+            level -= 1
         if level == 0:
             last[character] = position
     for operator in PRECEDENCE:
@@ -52,7 +57,10 @@ def _without_outer_parentheses(text: str) -> str:
     while text.startswith("(") and text.endswith(")"):
         level = 0
         for character in text[1:-1]:
-            level += (character == "(") - (character == ")")
+            if character == "(":
+                level += 1
+            elif character == ")":
+                level -= 1
             if level < 0:
                 return text
         if level != 0:
@@ -95,31 +103,70 @@ def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_emp
 
     A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
     """
-    statements = [_read_statement(text) for text in (*premises, conclusion)]
-    names = sorted({name for _, _, *of_statement in statements for name in of_statement})
-    regions = range(1 << len(names))  # bit p of a region's number: whether it lies in class p
-    inside = [{region for region in regions if region >> number & 1} for number in range(len(names))]
-    tests = []
-    for is_some, is_negated, subject, predicate in statements:
-        first, second = inside[names.index(subject)], inside[names.index(predicate)]
-        tests.append((is_some, sum(1 << region for region in (first - second if is_negated else first & second))))
-    members = [sum(1 << region for region in of_class) for of_class in inside]
-    for world in range(1 << len(regions)):  # bit r: whether region r has a member
-        if not may_be_empty and not all(world & of_class for of_class in members):
-            continue
-        *given, concluded = ((world & where != 0) == is_some for is_some, where in tests)
-        if all(given) and not concluded:
+    texts = [_split_statement(text) for text in (*premises, conclusion)]
+    classes = sorted({name for text in texts for name in (text.subject, text.predicate)})
+    *given, concluded = [_read_statement(text, classes) for text in texts]
+    for world in _worlds(len(classes), may_be_empty):
+        if all(statement.is_true(world) for statement in given) and not concluded.is_true(world):
             return False
     return True
 
 
-def _read_statement(text: str) -> tuple[bool, bool, str, str]:
-    """Return whether there must be a member, whether outside the second class, and the two classes."""
-    statement = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
-    if statement is None:
+Region: TypeAlias = tuple[bool, ...]
+"""The things that belong to the same classes: of each class in order, whether they belong to it."""
+World: TypeAlias = frozenset[Region]
+"""The regions that have members."""
+
+
+def _regions(classes: int) -> list[Region]:
+    return list(itertools.product((False, True), repeat=classes))
+
+
+@functools.cache
+def _worlds(classes: int, may_be_empty: bool) -> list[World]:
+    """Return all worlds of a number of classes: 256 of three classes, or 218 where each class has members."""
+    regions = _regions(classes)
+    choices = itertools.product((False, True), repeat=len(regions))
+    worlds = [frozenset(itertools.compress(regions, has_members)) for has_members in choices]
+    if may_be_empty:
+        return worlds
+    return [world for world in worlds if all(any(region[number] for region in world) for number in range(classes))]
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """Says that some of these regions have members, or that none has."""
+
+    regions: frozenset[Region]
+    have_members: bool
+
+    def is_true(self, world: World) -> bool:
+        return world.isdisjoint(self.regions) != self.have_members
+
+
+class _StatementText(NamedTuple):
+    """The parts of a statement, such as All, A, "" and B."""
+
+    quantifier: str
+    subject: str
+    negation: str
+    predicate: str
+
+
+def _split_statement(text: str) -> _StatementText:
+    match = re.fullmatch(r"(All|No|Some) (.+) are (not )?(.+)", text)
+    if match is None:
         raise ValueError(f"expected 'All, No or Some ... are (not) ...'; got {text!r}")
-    quantifier, subject, negation, predicate = statement.groups()
-    return quantifier == "Some", bool(negation) or quantifier == "All", subject, predicate
+    return _StatementText(*match.groups(default=""))
+
+
+def _read_statement(text: _StatementText, classes: Sequence[str]) -> _Statement:
+    """Return what a statement says: "All A are B" says that A has no members outside B."""
+    subject = classes.index(text.subject)
+    predicate = classes.index(text.predicate)
+    inside = not text.negation and text.quantifier != "All"
+    regions = [region for region in _regions(len(classes)) if region[subject] and region[predicate] == inside]
+    return _Statement(frozenset(regions), have_members=text.quantifier == "Some")
 
 
 class _Premises:
