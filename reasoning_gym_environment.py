@@ -74,6 +74,8 @@ class ReasoningGymEnv(BaseEnv):
         server_configs: ServerBaseline | list[APIServerConfig],
         slurm: bool = False,
         testing: bool = False,
+        *,
+        pool: core.WorkerPool | None = None,
     ) -> None:
         atropos.set_log_levels(config, logger)
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
@@ -99,6 +101,7 @@ class ReasoningGymEnv(BaseEnv):
             trainer_limit=lambda: self.max_token_len,
             server_config=server_configs[0] if isinstance(server_configs, list) else server_configs,
             testing=testing,
+            pool=pool,
         )
         self.session = self._run.session
         self._registration: atropos.Registration | None = None

@@ -42,7 +42,8 @@ _numbers = itertools.count()
 class Bridge:
     """Runs a `Session` on a thread; made with the settings as keywords, or a `ReasoningSettings`.
 
-    `fits`, `instance`, `state` and `group_size` are the session's. With `judge_url` answers are judged by a `judge`
+    `fits` says whether there is room for a problem's prompt and completion; it may be set until the first problem is
+    drawn. `instance`, `state` and `group_size` are the session's. With `judge_url` answers are judged by a `judge`
     server there, and own workers are started only where problems are asked for. Without `start` the first call starts
     the workers, so that making a bridge takes no time. Where workers start, what `Session.start` raises is raised.
     A bridge belongs to the process that made it; after a fork, make another. It pickles to a number that only this
@@ -61,7 +62,10 @@ class Bridge:
         start: bool = True,
         **fields: Any,
     ) -> None:
-        self.session = Session(settings or ReasoningSettings(**fields), fits=fits, group_size=group_size)
+        self.fits = fits
+        self.session = Session(
+            settings or ReasoningSettings(**fields), prepare=self._return_if_fits, group_size=group_size
+        )
         self._instance, self._state, self._judge_url = instance, state, judge_url
         self._pid = os.getpid()
         self._number = next(_numbers)
@@ -154,6 +158,9 @@ class Bridge:
 
     async def _start_session(self) -> None:
         await self.session.start()
+
+    def _return_if_fits(self, problem: Problem) -> Problem | None:
+        return problem if self.fits is None or self.fits(problem) else None
 
     async def _next(self) -> Problem:
         await self._start()

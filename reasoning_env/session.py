@@ -22,7 +22,7 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast, overload
 
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
@@ -47,27 +47,58 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Session:
+class Session(Generic[T]):
     """The problems and verdicts of one run; used on one event loop.
 
-    `fits` says whether there is room for a completion and for the expected answer after a problem's prompt; one that
-    does not fit is drawn again and counted, which is logged once a task. `checkout` is a folder with a reasoning-gym to
-    use in place of the installed one. `group_size` is how many verdicts `observe` mostly gets at a time. `preamble`
-    stands before the system prompt.
+    Args:
+        prepare: Returns what `next` hands out for a problem, such as the problem with its prompt, or None where prompt,
+            expected answer and completion do not fit. A problem that does not fit is drawn again and counted, with a
+            warning once a task. Called from several threads. Without `prepare`, `next` hands out the `Problem`.
+        pool: The workers, which `start` starts and `close` ends; made from the settings where None.
+        checkout: A folder with a reasoning-gym that is used in place of the installed one.
+        group_size: How many verdicts `observe` mostly gets at a time.
+        preamble: Text before the system prompt.
+        thinking: The model's formats of thinking; those of the settings where None.
     """
 
     UNFIT_LIMIT = 1000
     """After this many problems in a row that do not fit, the token limit is wrong, not the problems."""
     LONG_QUESTION = 1500
-    """Characters from which `fits` runs in a thread; below, a thread costs more than counting the tokens."""
+    """Characters from which `prepare` runs in a thread; below, a thread costs more than counting the tokens."""
     REMADE_PROBLEMS = 1024
     """Problems made from their references that are kept; the completions of a problem mostly come within a minute."""
+
+    @overload
+    def __init__(
+        self: Session[Problem],
+        settings: ReasoningSettings,
+        *,
+        pool: WorkerPool | None = None,
+        checkout: Path | None = None,
+        group_size: int = 8,
+        preamble: str = "",
+        thinking: Thinking | None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        settings: ReasoningSettings,
+        *,
+        prepare: Callable[[Problem], T | None],
+        pool: WorkerPool | None = None,
+        checkout: Path | None = None,
+        group_size: int = 8,
+        preamble: str = "",
+        thinking: Thinking | None = None,
+    ) -> None: ...
 
     def __init__(
         self,
         settings: ReasoningSettings,
         *,
-        fits: Callable[[Problem], bool] | None = None,
+        prepare: Callable[[Problem], T | None] | None = None,
+        pool: WorkerPool | None = None,
         checkout: Path | None = None,
         group_size: int = 8,
         preamble: str = "",
@@ -76,9 +107,9 @@ class Session:
         self.settings = settings
         self.thinking = thinking or choose_thinking(settings.thinking)
         self.metrics = MetricsRecorder()
-        self.pool = WorkerPool(PoolSettings.of(settings, checkout))
+        self.pool = pool or WorkerPool(PoolSettings.of(settings, checkout))
         self.instance = 0
-        self.fits = fits
+        self._prepare = prepare
         self._checkout = checkout
         self.group_size = group_size
         self._preamble = preamble
@@ -87,8 +118,7 @@ class Session:
         self._eval_plan: EvaluationPlan | None = None
         self._evaluation_set: EvaluationSet | None = None
         self._sampler: TaskSampler | None = None
-        self._stream: ProblemStream | None = None
-        self._fit_turn = asyncio.Lock()
+        self._stream: ProblemStream[T] | None = None
         self._unfit_tasks: set[str] = set()
         self._unfit_in_a_row = 0
         self._remade: dict[str, Problem] = {}
@@ -142,7 +172,7 @@ class Session:
             depth=settings.prefetch_problems,
             deadline_s=settings.generation_deadline_s,
             quarantine_after=settings.quarantine_after_failures,
-            refuse=self._refuse,
+            prepare=self._prepare_or_refuse,
             state=saved.get("stream"),
             done=done,
         )
@@ -158,17 +188,15 @@ class Session:
 
     # ---- the loop
 
-    async def next(self) -> Problem:
-        """Return the next problem that fits; it is in flight until `observe` or `done` ends it.
+    async def next(self) -> T:
+        """Return the next problem that fits, as `prepare` returned it; it is in flight until `observe` or `done`.
 
         None of the evaluation set's questions is among them. Raises ConfigError when very many in a row do not fit,
         GenerationError when no task is left, and WorkerError without workers.
         """
         self.begin()
         assert self._stream is not None
-        problem = await self._stream.next()
-        logger.debug("next: %s", problem.spec)
-        return problem
+        return await self._stream.next()
 
     def messages(self, problem: Problem) -> tuple[Mapping[str, str], ...]:
         """Return the conversation that asks a problem's question: each message has `role` and `content`."""
@@ -291,13 +319,31 @@ class Session:
         """How many problems were handed out and are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
-    async def _refuse(self, problem: Problem) -> Refused | None:
-        """Say why a problem is not handed out in this run; raises ConfigError when very many in a row do not fit."""
+    async def _prepare_or_refuse(self, problem: Problem) -> T | Refused:
+        """Return what `next` hands out for a problem, or why this run does not serve the problem.
+
+        Raises ConfigError when `UNFIT_LIMIT` problems in a row do not fit.
+        """
         if await self.evaluation_set.asks(problem):
             return Refused.HELD_OUT
-        if await self._does_fit(problem):
-            self._unfit_in_a_row = 0
+        prepared = await self._prepare_if_fits(problem)
+        if prepared is None:
+            self._note_unfit(problem)
+            return Refused.TOO_LONG
+        self._unfit_in_a_row = 0
+        return prepared
+
+    async def _prepare_if_fits(self, problem: Problem) -> T | None:
+        expected = (problem.answer or "").encode("utf-8", "replace")
+        if len(expected) > self.settings.max_answer_bytes:
             return None
+        if self._prepare is None:
+            return cast("T", problem)
+        if len(problem.question) + len(expected) > self.LONG_QUESTION:
+            return await asyncio.to_thread(self._prepare, problem)
+        return self._prepare(problem)
+
+    def _note_unfit(self, problem: Problem) -> None:
         self._unfit_in_a_row += 1
         if self._unfit_in_a_row >= self.UNFIT_LIMIT:
             raise ConfigError(
@@ -312,18 +358,6 @@ class Session:
                 "(max_token_length), or that of answers (max_answer_bytes), to train on them",
                 problem.task,
             )
-        return Refused.TOO_LONG
-
-    async def _does_fit(self, problem: Problem) -> bool:
-        expected = (problem.answer or "").encode("utf-8", "replace")
-        if len(expected) > self.settings.max_answer_bytes:
-            return False
-        if self.fits is None:
-            return True
-        if len(problem.question) + len(expected) > self.LONG_QUESTION:
-            async with self._fit_turn:  # tokenizers are used by one thread at a time
-                return await asyncio.to_thread(self.fits, problem)
-        return self.fits(problem)
 
     def _log_library(self, library: LibraryInfo, plan: TaskPlan) -> None:
         for warning in library.warnings:

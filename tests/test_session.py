@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
-from reasoning_env import session as session_module
 from reasoning_env.records import Reason
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
@@ -17,7 +16,7 @@ WRONG = "<answer>wrong</answer>"
 
 on_module_loop = pytest.mark.asyncio(loop_scope="module")
 
-MakeSession = Callable[..., Awaitable[Session]]
+MakeSession = Callable[..., Awaitable[Session[Any]]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -27,14 +26,19 @@ async def workers() -> AsyncIterator[Any]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def make_session(workers: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSession]:
+async def make_session(workers: Any) -> AsyncIterator[MakeSession]:
     """Starts sessions, and closes them at the end."""
-    monkeypatch.setattr(session_module, "WorkerPool", lambda settings: workers)
-    made: list[Session] = []
+    made: list[Session[Any]] = []
 
-    async def make(*, fits: Any = None, **settings: Any) -> Session:
+    async def make(*, fits: Callable[[Problem], bool] | None = None, **settings: Any) -> Session[Any]:
         small = {"tasks": ["chain_sum"], "prefetch_problems": 2, "seed": 1, **settings}
-        made.append(Session(ReasoningSettings(**small), fits=fits))
+        if fits is None:
+            session: Session[Any] = Session(ReasoningSettings(**small), pool=workers)
+        else:
+            session = Session(
+                ReasoningSettings(**small), prepare=lambda problem: problem if fits(problem) else None, pool=workers
+            )
+        made.append(session)
         await made[-1].start()
         return made[-1]
 
@@ -47,7 +51,7 @@ def right(problem: Problem) -> str:
     return f"<answer>{problem.answer}</answer>"
 
 
-async def take(session: Session, count: int) -> list[Problem]:
+async def take(session: Session[Any], count: int) -> list[Problem]:
     return [await session.next() for _ in range(count)]
 
 
@@ -141,6 +145,14 @@ async def test_problem_that_does_not_fit_is_drawn_again(make_session: MakeSessio
     assert drawn == [(0, 2), (1, 2), (2, 2)]
     assert session.report()["problems/flawed/too_long"] >= 6
     assert session.in_flight == 3
+
+
+@on_module_loop
+async def test_next_returns_what_was_prepared(workers: Any) -> None:
+    session = Session(ReasoningSettings(tasks=["gcd"]), prepare=lambda problem: problem.question.upper(), pool=workers)
+    await session.start()
+    assert "FIND THE GREATEST COMMON DIVISOR" in await session.next()
+    await session.close()
 
 
 @on_module_loop

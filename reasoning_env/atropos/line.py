@@ -48,7 +48,7 @@ class Line:
     def __init__(
         self,
         config: Any,
-        session: Session,
+        session: Session[RolloutItem],
         inference: InferenceClient,
         chat: ChatFormat | PlainChat,
         dumper: RolloutDumper | None,
@@ -66,8 +66,6 @@ class Line:
         self._testing = testing
         self.kept: dict[int, Group] | None = None
         """Scored groups by problem index, where a mode takes them from here."""
-        self._prompts: dict[int, Prompt] = {}
-        """Prompts of problems that fit, until the problem is taken."""
         self._failures_in_a_row = 0
         self._last_failure = ""
         self._fatal: WorkerError | RefusedError | None = None
@@ -81,8 +79,7 @@ class Line:
             raise self._fatal
         if max_failures is not None and self._failures_in_a_row >= max_failures:
             raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
-        problem = await self._session.next()
-        return RolloutItem(problem, self._prompts.pop(problem.spec.index))
+        return await self._session.next()
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
@@ -148,15 +145,14 @@ class Line:
         """Build a problem's prompt."""
         return self._chat.prompt(self._session.messages(problem))
 
-    def fits(self, problem: Problem) -> bool:
-        """Tell whether prompt, expected answer and the least completion fit; the prompt is kept for its turn."""
+    def prepare(self, problem: Problem) -> RolloutItem | None:
+        """Return the problem with its prompt; None where prompt, expected answer and completion do not fit."""
         prompt = self.prompt(problem)
         expected = 0 if problem.answer is None else self._chat.count_tokens(f"<answer>{problem.answer}</answer>")
         least = max(self._config.min_completion_tokens, expected)
         if self.sampling(Split.TRAIN).completion_budget(prompt) < least:
-            return False
-        self._prompts[problem.spec.index] = prompt
-        return True
+            return None
+        return RolloutItem(problem, prompt)
 
     @property
     def startup_timeout_s(self) -> float:

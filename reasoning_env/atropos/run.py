@@ -14,12 +14,13 @@ from typing import Any
 from ..dumps.writer import RolloutDumper
 from ..metrics.recorder import progress_line
 from ..problems.plan import describe_run
-from ..records import DropReason
+from ..records import DropReason, Problem
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import live_panel
 from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
+from ..workers.pool import WorkerPool
 from .config import (
     RunMode,
     calm_garbage_collector,
@@ -33,7 +34,7 @@ from .inference.chat import PlainChat
 from .inference.client import InferenceClient, mode_of
 from .inference.replies import Mode
 from .inference.server_checks import check_servers, check_tokenizer, what_comes
-from .line import Line
+from .line import Line, RolloutItem
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
 from .summary import panel_lines, shows_panel
@@ -64,6 +65,7 @@ class Run:
         trainer_limit: Callable[[], int],
         server_config: Any = None,
         testing: bool = False,
+        pool: WorkerPool | None = None,
     ) -> None:
         self.config = config
         self.server_config = server_config
@@ -79,6 +81,8 @@ class Run:
         )
         self.session = Session(
             config,
+            prepare=self._prepare,
+            pool=pool,
             checkout=find_checkout(folder),
             group_size=config.group_size,
             preamble=config.custom_thinking_prompt or "",
@@ -99,7 +103,6 @@ class Run:
             trainer_limit=trainer_limit,
             testing=testing,
         )
-        self.session.fits = self.line.fits
         self.checkpoints: CheckpointStore | None = None
         self.evaluation_progress: Callable[[], str] = str
         self.evaluation_end: Callable[[], str] = str
@@ -128,6 +131,9 @@ class Run:
     def servers(self) -> Sequence[Any]:
         """Atropos' inference servers, and what tests have put in their place."""
         return self.inference.servers
+
+    def _prepare(self, problem: Problem) -> RolloutItem | None:
+        return self.line.prepare(problem)
 
     # ---- beginning and end
 

@@ -19,7 +19,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..errors import ScoringError, WorkerError
-from ..records import Verdict
+from ..records import Problem, Verdict
 from ..session import Session
 from ..settings import ReasoningSettings
 
@@ -31,7 +31,7 @@ class _NodeJudge:
 
     def __init__(self, settings: ReasoningSettings) -> None:
         self._settings = settings
-        self._starting: asyncio.Task[Session] | None = None
+        self._starting: asyncio.Task[Session[Problem]] | None = None
 
     async def judge(self, reference: str, completions: Sequence[str]) -> list[Verdict]:
         if self._starting is None or (self._starting.done() and self._starting.exception() is not None):
@@ -39,7 +39,7 @@ class _NodeJudge:
         session = await asyncio.shield(self._starting)
         return await session.judge(reference, completions)
 
-    async def _start(self) -> Session:
+    async def _start(self) -> Session[Problem]:
         session = Session(self._settings)
         await session.start()
         return session

@@ -15,6 +15,7 @@ learns from all verdicts. A fault of ours is None, which TRL leaves out of the g
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 from collections import defaultdict
@@ -145,7 +146,9 @@ class _StreamCallback(TrainerCallback):
         args.ignore_data_skip = True
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **given: Any) -> None:
-        bridge, tokenizer = self._environment.bridge, given["processing_class"]
+        bridge = self._environment.bridge
+        # A copy: the trainer pads and truncates, which changes what its tokenizer does on every thread.
+        tokenizer = copy.deepcopy(given["processing_class"])
         limit = getattr(getattr(model, "config", None), "max_position_embeddings", None)
         if limit is not None:
             room = limit - args.max_completion_length
@@ -157,7 +160,7 @@ class _StreamCallback(TrainerCallback):
                 expected = tokenizer(f"<answer>{problem.answer or ''}</answer>")["input_ids"]
                 return bool(len(tokens["input_ids"]) <= room and len(expected) <= args.max_completion_length)
 
-            bridge.session.fits = fits
+            bridge.fits = fits
         if state.global_step > 0 and state.is_world_process_zero:
             path = Path(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE)
             if not path.exists():

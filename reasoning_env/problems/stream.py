@@ -3,7 +3,7 @@
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
 order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
 stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that the run refuses is replaced by another of its task: the evaluation set asks it, or it
+quarantined, and a problem that `prepare` refuses is replaced by another of its task: the evaluation set asks it, or it
 does not fit. Levels most problems of which do not fit are shut out. `state()` holds all that was drawn and is not done.
 """
 
@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import StreamStats
@@ -26,6 +26,8 @@ from .references import Reference, hash_question
 from .sampling import TaskSampler
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 NOT_GENERATED = "0" * 16
 """Stands for the question's hash in the reference of a problem that was drawn and not generated yet."""
@@ -37,8 +39,16 @@ class Generator(Protocol):
     async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem: ...
 
 
+@dataclass(frozen=True)
+class _Ready(Generic[T]):
+    """A generated problem, and what was prepared from the problem for the caller of `next`."""
+
+    problem: Problem
+    prepared: T
+
+
 @dataclass(eq=False)
-class _Position:
+class _Position(Generic[T]):
     """A position of the stream: its spec, which a redraw replaces, and the generation under way.
 
     `question_hash` is set for a problem that an earlier run had in flight, which must come out the same.
@@ -47,7 +57,7 @@ class _Position:
     index: int
     spec: ProblemSpec | None
     question_hash: str | None = None
-    problem: asyncio.Task[Problem] = field(init=False)
+    ready: asyncio.Task[_Ready[T]] = field(init=False)
 
 
 @dataclass(frozen=True)
@@ -56,13 +66,13 @@ class _InFlight:
     reference: str
 
 
-class ProblemStream:
+class ProblemStream(Generic[T]):
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
     A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    that `refuse` gives a reason for are drawn again. `state` is what `state()` returned in an earlier run: its
-    positions are served first, in their order, and then those from its `next_index` on. Positions in `done` are passed
-    over.
+    for which `prepare` returns a `Refused` are drawn again; what it returns for the others is handed out. `state` is
+    what `state()` returned in an earlier run: its positions are served first, in their order, and then those from its
+    `next_index` on. Positions in `done` are passed over.
     """
 
     MAX_REFUSED = 300
@@ -78,7 +88,7 @@ class ProblemStream:
         depth: int,
         deadline_s: float,
         quarantine_after: int,
-        refuse: Callable[[Problem], Awaitable[Refused | None]] | None = None,
+        prepare: Callable[[Problem], Awaitable[T | Refused]],
         state: Mapping[str, Any] | None = None,
         done: Container[int] = frozenset(),
     ) -> None:
@@ -87,12 +97,12 @@ class ProblemStream:
         self._depth = depth
         self._deadline_s = deadline_s
         self._quarantine_after = quarantine_after
-        self._refuse = refuse
+        self._prepare = prepare
         self._done = done
         saved = state or {}
         self._next_index: int = saved.get("next_index", 0)
-        self._restored = deque(_unpacked(*position) for position in saved.get("positions", ()))
-        self._ahead: deque[_Position] = deque()
+        self._restored: deque[_Position[T]] = deque(_unpacked(*position) for position in saved.get("positions", ()))
+        self._ahead: deque[_Position[T]] = deque()
         self._in_flight: dict[int, _InFlight] = {}
         self._turn = asyncio.Lock()
         self._failures_in_a_row: Counter[str] = Counter(saved.get("failures_in_a_row", {}))
@@ -110,21 +120,25 @@ class ProblemStream:
         """Begin to generate, as `next` does by itself."""
         while len(self._ahead) < self._depth:
             position = self._draw_next()
-            position.problem = asyncio.create_task(self._fill(position))
-            position.problem.add_done_callback(_retrieve)
+            position.ready = asyncio.create_task(self._fill(position))
+            position.ready.add_done_callback(_retrieve)
             self._ahead.append(position)
 
-    async def next(self) -> Problem:
-        """Hand out the next problem, which is in flight from now on. Raises GenerationError and WorkerError."""
+    async def next(self) -> T:
+        """Hand out the next problem as it was prepared; it is in flight from now on.
+
+        Raises GenerationError, WorkerError and what `prepare` raises.
+        """
         async with self._turn:
             self.start()
             head = self._ahead[0]
-            await asyncio.wait([head.problem])
-            problem = head.problem.result()
+            await asyncio.wait([head.ready])
+            ready = head.ready.result()
             self._ahead.popleft()
-            self._in_flight[head.index] = _InFlight(problem.spec.attempt, problem.reference)
+            self._in_flight[head.index] = _InFlight(ready.problem.spec.attempt, ready.problem.reference)
             self.start()
-        return problem
+        logger.debug("next: %s", ready.problem.spec)
+        return ready.prepared
 
     def done(self, problem: Problem) -> None:
         """End a problem: its group was delivered, refused or dropped. Safe to call twice, and for others' problems."""
@@ -139,7 +153,7 @@ class ProblemStream:
 
     async def close(self) -> None:
         """Stop generating; what was drawn and not handed out stays part of `state()`."""
-        await cancel_all(position.problem for position in self._ahead)
+        await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()
         self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
         self._ahead.clear()
@@ -162,7 +176,7 @@ class ProblemStream:
     @property
     def stats(self) -> StreamStats:
         return StreamStats(
-            ready=sum(position.problem.done() for position in self._ahead),
+            ready=sum(position.ready.done() for position in self._ahead),
             failures=self._failures,
             flawed=dict(self._flawed),
             quarantined=tuple(self._quarantined),
@@ -172,7 +186,7 @@ class ProblemStream:
         """Return the index from which nothing is drawn: the sampler had no task left for those that have no spec."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
-    def _draw_next(self) -> _Position:
+    def _draw_next(self) -> _Position[T]:
         if self._restored and self._restored[0].index <= self._next_index:
             position = self._restored.popleft()
             self._next_index = max(self._next_index, position.index + 1)
@@ -187,8 +201,8 @@ class ProblemStream:
         except GenerationError:  # raised again where somebody waits for it
             return _Position(index, None)
 
-    async def _fill(self, position: _Position) -> Problem:
-        """Generate a position's problem, drawing again until there is one that may be served."""
+    async def _fill(self, position: _Position[T]) -> _Ready[T]:
+        """Generate and prepare a position's problem, drawing again until there is one that may be served."""
         refused = 0
         while True:
             if position.spec is None:
@@ -198,15 +212,15 @@ class ProblemStream:
                 problem = await self._generator.generate(spec, self._deadline_s)
                 self._check_restored(position, problem)
                 self._flawed.update(problem.flawed)
-                cause = await self._refuse(problem) if self._refuse is not None else None
-                self._record_fit(problem, fits=cause is not Refused.TOO_LONG)
-                if cause is None:
+                prepared = await self._prepare(problem)
+                self._record_fit(problem, fits=prepared is not Refused.TOO_LONG)
+                if not isinstance(prepared, Refused):
                     self._failures_in_a_row.pop(spec.task, None)
-                    return problem
-                self._flawed[cause] += 1
+                    return _Ready(problem, prepared)
+                self._flawed[prepared] += 1
                 refused += 1
                 if refused == self.MAX_REFUSED:
-                    raise GenerationError(f"{refused} problems in a row were refused, the last one as {cause}")
+                    raise GenerationError(f"{refused} problems in a row were refused, the last one as {prepared}")
                 position.spec = self._sampler.redraw(spec)
                 position.question_hash = None
             except GenerationError as error:
@@ -215,7 +229,7 @@ class ProblemStream:
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
                 position.question_hash = None
 
-    def _check_restored(self, position: _Position, problem: Problem) -> None:
+    def _check_restored(self, position: _Position[T], problem: Problem) -> None:
         """Raise GenerationError for a problem that an earlier run had in flight and that asks something else now."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
@@ -252,7 +266,7 @@ class ProblemStream:
             logger.warning("task %s is quarantined after %d failures in a row; the last: %s", task, limit, error)
 
 
-def _packed(position: _Position) -> list[Any]:
+def _packed(position: _Position[T]) -> list[Any]:
     """Return a position that was drawn and not handed out as the state holds it."""
     spec = position.spec
     assert spec is not None, "it was drawn"
@@ -268,7 +282,7 @@ def _packed(position: _Position) -> list[Any]:
     return [position.index, spec.attempt, str(reference)]
 
 
-def _unpacked(index: int, attempt: int, text: str) -> _Position:
+def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
     """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
     reference = Reference.parse(text)
     spec = reference.spec(index=index, attempt=attempt)
@@ -277,7 +291,7 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position:
     return _Position(index, spec, reference.question_hash)
 
 
-def _retrieve(task: asyncio.Task[Problem]) -> None:
+def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
     """Mark a failure as seen: without workers every position fails, and `next` raises only the first."""
     if not task.cancelled():
         task.exception()

@@ -12,7 +12,6 @@ import pytest_asyncio
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from tenacity import wait_none
 
-from reasoning_env import session as session_module
 from reasoning_gym_environment import ReasoningGymEnv, ReasoningGymEnvConfig
 from reasoning_gym_testing import TOKENIZER, Completion, InferenceServer
 from tests.lent_pool import lent_pool
@@ -68,9 +67,11 @@ def make_config(**fields: Any) -> ReasoningGymEnvConfig:
     return ReasoningGymEnvConfig(**{**small, **fields})
 
 
-def make_env_object(servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing: bool = False, **fields: Any) -> Env:
+def make_env_object(
+    servers: Sequence[APIServerConfig] = (NOWHERE,), *, testing: bool = False, pool: Any = None, **fields: Any
+) -> Env:
     """An environment before `setup`."""
-    return Env(make_config(**fields), list(servers), testing=testing)
+    return Env(make_config(**fields), list(servers), testing=testing, pool=pool)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
@@ -89,14 +90,12 @@ MakeEnv = Callable[..., Awaitable[Env]]
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def make_env(workers: Any, server: InferenceServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeEnv]:
+async def make_env(workers: Any, server: InferenceServer) -> AsyncIterator[MakeEnv]:
     """Makes environments that are ready for use, clients of the server, and closes them at the end."""
     made = []
 
     async def make(kind: str = "vllm", **fields: Any) -> Env:
-        with monkeypatch.context() as patch:
-            patch.setattr(session_module, "WorkerPool", lambda settings: workers)
-            env = make_env_object([server.config(kind)], **fields)
+        env = make_env_object([server.config(kind)], pool=workers, **fields)
         made.append(env)
         await env.setup()
         return env

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env import session as session_module
 from reasoning_env.atropos.modes.group_file import GroupFile, OutputError
 from reasoning_env.problems.sampling import TaskSampler
 from reasoning_gym_testing import GenerationRequest, InferenceServer
@@ -31,16 +30,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def process(
-    workers: Any, server: InferenceServer, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Process]:
+async def process(workers: Any, server: InferenceServer, path: Path) -> AsyncIterator[Process]:
     """Processes with a new environment, and returns the groups in its file."""
-    monkeypatch.setattr(session_module, "WorkerPool", lambda settings: workers)
 
     async def process(total: int = TOTAL, **settings: Any) -> list[dict[str, Any]]:
         settings = {"total_steps": total, "max_num_workers": 4, "shutdown_grace_s": 0, **settings}
         env = make_env_object(
-            [server.config()], **{"data_path_to_save_groups": str(path), "include_messages": True, **settings}
+            [server.config()],
+            pool=workers,
+            **{"data_path_to_save_groups": str(path), "include_messages": True, **settings},
         )
         made.append(env)
         await env.process_manager()

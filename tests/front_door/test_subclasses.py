@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 from atroposlib.envs.base import ScoredDataGroup
 
-from reasoning_env import session as session_module
 from reasoning_env.atropos import RolloutItem, RunMode
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.atropos.wire import LONG_FIELDS
@@ -83,14 +82,10 @@ async def api() -> AsyncIterator[ServedRunApi]:
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def env(
-    workers: Any, server: InferenceServer, api: ServedRunApi, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Own]:
+async def env(workers: Any, server: InferenceServer, api: ServedRunApi) -> AsyncIterator[Own]:
     """The subclass, registered at run-api."""
     fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url, shutdown_grace_s=0.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(session_module, "WorkerPool", lambda settings: workers)
-        env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")])
+    env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.setup()
     env._run.mode = RunMode.SERVE
     await env.register_env()
@@ -166,11 +161,9 @@ async def test_own_metrics_stand_beside_those_of_the_environment(env: Own) -> No
 
 
 async def test_own_setup_and_close_are_called_by_the_commands(
-    workers: Any, server: InferenceServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Any, server: InferenceServer, tmp_path: Path
 ) -> None:
     fields = make_config(tasks="gcd", group_size=2, total_steps=1, data_path_to_save_groups=str(tmp_path / "groups"))
-    with monkeypatch.context() as patch:
-        patch.setattr(session_module, "WorkerPool", lambda settings: workers)
-        env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")])
+    env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.process_manager()
     assert env.called == ["setup", "close"]

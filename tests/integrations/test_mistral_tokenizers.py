@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
+from tests.prompts.test_threads import use
 
 mistral_common = pytest.importorskip("mistral_common")
 transformers = pytest.importorskip("transformers", minversion="5")
@@ -40,3 +42,10 @@ def test_completion_is_read_as_it_was_written(own: Any) -> None:
     chat = ChatFormat(own, "mistral")
     tokens = chat.completion_tokens("It is <answer>24</answer>", finished=True)
     assert chat.completion_text(tokens) == "It is <answer>24</answer>"
+
+
+def test_tokenizer_is_safe_from_threads(own: Any) -> None:
+    chat = ChatFormat(own, "mistral")
+    alone = [use(chat, number) for number in range(50)]
+    with ThreadPoolExecutor(8) as executor:
+        assert list(executor.map(lambda number: use(chat, number), range(50))) == alone

@@ -91,9 +91,9 @@ def test_prompt_that_outgrows_the_model_is_skipped(bridge: Bridge, tmp_path: Pat
     room = trainer.model.config.max_position_embeddings
     trainer.train()
     problem = bridge.next()
-    assert bridge.session.fits is not None
-    assert bridge.session.fits(problem)
-    assert not bridge.session.fits(replace(problem, question="word " * room))
+    assert bridge.fits is not None
+    assert bridge.fits(problem)
+    assert not bridge.fits(replace(problem, question="word " * room))
 
 
 def test_logs_tell_levels_and_reasons(bridge: Bridge, tmp_path: Path) -> None:

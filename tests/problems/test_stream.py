@@ -72,16 +72,28 @@ class Held(FakeWorkers):
         self.requests[index, 0].set_exception(GenerationError("no luck"))
 
 
-MakeStream = Callable[..., ProblemStream]
+MakeStream = Callable[..., ProblemStream[Problem]]
+
+
+async def serve_as_is(problem: Problem) -> Problem:
+    return problem
 
 
 @pytest.fixture
 async def make_stream() -> AsyncIterator[MakeStream]:
     """Builds streams, and closes them at the end."""
-    made: list[ProblemStream] = []
+    made: list[ProblemStream[Problem]] = []
 
-    def make(workers: FakeWorkers | None = None, sampler: Sampler | None = None, **options: Any) -> ProblemStream:
-        options = {"depth": 4, "deadline_s": DEADLINE_S, "quarantine_after": 3, **options}
+    def make(
+        workers: FakeWorkers | None = None, sampler: Sampler | None = None, **options: Any
+    ) -> ProblemStream[Problem]:
+        options = {
+            "depth": 4,
+            "deadline_s": DEADLINE_S,
+            "quarantine_after": 3,
+            "prepare": serve_as_is,
+            **options,
+        }
         made.append(ProblemStream(workers or FakeWorkers(at_once), sampler or Sampler(), **options))
         return made[-1]
 
@@ -214,16 +226,16 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
 
 
 async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
-    refuse = AsyncMock(side_effect=[Refused.HELD_OUT, None, None])
-    stream = make_stream(refuse=refuse, depth=1)
+    decisions = iter([Refused.HELD_OUT])
+    stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
 
 async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    refuse = AsyncMock(side_effect=lambda problem: Refused.HELD_OUT if problem.task == "a" else None)
-    stream = make_stream(refuse=refuse, depth=1, quarantine_after=1)
+    prepare = AsyncMock(side_effect=lambda problem: Refused.HELD_OUT if problem.task == "a" else problem)
+    stream = make_stream(prepare=prepare, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)
 
@@ -289,7 +301,15 @@ def test_resumed_streams_serve_what_was_in_flight_and_then_go_on(
         state = None
         for count, ready in runs:
             workers = Held()
-            stream = ProblemStream(workers, Sampler(), depth=6, deadline_s=DEADLINE_S, quarantine_after=3, state=state)
+            stream = ProblemStream(
+                workers,
+                Sampler(),
+                depth=6,
+                deadline_s=DEADLINE_S,
+                quarantine_after=3,
+                prepare=serve_as_is,
+                state=state,
+            )
             await started(stream)
             assert stream.in_flight == 0
             for pick in ready:

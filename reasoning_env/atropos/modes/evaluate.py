@@ -85,7 +85,7 @@ async def preview(config: Any, checkout: Path | None) -> str:
         await session.close()
 
 
-def describe(session: Session, sampling: Sampling) -> str:
+def describe(session: Session[Any], sampling: Sampling) -> str:
     """Return in a line what an evaluation asks for, and the most that it can cost."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
