@@ -1,4 +1,4 @@
-"""Evaluations and groups of rollouts for scripts and notebooks: rows, tables and data frames.
+"""Evaluations and groups of rollouts, for scripts and notebooks: records, tables and data frames.
 
     result = read_evaluation("evals/my-model-20260101-120000")
     result                                  # in a notebook: a table with intervals
@@ -7,7 +7,7 @@
     groups = read_groups("data/groups.jsonl")
     [group.reference for group in groups if max(group.scores) == 0.0]
 
-The figures are those of the commands: `evaluations/summary.py` computes them for all.
+The figures are those that the commands print; `evaluations/summary.py` computes them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from typing import Any
 
 from .dumps.reader import DumpedGroup, list_files, stream_groups
 from .errors import ConfigError
-from .evaluations.folder import SAMPLES, read_results
+from .evaluations.folder import SAMPLES, Results, read_results
 from .evaluations.summary import Row, summarise, tally_by_task
 
 Record = dict[str, Any]
+"""A row of a data frame: a value by the name of its column."""
 
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What an evaluation came to. `results` is its `results.json`, `folder` where that lies.
+    """The results of an evaluation. `results` is the content of results.json, `folder` the evaluation's folder.
 
-    An evaluation that was interrupted has `finished` false, and the figures of what is done.
+    An interrupted evaluation has `finished` false, and figures over the problems that are done.
     """
 
-    results: Mapping[str, Any]
+    results: Results
     folder: Path
 
     @property
@@ -46,21 +47,21 @@ class EvaluationResult:
 
     @property
     def score(self) -> float | None:
-        """The mean score over tasks, from 0 to 1; None where nothing was scored."""
-        return (self.results["overall"] or {}).get("mean_score")
+        """The mean score over tasks, in [0, 1]; None where no completion was scored."""
+        overall = self.results["overall"]
+        return None if overall is None else overall.get("mean_score")
 
     def rows(self) -> list[Record]:
-        """Return a record for each task, the worst first, and one for all tasks; see `to_records`."""
-        if self.results["overall"] is None:
-            return []
-        return to_records(self.results["tasks"], self.results["overall"])
+        """Return a record for each task, the worst first, and a record for all tasks; see `to_records`."""
+        overall = self.results["overall"]
+        return [] if overall is None else to_records(self.results["tasks"], overall)
 
     def groups(self) -> Groups:
-        """Return the evaluated problems with their completions."""
+        """Return the evaluated problems and their completions."""
         return read_groups(self.folder / SAMPLES)
 
     def to_pandas(self) -> Any:
-        """Return the rows as a data frame with the tasks as index; raises ImportError without pandas."""
+        """Return the rows as a data frame, indexed by task; raises ImportError without pandas."""
         return _data_frame(self.rows(), index="task")
 
     def __str__(self) -> str:
@@ -72,9 +73,9 @@ class EvaluationResult:
 
 
 class Groups:
-    """The groups of a file or folder: iterable, each time read anew, so that they need no memory.
+    """The groups of a file or folder. Each iteration reads the files again, a group at a time.
 
-    Iterating raises what `reasoning_env.dumps.stream_groups` does; with `strict=False` damaged lines are skipped.
+    Iteration raises the errors of `reasoning_env.dumps.stream_groups`; with `strict=False` damaged lines are skipped.
     """
 
     def __init__(self, path: Path, *, strict: bool = True) -> None:
@@ -85,12 +86,12 @@ class Groups:
         return stream_groups(self.path, strict=self._strict)
 
     def rows(self) -> list[Record]:
-        """Return a record for each task, the worst first, and one for all tasks; see `to_records`."""
+        """Return a record for each task, the worst first, and a record for all tasks; see `to_records`."""
         summary = summarise(tally_by_task(self), {}, {})
         return to_records(summary["tasks"], summary["overall"]) if summary["tasks"] else []
 
     def rollouts(self) -> Iterator[Record]:
-        """Yield a record for each rollout: what was asked, answered and expected, and what it earned."""
+        """Yield a record for each rollout: its problem, answer, expected answer, score and completion."""
         for group in self:
             for rollout in group.rollouts:
                 yield {
@@ -107,7 +108,7 @@ class Groups:
                 }
 
     def to_pandas(self) -> Any:
-        """Return the rollouts as a data frame, a row each; raises ImportError without pandas."""
+        """Return a data frame with a row for each rollout; raises ImportError without pandas."""
         return _data_frame(list(self.rollouts()))
 
     def _repr_html_(self) -> str:
@@ -115,7 +116,7 @@ class Groups:
 
 
 def read_evaluation(folder: Path | str) -> EvaluationResult:
-    """Return the result in an evaluation's folder; raises ConfigError for what is none."""
+    """Return the results in an evaluation's folder; raises ConfigError for a folder without results."""
     path = Path(folder)
     try:
         return EvaluationResult(read_results(path), path)
@@ -134,10 +135,10 @@ def read_groups(path: Path | str, *, strict: bool = True) -> Groups:
 
 
 def to_records(tasks: Mapping[str, Row], overall: Row) -> list[Record]:
-    """Return flat records of a summary's rows, those of tasks with the lowest score first, then that of all tasks.
+    """Return a flat record for each task, the lowest score first, and a record for all tasks.
 
-    `score` is the mean score, `right` the share of correct completions, each with the ends of its 95 % interval in
-    `..._low` and `..._high`; `pass_at_K` is there for the largest K. None is what is not known.
+    `score` is the mean score, `right` the share of correct completions; `..._low` and `..._high` are the ends of the
+    95 % interval. `pass_at_K` is there for the largest K above 1. Unknown figures are None.
     """
     ordered = sorted(tasks.items(), key=lambda item: (item[1].get("mean_score", 2.0), item[0]))
     most = max(map(int, overall.get("pass_at", {"1": 1})))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dumps.writer import RolloutDumper
+from ..evaluations.folder import Results
 from ..metrics.recorder import progress_line
 from ..problems.plan import describe_run
 from ..records import DropReason, Problem
@@ -106,7 +107,7 @@ class Run:
         self.checkpoints: CheckpointStore | None = None
         self.evaluation_progress: Callable[[], str] = str
         self.evaluation_end: Callable[[], str] = str
-        self.results: Mapping[str, Any] | None = None
+        self.results: Results | None = None
         """Of the last evaluation, as results.json holds them."""
         self.evaluation_folder: Path | None = None
         """Where the last evaluation is kept."""

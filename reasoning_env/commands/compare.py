@@ -1,4 +1,4 @@
-"""The `compare` command: evaluation folders side by side, paired over the same problems."""
+"""The `compare` command: evaluations side by side, over the problems that they have in common."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ from .options import CommandParser
 def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-environment") -> int:
     """Compare every further folder with the first; returns 0.
 
-    `program` is how the environment is called. Raises ConfigError for what is no folder of an evaluation, and for
-    evaluations without a problem in common.
+    `program` is the command of the environment, which the page shows. Raises ConfigError:
+
+    - a folder holds no evaluation
+    - a line of an evaluation has no reference
+    - two evaluations have no problem in common
     """
     options = _parse(argv)
-    first, *others = evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
+    evaluations = [read_scores(path, accuracy=options.accuracy) for path in options.folders]
     if options.markdown:
         rank(evaluations).print_markdown()
         return 0
     if options.csv:
         rank(evaluations).print_csv()
         return 0
-    comparisons = [compare(first, other) for other in others]
+    first = evaluations[0]
+    comparisons = [compare(first, other) for other in evaluations[1:]]
     if options.html is not None:
         runs = find_runs(options.folders)
         refuse_to_overwrite(options.html, runs)
-        data = {**collect(runs, program, accuracy=options.accuracy), "view": "compare"}
+        data = collect(runs, program, accuracy=options.accuracy)
+        data["view"] = "compare"
         write_page(options.html, make_page(encode(data)))
         print(f"{options.html}: open it in a browser; it begins with the evaluations side by side")
         return 0
@@ -49,9 +54,9 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
     for comparison in comparisons:
         _print(comparison, whole=options.all)
     print("""\
-FROM, TO: the 95 % interval of the change (bootstrap over problems; over tasks for their mean)
-BETTER, WORSE: problems on which the second scores higher, and lower
-P: sign test over these, for each task alone: among 100 tasks that do not differ, about 5 are below 0.05""")
+FROM, TO: the 95 % interval of the change (bootstrap over problems; for the mean over tasks, over tasks)
+BETTER, WORSE: problems on which the second evaluation scores higher, and lower
+P: sign test over these problems, for each task alone: of 100 tasks that do not differ, about 5 are below 0.05""")
     return 0
 
 
@@ -75,26 +80,26 @@ def _print(comparison: Comparison, *, whole: bool) -> None:
     tasks = comparison.tasks if whole or width() == UNLIMITED else comparison.tasks[:MOST]
     Table(columns, [astuple(difference) for difference in (comparison.overall, *tasks)]).print()
     if len(tasks) < len(comparison.tasks):
-        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --all shows all")
+        print(f"\nThe {MOST} of {len(comparison.tasks)} tasks that changed most; --all shows all tasks")
     different = comparison.different
     if different:
         more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
-        print(f"\nLeft out, because the two ask something else there: {', '.join(different[:MOST])}{more}")
+        print(f"\nLeft out, since the two evaluations ask different questions: {', '.join(different[:MOST])}{more}")
     missing = comparison.unpaired - 2 * len(different)
     if missing:
-        print(f"\n{missing} problems that only one of the two has are left out")
+        print(f"\nLeft out, since only one evaluation has a score: {missing} problems")
     print()
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(
         prog="compare",
-        description="Put evaluation folders side by side, paired over the same problems, what changed most first. "
+        description="Compare evaluations over the problems that they have in common, the largest change first. "
         "Every further folder is compared with the first.",
     )
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="what `evaluate` wrote; two or more")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="two or more folders of `evaluate`")
     parser.add_argument("--accuracy", action="store_true", help="compare shares of right answers, not mean scores")
-    parser.add_argument("--all", action="store_true", help=f"show all tasks, not only the {MOST} that changed most")
+    parser.add_argument("--all", action="store_true", help=f"show all tasks, not the {MOST} that changed most")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print everything as JSON")
     forms.add_argument(

@@ -1,4 +1,4 @@
-"""The `report` command: reads what paths lead to, and writes the page."""
+"""The `report` command: read runs and write the page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEFAULT_OUTPUT = Path("report.html")
 
 
 def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -> int:
-    """Write the report, and print where it is and what could not be read; returns the exit status.
+    """Write the page, and print its path and the files that could not be read; returns the exit status.
 
-    `program` is how the environment is called. Raises ConfigError for paths without anything to report on, and
+    `program` is the command of the environment, which the page shows. Raises ConfigError for paths without groups, and
     for an output that cannot be written.
     """
     options = _parse(argv, default_folder)
@@ -38,7 +38,8 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
     for line in data["notes"]:
         print(f"report: {line}", file=sys.stderr)
     write_page(output, make_page(encode(data)))
-    rollouts, groups = (sum(run[name] for run in data["runs"]) for name in ("rollouts", "groups"))
+    rollouts = sum(run["rollouts"] for run in data["runs"])
+    groups = sum(run["groups"] for run in data["runs"])
     print(f"{output}: {rollouts:,} rollouts in {groups:,} groups; open it in a browser")
     return 0
 
@@ -46,7 +47,7 @@ def report_command(argv: Sequence[str], *, default_folder: Path, program: str) -
 def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float, *, every_s: float) -> int:
     """Write the page, and again whenever its files have grown, until Ctrl-C; returns 0.
 
-    What cannot be read yet, such as a folder without groups, is waited for.
+    A path that cannot be read yet, or holds no groups yet, is waited for.
     """
     seen: object = None
     said = ""
@@ -67,8 +68,9 @@ def _follow(paths: Sequence[Path], output: Path, program: str, sample_mb: float,
 
 
 def _write_following(runs: Sequence[StoredRun], output: Path, program: str, sample_mb: float, every_s: float) -> str:
-    """Write the page that loads itself again, if there is a group to show; return what to say."""
-    data = {**collect(runs, program, sample_mb), "reload_s": every_s}
+    """Write the page, which loads itself again, if there is a group; return the line to print."""
+    data = collect(runs, program, sample_mb)
+    data["reload_s"] = every_s
     if not data["groups"]:
         return f"waiting for groups of rollouts in {', '.join(str(run.path) for run in runs)}"
     write_page(output, make_page(encode(data)))
@@ -77,7 +79,7 @@ def _write_following(runs: Sequence[StoredRun], output: Path, program: str, samp
 
 
 def _say(line: str, last: str) -> str:
-    """Print a line unless it was the last one; return it."""
+    """Print a line unless it is the same as the last line; return the line."""
     if line != last:
         print(line, flush=True)
     return line
@@ -86,8 +88,8 @@ def _say(line: str, last: str) -> str:
 def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
     parser = CommandParser(
         prog="report",
-        description="Write one HTML file that shows what dumps, files of `process` and evaluations hold: scores over "
-        "time, by task and level, reasons, and rollouts to read. It opens by a double click, without a network.",
+        description="Write one HTML file about dumps, files of `process` and evaluations: scores over time, by task "
+        "and by level, reasons, and rollouts to read. A browser opens the file without a network.",
         epilog="examples: report data_dumps      report evals/model-a evals/model-b -o models.html",
     )
     parser.add_argument(
@@ -96,14 +98,14 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         type=Path,
         default=[default_folder],
         metavar="PATH",
-        help=f"folders of dumps or evaluations, files of groups; each is a run of its own (default: {default_folder})",
+        help=f"folders of dumps or evaluations, files of groups; each path is a run (default: {default_folder})",
     )
     parser.add_argument("-o", "--output", type=Path, default=DEFAULT_OUTPUT, help="default: %(default)s")
     parser.add_argument(
         "--sample-mb",
         type=float,
         default=16.0,
-        help="megabytes of rollouts that the page holds; figures are over all of them (default: %(default)s)",
+        help="megabytes of rollouts in the page; figures are over all rollouts (default: %(default)s)",
     )
     parser.add_argument(
         "--follow",
@@ -111,7 +113,7 @@ def _parse(argv: Sequence[str], default_folder: Path) -> argparse.Namespace:
         type=float,
         const=10.0,
         metavar="SECONDS",
-        help="write the page anew whenever there are new rollouts, until Ctrl-C (looks every %(const)g s)",
+        help="write the page again whenever there are new rollouts, until Ctrl-C (checked every %(const)g s)",
     )
     options = parser.parse_args(argv)
     if options.follow is not None and not 0.1 <= options.follow <= 3600:

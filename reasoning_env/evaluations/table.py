@@ -1,53 +1,59 @@
-"""An evaluation's results on a terminal: a row a task, worst first, then categories and headline.
+"""An evaluation's results as a table: a row for each task, the worst first, then categories and all tasks.
 
-A terminal gets the twenty tasks that matter most: the worst ones, and those that are furthest behind published models.
-What is no terminal, such as a file, gets all of them.
+A terminal shows twenty tasks: the worst, and in the second table the tasks furthest behind published models. A file or
+a pipe gets all tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ..metrics.outcomes import RIGHT
 from ..runtime.terminal import UNLIMITED, print_table, width
+from .folder import PublishedMeans, Results
+from .summary import Row
 
-ALL, COMPARABLE = "ALL TASKS", "COMPARABLE TASKS"
+ALL = "ALL TASKS"
+COMPARABLE = "COMPARABLE TASKS"
 MOST = 20
 """Tasks that fit a screen."""
 UNKNOWN = "-"
-TASK, OF_RIGHT, TOKENS, WHY = "TASK", "95 % OF IT", "TOKENS", "NOT RIGHT"
+TASK = "TASK"
+OF_RIGHT = "95 % OF IT"
+TOKENS = "TOKENS"
+NOT_RIGHT = "NOT RIGHT"
 
 
-def print_results(results: Mapping[str, Any]) -> None:
-    """Print what results.json says; nothing where nothing was scored."""
-    if not any(row["completions"] for row in results["tasks"].values()):
+def print_results(results: Results) -> None:
+    """Print the content of results.json; nothing where no completion was scored."""
+    overall = results["overall"]
+    if overall is None or not overall["completions"]:
         return
-    print(f"\n{_title(results)}\n")
+    print(f"\n{_title(results, overall)}\n")
     names = _shown(sorted(results["tasks"], key=lambda task: (results["tasks"][task].get("mean_score", 2.0), task)))
-    rows = list(_rows(results, names))
-    columns = _columns(rows, str(max(map(int, results["overall"].get("pass_at", {"1": 1})))))
+    rows = list(_rows(results, overall, names))
+    columns = _columns(rows, repeats=max(map(int, overall["pass_at"])))
     for dispensable in (OF_RIGHT, TOKENS):
         if _room(columns) < 20:  # too narrow for the reasons in the last column
             columns.pop(dispensable, None)
-    columns[WHY] = [_why(row, _room(columns)) for _, row in rows]
-    numbers = [name for name in columns if name not in (TASK, WHY)]
+    columns[NOT_RIGHT] = [_not_right(row, _room(columns)) for _, row in rows]
+    numbers = [name for name in columns if name not in (TASK, NOT_RIGHT)]
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
     print("""
-SCORE, RIGHT: mean score, and share of completions that score 0.99 or more, with 95 % intervals (bootstrap over
-problems; in the last rows over tasks, whose unweighted mean is given); TOKENS: mean of a completion""")
+SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: mean tokens of a completion
+95 % intervals are bootstrapped over problems; in the last rows, which are unweighted means over tasks, over tasks""")
     if len(names) < len(results["tasks"]):
         print(f"\nThe worst {MOST} of {len(results['tasks'])} tasks; results.json and the command `report` have all.")
     if results.get("published"):
-        _print_published(results)
+        _print_published(results, overall, results["published"])
     for remark in results["remarks"]:
         print(f"\nNot as published: {remark}.")
 
 
-def _title(results: Mapping[str, Any]) -> str:
-    overall, fingerprint = results["overall"], results["fingerprint"]
-    preset = f", {results['preset']}" if results.get("preset") else ""
+def _title(results: Results, overall: Row) -> str:
+    preset = f", {results['preset']}" if results["preset"] else ""
     title = f"{results['model']}{preset}: {overall['problems']} problems of {overall['tasks']} tasks"
+    fingerprint = results["fingerprint"]
     return f"{title}, set {fingerprint[:12]}" if fingerprint else title
 
 
@@ -55,22 +61,31 @@ def _shown(tasks: Sequence[str]) -> Sequence[str]:
     return tasks if width() == UNLIMITED else tasks[:MOST]
 
 
-def _rows(results: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield names and rows: these tasks, categories, a preset's comparable part and the headline."""
-    categories = results["categories"].items()
+def _rows(results: Results, overall: Row, tasks: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    """Yield names and rows: of `tasks`, of categories, of a preset's comparable tasks and of all tasks."""
     for task in tasks:
         row = results["tasks"][task]
-        # Of which something differs from the published runs.
-        mark = {"questions": "~", "scoring": "+"}.get(row.get("differs") or "")
-        yield f"{task} {mark}" if mark else task, row
-    if len(categories) > 1:
-        yield from ((f"category:{name}", row) for name, row in categories)
+        yield f"{task}{_mark(row)}", row
+    if len(results["categories"]) > 1:
+        for category, row in results["categories"].items():
+            yield f"category:{category}", row
     if results.get("comparable"):
         yield COMPARABLE, results["comparable"]
-    yield ALL, results["overall"]
+    yield ALL, overall
 
 
-def _columns(rows: Sequence[tuple[str, Mapping[str, Any]]], repeats: str) -> dict[str, list[str]]:
+def _mark(row: Row) -> str:
+    """Return the mark behind a task of which something differs from the published runs."""
+    match row.get("differs"):
+        case "questions":
+            return " ~"
+        case "scoring":
+            return " +"
+        case _:
+            return ""
+
+
+def _columns(rows: Sequence[tuple[str, Row]], repeats: int) -> dict[str, list[str]]:
     """Return the cells of each column but the last, by its heading."""
     figures = [row for _, row in rows]
     columns = {
@@ -81,39 +96,41 @@ def _columns(rows: Sequence[tuple[str, Mapping[str, Any]]], repeats: str) -> dic
         "RIGHT": [_number(row.get("accuracy")) for row in figures],
         OF_RIGHT: [_interval(row.get("accuracy_interval")) for row in figures],
     }
-    if repeats != "1":
-        columns[f"PASS@{repeats}"] = [_number(row.get("pass_at", {}).get(repeats)) for row in figures]
-    columns[TOKENS] = [UNKNOWN if row.get("tokens") is None else f"{row['tokens']:.0f}" for row in figures]
+    if repeats > 1:
+        columns[f"PASS@{repeats}"] = [_number(row.get("pass_at", {}).get(str(repeats))) for row in figures]
+    columns[TOKENS] = [_number(row.get("tokens"), digits=0) for row in figures]
     return columns
 
 
 def _room(columns: Mapping[str, Sequence[str]]) -> int:
-    """Return how many characters are left for one more column; each is followed by two blanks."""
+    """Return the characters that are left for one more column; two blanks follow each column."""
     return width() - sum(2 + max(map(len, [heading, *cells])) for heading, cells in columns.items())
 
 
-def _why(row: Mapping[str, Any], room: int) -> str:
-    """Return as much as fits of what is missing, then of what is not right, the most frequent first."""
-    missing = {"failed": row["failed"], "not made": row["not_made"]}
-    words = [f"{count} {word}" for word, count in missing.items() if count]
+def _not_right(row: Row, room: int) -> str:
+    """Return, as far as there is room: missing completions and problems, then the other outcomes by frequency."""
+    words = []
+    if row["failed"]:
+        words.append(f"{row['failed']} failed")
+    if row["not_made"]:
+        words.append(f"{row['not_made']} not made")
     words += [f"{word} {share:.0%}" for word, share in row.get("reasons", {}).items() if word != RIGHT]
     while words and len(", ".join(words)) > room:
         words.pop()
     return ", ".join(words)
 
 
-def _print_published(results: Mapping[str, Any]) -> None:
-    """Print scores beside those of published models, the best of them first; tasks by how far they are behind it."""
-    published: Mapping[str, Any] = results["published"]
+def _print_published(results: Results, overall: Row, published: Mapping[str, PublishedMeans]) -> None:
+    """Print scores beside published models, the best first; tasks by how far they are behind the best model."""
 
     def behind(task: str) -> float:
         scores = [model["tasks"][task] for model in published.values() if task in model["tasks"]]
-        return max(scores, default=0.0) - float(results["tasks"][task].get("library_score", 0.0))
+        return max(scores, default=0.0) - results["tasks"][task].get("library_score", 0.0)
 
     tasks = _shown(sorted(results["tasks"], key=lambda task: (-behind(task), task)))
-    rows = list(_rows(results, tasks))
-    headings = {model: means.get("short", model) for model, means in published.items()}
-    room = width() - max(len(name) for name, _ in rows) - 7  # of a score and the two blanks before it
+    rows = list(_rows(results, overall, tasks))
+    headings = {model: means["short"] for model, means in published.items()}
+    room = width() - max(len(name) for name, _ in rows) - 7  # a score takes 5 characters, with two blanks before it
     shown = list(published)[: max(1, room // 8)]
     cells = [
         [name, _number(row.get("library_score")), *(_number(_published(published[model], name)) for model in shown)]
@@ -123,26 +140,29 @@ def _print_published(results: Mapping[str, Any]) -> None:
     print()
     print_table([TASK, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
-YOURS: the library's own score (plain verifier, last answer), as published; the published models by their score over
-{COMPARABLE}: those with the questions and the scoring of the published runs
-~  other questions than published: the library has changed    +  the same questions, scored otherwise since""")
+YOURS: the library's own score (plain verifier, last answer), as published; published models are sorted by {COMPARABLE}
+{COMPARABLE}: the tasks with the questions and the scoring of the published runs
+~  the library's questions have changed since    +  the same questions, and the library's verifier has changed since""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
     if len(tasks) < len(results["tasks"]):
-        print(f"The {MOST} tasks furthest behind the best of them; results.json and the command `report` have all.")
+        print(f"The {MOST} tasks furthest behind the best model; results.json and the command `report` have all.")
 
 
-def _published(model: Mapping[str, Any], row: str) -> float | None:
-    if row in (ALL, COMPARABLE):
-        score = model["overall" if row == ALL else "comparable"]
-    else:
-        category = row.removeprefix("category:")
-        score = model["tasks"].get(row.split()[0]) if category == row else model["categories"].get(category)
-    return None if score is None else float(score)
+def _published(model: PublishedMeans, row_name: str) -> float | None:
+    """Return a published model's score in a row."""
+    if row_name == ALL:
+        return model["overall"]
+    if row_name == COMPARABLE:
+        return model["comparable"]
+    if row_name.startswith("category:"):
+        return model["categories"].get(row_name.removeprefix("category:"))
+    task = row_name.split()[0]
+    return model["tasks"].get(task)
 
 
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.3f}"
+def _number(value: float | None, digits: int = 3) -> str:
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
 
 
 def _interval(ends: Sequence[float] | None) -> str:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from ..dumps.reader import DumpedGroup
 from ..errors import ConfigError
-from ..evaluations.folder import RESULTS, SAMPLES, read_results
+from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 from ..metrics.intervals import bootstrap_interval, sign_test
 from ..problems.references import without_release
 from ..runtime.terminal import Table, visible
@@ -54,20 +53,20 @@ class ProblemScore:
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """An evaluation and its problems' scores, by reference without release.
+    """An evaluation, or another run without `results`, and its problems' scores by reference without release.
 
     `lacks_references` tells that a line has no reference, so that the evaluation cannot be compared.
     """
 
     path: Path
-    results: Mapping[str, Any]
+    results: Results | None
     problems: Mapping[str, ProblemScore]
     lacks_references: bool = False
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The evaluation's preset, settings and versions by name; nothing for a run without results."""
-        if not self.results:
+    def settings(self) -> dict[str, object]:
+        """The evaluation's preset, settings and versions by name; empty without results."""
+        if self.results is None:
             return {}
         versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
         return {"preset": self.results["preset"], **self.results["settings"], **versions}
@@ -81,10 +80,10 @@ class ScoredRun:
 
 @dataclass(frozen=True)
 class Difference:
-    """One task, or all of them, in two evaluations.
+    """The scores of a task, or of all tasks, in two evaluations.
 
-    `low` and `high` are the ends of the 95 % interval of the change. Of the problems, so many are `better` and `worse`
-    in the second evaluation; `p` is how likely their numbers are at least as uneven by chance.
+    `low` and `high` are the ends of the 95 % interval of the change. `better` and `worse` count the problems that score
+    higher and lower in the second evaluation; `p` is the p-value of a sign test over these.
     """
 
     task: str
@@ -101,7 +100,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two evaluations over the problems that both have; `tasks` are sorted by the size of their change."""
+    """Two evaluations over the problems that both have; `tasks` come with the largest change first."""
 
     first: ScoredRun
     second: ScoredRun
@@ -121,7 +120,7 @@ class Comparison:
 
     @property
     def settings(self) -> Sequence[str]:
-        """Lines that say which settings, and which versions, are not the same in both."""
+        """A line for each setting or version that differs."""
         first, second = self.first.settings, self.second.settings
         return [
             describe_difference(name, first.get(name), second.get(name))
@@ -218,13 +217,13 @@ def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def differing_settings(first: ScoredRun, second: ScoredRun) -> list[str]:
-    """Return the names of settings, and of versions, that are not the same in both."""
+    """Return the names of the settings and versions that differ."""
     names = sorted(first.settings.keys() | second.settings.keys())
     return [name for name in names if first.settings.get(name) != second.settings.get(name)]
 
 
-def describe_difference(name: str, first: Any, second: Any) -> str:
-    """Return in a short line how two values of a setting differ; of long lists, how much they have in common."""
+def describe_difference(name: str, first: object, second: object) -> str:
+    """Return a short line on the two values of a setting: the keys that differ, the sizes of lists, or the values."""
     if isinstance(first, dict) and isinstance(second, dict):
         names = [key for key in sorted(first.keys() | second.keys()) if first.get(key) != second.get(key)]
         return f"{name}: {len(names)} differ ({', '.join(names[:3])}{' ...' if len(names) > 3 else ''})"
@@ -235,7 +234,7 @@ def describe_difference(name: str, first: Any, second: Any) -> str:
 
 
 def _explain(first: ScoredRun, second: ScoredRun) -> str:
-    """Return what decides the problems and differs, else what differs at all; no more than three settings."""
+    """Return up to three differing settings, those that decide the problems if any of these differ."""
     differing = differing_settings(first, second)
     fields = ReasoningSettings.model_fields
     deciding = [
@@ -252,19 +251,54 @@ def _explain(first: ScoredRun, second: ScoredRun) -> str:
     return "; ".join([*said, f"they have {len(first.problems)} and {len(second.problems)} problems"])
 
 
+@dataclass(frozen=True)
+class RankedModel:
+    """A row of the ranking. `comparable_tasks` and `all_tasks` are scores by the library's verifier, as published."""
+
+    model: str
+    comparable_tasks: float | None
+    all_tasks: float | None
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    accuracy: float | None = None
+    problems: int | None = None
+
+    @classmethod
+    def of(cls, folder: str, results: Results) -> RankedModel:
+        comparable = results.get("comparable")
+        overall = results["overall"]
+        name = f"{results['model']} ({folder})"
+        plain = None if comparable is None else comparable.get("library_score")
+        if overall is None:
+            return cls(name, plain, None)
+        low, high = overall.get("mean_score_interval", (None, None))
+        return cls(
+            model=name,
+            comparable_tasks=plain,
+            all_tasks=overall.get("library_score"),
+            score=overall.get("mean_score"),
+            low=low,
+            high=high,
+            accuracy=overall.get("accuracy"),
+            problems=overall.get("problems"),
+        )
+
+
 def rank(evaluations: Sequence[ScoredRun]) -> Table:
-    """Return a row for each evaluation, and for each model that was published beside one of them, the best first."""
-    rows: dict[str, tuple[Any, ...]] = {}
+    """Return a row for each evaluation and for each model published beside an evaluation, the best first."""
+    rows: dict[str, RankedModel] = {}
     for evaluation in evaluations:
-        overall, comparable = evaluation.results["overall"] or {}, evaluation.results.get("comparable", {})
-        ours = (overall.get("mean_score"), *overall.get("mean_score_interval", (None, None)), overall.get("accuracy"))
-        plain = (comparable.get("library_score"), overall.get("library_score"))
-        name = f"{evaluation.results['model']} ({evaluation.path.name})"
-        rows[name] = (name, *plain, *ours, overall.get("problems"))
+        if evaluation.results is None:
+            continue
+        row = RankedModel.of(evaluation.path.name, evaluation.results)
+        rows[row.model] = row
         for model, means in evaluation.results.get("published", {}).items():
-            rows.setdefault(model, (model, means.get("comparable"), means["overall"], *[None] * 5))
-    best_first = sorted(rows.values(), key=lambda row: [-(value or 0.0) for value in row[1:4]])
-    # The second and the third are the library's own scores, as published; the others are ours.
+            rows.setdefault(model, RankedModel(model, means.get("comparable"), means["overall"]))
+    best_first = sorted(
+        rows.values(),
+        key=lambda row: (-(row.comparable_tasks or 0.0), -(row.all_tasks or 0.0), -(row.score or 0.0)),
+    )
     columns = {
         "MODEL": "",
         "COMPARABLE TASKS": ".3f",
@@ -275,4 +309,4 @@ def rank(evaluations: Sequence[ScoredRun]) -> Table:
         "RIGHT": ".3f",
         "PROBLEMS": "d",
     }
-    return Table(columns, best_first)
+    return Table(columns, [astuple(row) for row in best_first])

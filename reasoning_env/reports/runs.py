@@ -1,36 +1,35 @@
-"""What there is to report on: the runs that paths lead to, and what cannot be read of them."""
+"""Find the runs in files and folders, and read their groups."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..dumps.chat import KEEP, chat_path
 from ..dumps.format import header_path, is_dump
 from ..dumps.reader import DumpedGroup, DumpFormatError, list_files, stream_groups
 from ..errors import ConfigError
-from ..evaluations.folder import RESULTS, SAMPLES, read_results
+from ..evaluations.folder import RESULTS, SAMPLES, Results, read_results
 
 
 @dataclass
 class StoredRun:
-    """One run: its name, its files of groups and, of an evaluation, its `results`.
+    """A run: its name, its files of groups and, for an evaluation, its `results`.
 
-    `faults` says what could not be read, a line for each file.
+    `faults` has a sentence for each file that could not be read whole.
     """
 
     name: str
     path: Path
     files: list[Path]
-    results: Mapping[str, Any] = field(default_factory=dict)
+    results: Results | None = None
     evaluation: bool = False
     faults: list[str] = field(default_factory=list)
 
     def groups(self) -> Iterator[DumpedGroup]:
-        """Yield what is readable; then `faults` is complete."""
+        """Yield the readable groups; after the last group `faults` is complete."""
         for file in self.files:
             damage: list[DumpFormatError] = []
             read = 0
@@ -48,11 +47,14 @@ class StoredRun:
 
 
 def find_runs(paths: Sequence[Path]) -> list[StoredRun]:
-    """Return one run for each folder and file; dumps of one folder that are named in a row make one.
+    """Return a run for each folder and file.
 
-    A file of `process` is a run of its own, in a folder too, and the chat data beside it is passed over. A folder
-    without files of groups stands for the folders in it. A file counts once, however often it is named. Raises
-    ConfigError for a path that cannot be read, and for one where there is nothing to report on.
+    - Dumps of one folder, in a row among `paths`, are one run.
+    - Each file of `process` is a run, in a folder too. The chat data beside the file is skipped.
+    - A folder without files of groups stands for its subfolders.
+    - A file that several paths name is read once.
+
+    Raises ConfigError for a path that cannot be read or leads to no file of groups.
     """
     runs: list[StoredRun] = []
     files_seen: set[Path] = set()
@@ -96,8 +98,9 @@ def _runs_of(path: Path) -> list[StoredRun]:
 def _read_run(path: Path, files: list[Path] | None = None) -> StoredRun:
     results = path / RESULTS
     evaluation = (path / SAMPLES).exists()
-    files = [path / SAMPLES] if evaluation else files or list_files(path)
-    run = StoredRun(path.resolve().name, path, files, {}, evaluation)
+    if evaluation:
+        files = [path / SAMPLES]
+    run = StoredRun(path.resolve().name, path, files or list_files(path), evaluation=evaluation)
     if evaluation and results.exists():
         try:
             run.results = read_results(path)

@@ -104,7 +104,7 @@ def test_problems_that_differ_are_named_and_the_others_compared(
     (one,) = compare(first, second)
     assert (one["different"], one["overall"]["problems"], one["overall"]["change"]) == (["codeio 1"], 2, -0.5)
     compare_command([str(first), str(second)])
-    assert "because the two ask something else there: codeio 1\n" in capsys.readouterr().out
+    assert "since the two evaluations ask different questions: codeio 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

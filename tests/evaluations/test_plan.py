@@ -209,6 +209,6 @@ async def test_task_that_fails_again_and_again_is_given_up(works_at: set[int], m
 async def test_preset_question_of_vast_task_is_known() -> None:
     """Training may draw the library's own seeds, which a preset uses."""
     workers = FakeWorkers(lambda spec: problem_of(spec, f"question {spec.seed}"))
-    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, eval_seed=1, deadline_s=60.0)
+    preset = PresetSet(workers, ["count_bits"], {}, samples_per_task=2, deadline_s=60.0)
     question = (await preset.problems())[0].question
     assert await preset.asks(make_problem("count_bits", question=question))

@@ -1,6 +1,7 @@
-"""The page's figures over all rollouts of a run: its rows are those of `evaluations/summary.py`.
+"""The page's figures over all rollouts of a run; means and intervals come from `evaluations/summary.py`.
 
-Memory grows with tasks and problems, not with completions.
+The records here are JSON of the page, which `assets/app.js` reads. Memory grows with tasks and problems, not with
+completions.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import TypedDict
 
 from ...dumps.reader import DumpedGroup, DumpedRollout
 from ...evaluations.summary import Row, TaskTally, pass_at_interval, summarise
@@ -21,7 +22,86 @@ from ..comparison import ProblemScore
 
 OTHER = "other"
 PAGE_OUTCOMES = (*OUTCOMES, OTHER)
-"""The words for completions, and OTHER for the reasons of a later version."""
+"""The outcomes of completions, and OTHER for outcomes of a later version."""
+
+
+class Means(TypedDict):
+    """A score and an accuracy, each as [mean, low, high], and the share of completions with a format failure."""
+
+    score: list[float]
+    accuracy: list[float]
+    format: float
+
+
+class ShownRow(Means):
+    """A task, or a whole run."""
+
+    groups: int
+    rollouts: int
+    signal: float | None
+    """The share of groups whose scores differ."""
+    level: float | None
+    outcomes: list[int]
+    """Rollouts by outcome, in the order of PAGE_OUTCOMES."""
+    tokens: float | None
+    """Mean tokens of a completion; None where less than half of the completions say their tokens."""
+    characters: float | None
+    plain: list[float] | None
+    """Library score, mean score, rollouts whose two scores differ, and rollouts that have both."""
+
+
+class TaskRow(ShownRow):
+    """A task, by its position in the page's `tasks`."""
+
+    task: int
+
+
+class CategoryRow(Means):
+    category: str
+    tasks: int
+
+
+class Cell(TypedDict):
+    """The groups of a task in a tenth of the scale of levels; -1 stands for the library's defaults."""
+
+    task: int
+    bin: int
+    score: list[float]
+    groups: int
+
+
+class TimelineData(TypedDict):
+    """Figures over the stream of problems: `all` has a record for each stretch, `levels` a list for each task."""
+
+    positions: list[int]
+    width: int
+    all: list[dict[str, float | None]]
+    levels: list[dict[str, object]]
+
+
+class Lengths(TypedDict):
+    """Rollouts by length: bins are [shortest length, right, partial, wrong]."""
+
+    unit: str
+    bins: list[list[int]]
+
+
+class RunFigures(ShownRow):
+    failed: int
+    of_tasks: Means
+    """Unweighted means over tasks."""
+    by_task: list[TaskRow]
+    categories: list[CategoryRow]
+    cells: list[Cell]
+    time: TimelineData
+    scores: list[int]
+    """Rollouts by score, in steps of a twentieth."""
+    lengths: Lengths
+    pass_at_k: list[list[float]]
+    """[k, pass@k, low, high]"""
+    problems: list[list[str | float | None]]
+    """Of an evaluation: [task, index, seed, level, score, reference without release]."""
+    problems_left_out: int
 
 
 def known_outcome(rollout: DumpedRollout) -> str:
@@ -36,14 +116,14 @@ def length_of(rollout: DumpedRollout) -> int:
 
 @dataclass
 class GroupTally(TaskTally):
-    """What the page shows of a task beside its row."""
+    """A tally with the figures that only the page shows."""
 
     signal: Tally = field(default_factory=Tally)
-    """1 for each group whose scores differ, 0 for others; those of one rollout cannot differ, and are left out."""
+    """1 for each group whose scores differ, 0 for each other group; groups of one rollout are left out."""
     level: Tally = field(default_factory=Tally)
     characters: Tally = field(default_factory=Tally)
     corrected: Tally = field(default_factory=Tally)
-    """1 for each rollout that the library scores otherwise, 0 for others with a score of the library."""
+    """1 for each rollout whose library score differs, 0 for each rollout whose library score is the same."""
 
     def add(self, group: DumpedGroup) -> None:
         super().add(group)
@@ -61,14 +141,19 @@ class GroupTally(TaskTally):
     def merge(self, other: TaskTally) -> None:
         super().merge(other)
         if isinstance(other, GroupTally):
-            for name in ("signal", "level", "characters", "corrected"):
-                getattr(self, name).merge(getattr(other, name))
+            self.signal.merge(other.signal)
+            self.level.merge(other.level)
+            self.characters.merge(other.characters)
+            self.corrected.merge(other.corrected)
 
-    def shown(self, row: Row) -> dict[str, Any]:
-        """Return the page's form of a row of this tally."""
+    def shown(self, row: Row) -> ShownRow:
+        """Return the page's form of this tally's row."""
         words = Counter({word: count for word, count in self.outcomes.items() if word in OUTCOMES})
         words[OTHER] = self.outcomes.total() - words.total()
-        corrected = [int(self.corrected.total), self.corrected.count]
+        plain: list[float] | None = None
+        if "library_score" in row:
+            corrected = int(self.corrected.total)
+            plain = [row["library_score"], row["mean_score"], corrected, self.corrected.count]
         return {
             **shown_means(row),
             "groups": self.problems,
@@ -78,12 +163,12 @@ class GroupTally(TaskTally):
             "outcomes": [words[word] for word in PAGE_OUTCOMES],
             "tokens": row["tokens"] if self.tokens.count * 2 > self.completions else None,
             "characters": self.characters.mean,
-            "plain": [row["library_score"], row["mean_score"], *corrected] if "library_score" in row else None,
+            "plain": plain,
         }
 
 
-def shown_means(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows of any row: means with the two ends of their intervals, and a share."""
+def shown_means(row: Row) -> Means:
+    """Return the part of a row with a scored completion that the page always shows."""
     return {
         "score": [row["mean_score"], *row["mean_score_interval"]],
         "accuracy": [row["accuracy"], *row["accuracy_interval"]],
@@ -93,7 +178,7 @@ def shown_means(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Stretch:
-    """A stretch of the stream of problems: tallies over its groups."""
+    """Tallies over the groups of a stretch of the stream of problems."""
 
     score: Tally = field(default_factory=Tally)
     accuracy: Tally = field(default_factory=Tally)
@@ -114,7 +199,7 @@ class Stretch:
 
 
 class Timeline:
-    """Tallies over stretches of the stream of problems; stretches double in width to stay few."""
+    """Tallies over stretches of the stream of problems; the width of stretches doubles when there are too many."""
 
     def __init__(self) -> None:
         self.width = 1
@@ -131,17 +216,20 @@ class Timeline:
             self.levels[group.item_id, stretch].add(group.level)
 
     def _widen(self) -> None:
+        """Double the width of stretches."""
         self.width *= 2
-        stretches, levels = self.stretches, self.levels
-        self.stretches, self.levels = defaultdict(Stretch), defaultdict(Tally)
-        for number, stretch in stretches.items():
-            self.stretches[number // 2].merge(stretch)
-        for (task, number), tally in levels.items():
-            self.levels[task, number // 2].merge(tally)
+        stretches: defaultdict[int, Stretch] = defaultdict(Stretch)
+        for number, stretch in self.stretches.items():
+            stretches[number // 2].merge(stretch)
+        self.stretches = stretches
+        levels: defaultdict[tuple[str, int], Tally] = defaultdict(Tally)
+        for (task, number), tally in self.levels.items():
+            levels[task, number // 2].merge(tally)
+        self.levels = levels
 
-    def figures(self, tasks: Sequence[str]) -> dict[str, Any]:
+    def figures(self, tasks: Sequence[str]) -> TimelineData:
         groups = sum(stretch.score.count for stretch in self.stretches.values())
-        # A single group is only noise: stretches become wider until they hold eight groups, or there are only ten.
+        # The mean of a few groups is noise: stretches become wider until they hold eight groups, or are only ten.
         while len(self.stretches) > max(10, groups / 8):
             self._widen()
         numbers = sorted(self.stretches)
@@ -170,7 +258,11 @@ class Timeline:
 
 
 class Figures:
-    """All that the page shows of one run, but for its sample of rollouts."""
+    """The figures of one run, over all its groups.
+
+    `keep_problems` keeps the score of each problem, for comparisons: the share of correct completions with `accuracy`,
+    else the mean score.
+    """
 
     def __init__(self, *, keep_problems: bool, accuracy: bool = False) -> None:
         self.tasks: defaultdict[str, GroupTally] = defaultdict(GroupTally)
@@ -195,7 +287,7 @@ class Figures:
         return sum(tally.completions for tally in self.tasks.values())
 
     def add(self, group: DumpedGroup) -> None:
-        """Count a group; one without rollouts tells only of completions that failed."""
+        """Count a group; a group without rollouts has failed completions alone."""
         self.tasks[group.item_id].add(group)
         if not group.rollouts:
             return
@@ -219,8 +311,8 @@ class Figures:
         else:
             self.problems[without_release(group.reference)] = ProblemScore.of(group, accuracy=self._accuracy)
 
-    def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> dict[str, Any]:
-        """Return plain data for the page, where tasks are numbers: their positions in `tasks`."""
+    def result(self, tasks: Sequence[str], categories: Mapping[str, str]) -> RunFigures:
+        """Return the figures as JSON of the page; a task is named by its position in `tasks`."""
         number = {task: position for position, task in enumerate(tasks)}
         scored = {task: tally for task, tally in sorted(self.tasks.items()) if tally.completions}
         summary = summarise(scored, categories, {})
@@ -228,7 +320,8 @@ class Figures:
         for tally in self.tasks.values():
             total.merge(tally)
         by_tokens = total.tokens.count * 2 > total.completions
-        return total.shown(total.row()) | {
+        return {
+            **total.shown(total.row()),
             "failed": total.failed,
             "of_tasks": shown_means(summary["overall"]),
             "by_task": [
@@ -261,7 +354,7 @@ class Figures:
             "problems_left_out": self.problems_left_out,
         }
 
-    def _lengths(self, by_tokens: bool) -> list[list[float]]:
+    def _lengths(self, by_tokens: bool) -> list[list[int]]:
         counts = self._tokens if by_tokens else self._characters
         bins = {position for position, _ in counts}
         return [
@@ -271,15 +364,15 @@ class Figures:
 
 
 def _shown_ks(most: int) -> Sequence[int]:
-    """Return the numbers k of pass@k to show: all up to 32, and of more the powers of two."""
+    """Return the k of pass@k to show: every k for up to 32 completions, for more the powers of two."""
     return range(1, most + 1) if most <= 32 else [2**power for power in range(most.bit_length())]
 
 
 def _level_bin(level: float | None) -> int:
-    """Return the tenth of the scale that a level lies in; -1 for the library's defaults."""
+    """Return the tenth of the scale of levels, from 0 to 9; -1 for the library's defaults."""
     return -1 if level is None else min(9, max(0, int(10 * level)))
 
 
 def _length_bin(length: int) -> int:
-    """Return the power of two that a length is at least."""
+    """Return the exponent of the largest power of two that is at most the length."""
     return max(1, length).bit_length() - 1

@@ -1,4 +1,4 @@
-"""The page of an audit: a map of tasks and levels, coloured by how much an answer without reasoning earns."""
+"""The page of an audit: a map of tasks and levels, coloured by the score of answers without reasoning."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OWN_STYLE = """
 
 
 def heat_map_page(report: Mapping[str, Any]) -> str:
-    """Return the page of an audit's numbers, as `audit --output` saves them.
+    """Return the page of an audit, from the numbers that `audit --output` saves.
 
-    Tasks stand in rows, the one that comes closest to its bound first, levels in columns. A cell has the mean score of
-    the best answer without reasoning; its colour is the share of the bound that this is. The last column names that
-    answer where the task comes closest. Raises KeyError, TypeError, ValueError or ZeroDivisionError for numbers that
-    are no audit's.
+    Rows are tasks, the task closest to its bound first; columns are levels. A cell has the mean score of the best
+    answer without reasoning, and is coloured by the share of the bound. The last column names the best answer at the
+    level where the task is closest to its bound. Raises KeyError, TypeError, ValueError or ZeroDivisionError for
+    numbers of another shape.
     """
     cells = {(audit["task"], _level(audit)): audit for audit in report["audits"]}
     levels = sorted({level for _, level in cells}, key=lambda level: (level != "defaults", level))
@@ -75,8 +75,8 @@ def heat_map_page(report: Mapping[str, Any]) -> str:
 <div class="card">
 <h2>What the best answer without reasoning earns</h2>
 <p class="note">{len(tasks)} tasks, {len(cells)} tasks and levels: {escape(outcome)}. A cell is a mean score from 0
-to 1, below it the bound; its colour is the share of the bound. The last column names the answer that earns most where
-the task comes closest to its bound; point at a cell for those of the other levels.</p>
+to 1, with the bound below; the colour is the share of the bound. The last column names the answer that earns most at
+the level where the task is closest to its bound; point at a cell for the best answer at its level.</p>
 <p class="legend"><span class="key used0">nothing</span><span class="key used5">half the bound</span><span
 class="key used10">the bound</span><span class="key over">fails</span><span class="key away">known to give
 answers away, left out of training</span></p>
@@ -126,7 +126,7 @@ def _best_answer(audit: Mapping[str, Any]) -> str:
 
 
 def _shades() -> str:
-    """Return eleven shades as classes, because the page's policy allows no style on an element."""
+    """Return eleven shades as CSS classes, since the page's policy allows no style on an element."""
     return "\n".join(
         f".used{step} {{ background: color-mix(in srgb, var(--wrong) {6 * step}%, var(--tint)); }}"
         for step in range(11)

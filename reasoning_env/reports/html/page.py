@@ -1,4 +1,4 @@
-"""The page of `report`: what runs hold, with its data, script and style in one file."""
+"""The page of `report`: one HTML file with data, script and style."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import itertools
 import json
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from ...dumps.reader import DumpedGroup
 from ...errors import ConfigError
-from ...evaluations.folder import RESULTS
+from ...evaluations.folder import RESULTS, Results
+from ...evaluations.summary import Row
 from ...library_facts import category
 from ...problems.references import without_release
 from ...prompts.thinking import TAGS, Thinking, named_thinking
@@ -26,28 +27,91 @@ from ...runtime.terminal import progress_bar
 from ...storage.files import replace_file
 from ..comparison import NO_REFERENCES, ScoredRun, compare
 from ..runs import StoredRun
-from .figures import PAGE_OUTCOMES, Figures
+from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
 
 
+class PageRun(RunFigures):
+    """A run and its figures."""
+
+    name: str
+    path: str
+    evaluation: bool
+    facts: list[list[str]]
+    """[name, value] of the facts that tell evaluations apart."""
+    published: PublishedScores | None
+
+
+class PublishedModel(TypedDict):
+    name: str
+    score: float
+    comparable: float | None
+    tasks: dict[str, float]
+
+
+class ComparableTasks(TypedDict):
+    """The tasks whose questions and scoring are those of the published runs."""
+
+    tasks: list[str]
+    own: dict[str, float]
+
+
+class PublishedScores(TypedDict):
+    """Mean scores of published models and of the evaluated model (`own`) on the same tasks."""
+
+    models: list[PublishedModel]
+    own: dict[str, float]
+    comparable: ComparableTasks
+
+
+class Pair(TypedDict):
+    """A comparison of the runs at positions `a` and `b`."""
+
+    a: int
+    b: int
+    overall: dict[str, Any]
+    tasks: list[dict[str, Any]]
+    settings: list[str]
+    different: list[str]
+    unpaired: int
+
+
+class PageData(TypedDict):
+    """The page's data, as `assets/app.js` reads it; `groups` are JSON texts already."""
+
+    made: str
+    notes: list[str]
+    tasks: list[tuple[str, str]]
+    """Names and categories."""
+    outcomes: tuple[str, ...]
+    runs: list[PageRun]
+    compared: str
+    comparisons: list[Pair]
+    groups: list[str]
+    view: NotRequired[str]
+    """The view that opens first."""
+    reload_s: NotRequired[float]
+    """Seconds after which the page loads itself again."""
+
+
 def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
-    """Raise ConfigError where the page would replace a file that it is made from."""
+    """Raise ConfigError where the page would replace a file of the runs."""
     sources = {file.resolve() for run in runs for file in (*run.files, run.path / RESULTS)}
     if output.resolve() in sources:
         raise ConfigError(f"{output} is one of the files to report on; choose another file for the page")
 
 
-def collect(
-    runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *, accuracy: bool = False
-) -> dict[str, Any]:
-    """Read all runs once and return the page's data; its `groups` are JSON texts already.
+def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *, accuracy: bool = False) -> PageData:
+    """Read all runs once and return the page's data, with a sample of rollouts of `sample_mb` megabytes.
 
-    With `accuracy`, runs are compared by their shares of right answers, and not by mean scores.
+    `program` is the command that the page shows for the environment. `accuracy` compares runs by their shares of
+    correct completions, not by mean scores.
     """
     sample = RolloutSample(int(sample_mb * 1_000_000))
     read: list[tuple[StoredRun, Figures]] = []
     for run in runs:
-        number, figures = len(read), Figures(keep_problems=run.evaluation, accuracy=accuracy)
+        number = len(read)
+        figures = Figures(keep_problems=run.evaluation, accuracy=accuracy)
         with progress_bar(run.name, None) as advance:
             for group in run.groups():
                 figures.add(group)
@@ -83,15 +147,15 @@ def collect(
     }
 
 
-def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[dict[str, Any]]:
-    """Return each pair of runs that have problems in common, numbered, with what `compare` says of these."""
+def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[Pair]:
+    """Compare each pair of runs that have problems in common."""
     scored = [ScoredRun(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
-    pages = []
+    pairs: list[Pair] = []
     for (a, first), (b, second) in itertools.combinations(enumerate(scored), 2):
         if first.can_be_compared(second):
             compared = compare(first, second)
             rows = [{**asdict(task), "task": tasks.index(task.task)} for task in compared.tasks]
-            pages.append(
+            pairs.append(
                 {
                     "a": a,
                     "b": b,
@@ -102,49 +166,67 @@ def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]
                     "unpaired": compared.unpaired,
                 }
             )
-    return pages
+    return pairs
 
 
-def _facts(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return names and values of what tells evaluations apart; nothing for a run without results."""
-    if not results:
+def _facts(results: Results | None) -> list[list[str]]:
+    """Return names and values of the facts that tell evaluations apart; none for a run without results."""
+    if results is None:
         return []
-    settings = ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level")
-    facts = [("state", None if results["finished"] else "not finished")]
-    facts += [(name, results[name]) for name in ("model", "preset", "step", "started", "fingerprint")]
-    facts += [(name, results["settings"].get(name)) for name in settings]
+    facts: list[tuple[str, object]] = []
+    if not results["finished"]:
+        facts.append(("state", "not finished"))
+    facts += [
+        ("model", results["model"]),
+        ("preset", results["preset"]),
+        ("step", results["step"]),
+        ("started", results["started"]),
+        ("fingerprint", results["fingerprint"]),
+    ]
+    for name in ("eval_temperature", "eval_top_p", "max_completion_tokens", "eval_seed", "eval_level"):
+        facts.append((name, results["settings"].get(name)))
     facts += results["versions"].items()
-    facts += [("problems not made", (results["overall"] or {}).get("not_made") or None)]
+    overall = results["overall"]
+    if overall is not None and overall.get("not_made"):
+        facts.append(("problems not made", overall["not_made"]))
     facts += [("not as published", remark) for remark in results["remarks"]]
     return [[name, str(value)] for name, value in facts if value is not None]
 
 
-def _beside_published(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return mean scores of published models and of this model on the same tasks; None without any.
-
-    `comparable` tells of the tasks whose questions and scoring are those of the published runs.
-    """
-    models = [
-        {"name": name, "score": row["overall"], "comparable": row.get("comparable"), "tasks": row["tasks"]}
-        for name, row in results.get("published", {}).items()
-    ]
-    if not models:
+def _beside_published(results: Results | None) -> PublishedScores | None:
+    """Return mean scores of published models, and of this model, on the same tasks; None without published models."""
+    if results is None or results["overall"] is None or not results.get("published"):
         return None
-    rows: Mapping[str, Any] = results.get("tasks", {})
-    same = [task for task, row in rows.items() if row["completions"] and row.get("differs", "unknown") is None]
+    rows = results.get("tasks", {})
     return {
-        "models": models,
+        "models": [
+            {"name": name, "score": row["overall"], "comparable": row.get("comparable"), "tasks": row["tasks"]}
+            for name, row in results["published"].items()
+        ],
         "own": _own_scores(results["overall"]),
-        "comparable": {"tasks": same, "own": _own_scores(results.get("comparable") or {})},
+        "comparable": {
+            "tasks": [task for task, row in rows.items() if row["completions"] and _is_as_published(row)],
+            "own": _own_scores(results.get("comparable")),
+        },
     }
 
 
-def _own_scores(row: Mapping[str, Any]) -> dict[str, float]:
-    scores = {"as published": row.get("library_score"), "strict": row.get("mean_score")}
-    return {name: score for name, score in scores.items() if score is not None}
+def _is_as_published(row: Row) -> bool:
+    """Tell whether a task's row says that nothing differs from the published runs."""
+    return "differs" in row and row["differs"] is None
 
 
-def encode(data: dict[str, Any]) -> bytes:
+def _own_scores(row: Row | None) -> dict[str, float]:
+    """Return the scores of a row, by the name that the page gives them."""
+    scores: dict[str, float] = {}
+    if row is not None and "library_score" in row:
+        scores["as published"] = row["library_score"]
+    if row is not None and "mean_score" in row:
+        scores["strict"] = row["mean_score"]
+    return scores
+
+
+def encode(data: PageData) -> bytes:
     """Return the page's data as JSON in ASCII."""
     rest = json.dumps({key: value for key, value in data.items() if key != "groups"}, allow_nan=False)
     return f'{rest[:-1]}, "groups": [{", ".join(data["groups"])}]}}'.encode("ascii")
@@ -172,7 +254,7 @@ def _encode_group(run: int, group: DumpedGroup, program: str) -> dict[str, Any]:
 
 
 def format_marks(thinking: Thinking) -> list[list[Any]]:
-    """Return opening and closing mark of each format, and whether it has channels and is compared in any case."""
+    """Return for each format: opening mark, closing mark, whether it has channels, whether case is ignored."""
     return [
         [thinking_format.opening, thinking_format.closing, thinking_format.channels, thinking_format.any_case]
         for thinking_format in thinking.formats
@@ -180,7 +262,7 @@ def format_marks(thinking: Thinking) -> list[list[Any]]:
 
 
 def _command(group: DumpedGroup, program: str) -> str | None:
-    """Return the command that shows the problem again; None where the line does not say its seed."""
+    """Return the command that shows the problem; None for a line without a seed."""
     if group.seed is None:
         return None
     if group.dataset_size:
@@ -188,7 +270,7 @@ def _command(group: DumpedGroup, program: str) -> str | None:
         code = f"import reasoning_gym; print(reasoning_gym.{dataset}[{group.item or 0}]['question'])"
         return f"PYTHONHASHSEED=0 python -c {shlex.quote(code)}"
     words = ["tasks", group.item_id, "--prompt", "--seed", str(group.seed)]
-    if group.params:  # what the level stands for is among them
+    if group.params:  # the parameters of the level are among them
         words += ["--params", json.dumps(group.params)]
     elif group.level is not None:
         words += ["--level", str(group.level)]
@@ -198,8 +280,8 @@ def _command(group: DumpedGroup, program: str) -> str | None:
 def make_page(data: bytes) -> str:
     """Return the page that shows `data`, which is JSON in ASCII.
 
-    The data are in it as base64 of gzip, so no text in them can be taken for markup. The policy allows this script and
-    this style by their hashes, and no connection to anywhere.
+    The data stand in the page as base64 of gzip, so no text in the data can become markup. The page's policy allows the
+    page's own script and style, by their hashes, and no connection.
     """
     assets = files(__package__) / "assets"
 
@@ -223,7 +305,7 @@ def make_page(data: bytes) -> str:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write the file beside its path, then rename it; raises ConfigError where that is not possible."""
+    """Write the file beside its path, then rename it; raises ConfigError where the file cannot be written."""
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:

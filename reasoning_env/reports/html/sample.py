@@ -1,4 +1,4 @@
-"""A sample of groups for the page, of each task and outcome, within a character budget."""
+"""A random sample of groups for the page: every task and outcome, within a budget of characters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ...metrics.outcomes import PARTIAL, RIGHT, WRONG
 from .figures import PAGE_OUTCOMES, known_outcome, length_of
 
 Key = tuple[int, str]
+"""A run, by its number, and a task."""
 
 
 class RolloutSample:
-    """Keeps groups at random, by run and task, until all of them together are over `budget` characters.
+    """A random sample of groups of at most `budget` characters.
 
-    Each task has the same share of the budget. Of each outcome, a task keeps at most `groups_per_outcome` groups.
-    Outcomes that are rare in a task (a time-out among right answers) are kept beside the frequent ones, so the sample
-    shows which there are, and not how often. The same files give the same sample.
+    Each task of a run has the same share of the budget, and keeps at most `groups_per_outcome` groups of each outcome.
+    A rare outcome (a time-out among right answers) is kept beside frequent outcomes: the sample shows which outcomes
+    there are, not how often they come. The same files give the same sample.
     """
 
     def __init__(self, budget: int, *, groups_per_outcome: int = 24) -> None:
@@ -33,8 +34,8 @@ class RolloutSample:
         self._characters: Counter[Key] = Counter()
 
     def offer(self, run: int, group: DumpedGroup, encode: Callable[[DumpedGroup], dict[str, Any]]) -> None:
-        """Keep the group, as `encode` makes it, if it is drawn."""
-        key = run, group.item_id
+        """Keep the group, encoded by `encode`, if it is drawn."""
+        key = (run, group.item_id)
         outcomes = Counter(map(known_outcome, group.rollouts))
         self._seen[key].update(outcomes)
         drawn = self._random.random()
@@ -49,13 +50,16 @@ class RolloutSample:
         self._shrink(key)
 
     def groups(self) -> list[str]:
-        """Return the kept groups as JSON, those of a task together, its outcomes in turn."""
+        """Return the kept groups as JSON texts: task by task, and within a task the outcomes in turn."""
         for key in self._kept:
             self._shrink(key)
         return [text for key in sorted(self._kept) for text in self._in_turn(key)]
 
     def _outcome_of_group(self, key: Key, outcomes: Counter[str]) -> str:
-        """Return the rarest special outcome of a group; without any, what all rollouts are, or `mixed`."""
+        """Return the rarest outcome of a group that is not right, partial or wrong.
+
+        Without such an outcome return the outcome that all rollouts have, or `mixed`.
+        """
         special = outcomes.keys() - {RIGHT, PARTIAL, WRONG}
         if special:
             return min(special, key=lambda outcome: (self._seen[key][outcome], outcome))
@@ -76,7 +80,7 @@ class RolloutSample:
 
 
 def encode_rollout(rollout: DumpedRollout, prompt: tuple[Any, ...]) -> dict[str, Any]:
-    """Return what the page shows of a rollout; messages only where they are not the group's prompt."""
+    """Return the page's record of a rollout; its messages only where they differ from the group's prompt."""
     *before, completion = rollout.conversation or ({"role": "assistant", "content": ""},)
     text, cut = _shorten(completion["content"])
     thought, thought_cut = _shorten(rollout.thinking)
@@ -105,7 +109,7 @@ def encode_messages(messages: tuple[Any, ...]) -> list[list[str]]:
 
 
 def _shorten(text: str) -> tuple[str, list[int] | None]:
-    """Return the text and None; of over 40,000 characters, the two ends and [the gap's position, its length]."""
+    """Return the text and None or, for more than 40,000 characters, its two ends and [position, length] of the gap."""
     half = 20_000
     missing = len(text) - 2 * half
     if missing <= 0:

@@ -411,8 +411,8 @@ function unlike({ a, b, settings, different, unpaired }) {
   const left = unpaired - 2 * different.length;
   const lines = [
     settings.length && [h("b", {}, `Settings that differ (${D.runs[a].name}, then ${D.runs[b].name})`), h("ul", {}, settings.map((line) => h("li", {}, line)))],
-    different.length && h("p", {}, h("b", {}, "Left out, because the two ask something else there: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
-    left && h("p", {}, `${count(left)} problems that only one of the two has are left out.`),
+    different.length && h("p", {}, h("b", {}, "Left out, since the two evaluations ask different questions: "), shorten(different.slice(0, 20).join(", "), 1000), different.length > 20 && ` and ${count(different.length - 20)} more`),
+    left && h("p", {}, `Left out, since only one evaluation has a score: ${count(left)} problems.`),
   ].filter(Boolean);
   const facts = [a, b].map((run) => new Map(D.runs[run].facts));
   const names = [...new Set(facts.flatMap((of) => [...of.keys()]))];
