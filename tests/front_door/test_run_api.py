@@ -21,7 +21,6 @@ from tests.waiting import PATIENCE_S, until
 from .conftest import GROUP_SIZE, WRONG, Env, MakeEnv, right
 
 STEP = 5
-STEERED = {"complexity_mode": "curriculum", "task_sampling": "adaptive", "prefetch_problems": 6}
 
 
 @pytest_asyncio.fixture(loop_scope="package")
@@ -102,20 +101,6 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
 
 
 Serve = Callable[..., Awaitable[list[ProblemSpec]]]
-
-
-async def test_a_run_resumed_twice_is_the_uninterrupted_one(resume: MakeEnv, serve: Serve) -> None:
-    """As after kill -9: each run has gone on past the checkpoint from which the next one begins."""
-    expected = await serve(await resume(0, **STEERED), 30)
-    served = []
-    env = await resume(0, **STEERED)
-    for step in (STEP, 2 * STEP, 3 * STEP):
-        served += await serve(env, 10)
-        env.save_checkpoint(step)
-        await serve(env, 4)
-        env = await resume(step, **STEERED)
-    assert served == expected
-    assert {spec.task for spec in expected} == {"chain_sum", "gcd", "lcm"}
 
 
 async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: Serve) -> None:

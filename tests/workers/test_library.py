@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 
+import pytest
+
 from reasoning_env.workers.library import Library
 
 from .support import COMPOSITE, OVERRIDES
@@ -35,3 +37,25 @@ def test_item_that_draws_from_numpy_is_the_same_each_time(library: Library) -> N
 def test_nothing_is_found_where_nothing_is_wrong(library: Library) -> None:
     fine = [("chain_sum", OVERRIDES["chain_sum"], level) for level in (None, 0.0, 1.0)]
     assert {library.check(*one) for one in [*fine, ("composite", COMPOSITE, 0.5)]} == {None}
+
+
+# ------------------------------------------------------------------ lenient answers
+
+
+def test_lenient_scorer_reads_code_span(library: Library) -> None:
+    made = library.generate("gcd", 3, {})
+    assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
+
+
+def test_plain_scorer_reads_bare_answer(library: Library) -> None:
+    made = library.generate("gcd", 3, {})
+    plain = library.scorer("gcd", {}, made.entry, plainly=True)
+    assert plain.score(str(made.answer)) == 1.0
+    assert plain.score(f"`{made.answer}`") < 1.0
+
+
+@pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", False)])
+def test_full_stop_is_optional_where_answers_have_none(library: Library, task: str, optional: bool) -> None:
+    made = library.generate(task, 3, {})
+    score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
+    assert (score == 1.0) is optional

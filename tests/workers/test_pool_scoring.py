@@ -311,3 +311,9 @@ async def test_task_that_takes_too_long_to_build_is_no_verdict(fake_library: Pat
         pool._scorer._settings = replace(pool._settings, start_timeout_s=0.2)
         with pytest.raises(ScoringError, match="to build the task"):
             await pool.score(problem, ["3"])
+
+
+@pytest.mark.parametrize(("lenient", "verdict"), [(True, RIGHT), (False, WRONG)])
+async def test_lenient_answers_setting(fake_library: Path, lenient: bool, verdict: tuple[float, Reason]) -> None:
+    async with running_pool(fake_library, lenient_answers=lenient) as pool:
+        assert _shape(await pool.score(await make(pool, seed=3), ["`3`"])) == [verdict]
