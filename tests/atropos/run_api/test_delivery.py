@@ -85,7 +85,7 @@ async def test_run_api_is_asked_nothing_once_all_is_delivered(api: ServedRunApi,
     assert len(api.requests) == asked
 
 
-@pytest.mark.parametrize("fault", [None, 503, 404, "<html>back soon</html>"])
+@pytest.mark.parametrize("fault", [None, 503, 500, 404, "<html>back soon</html>"])
 async def test_groups_wait_while_run_api_is_away_or_something_else_answers(
     api: ServedRunApi, make: Make, caplog: pytest.LogCaptureFixture, fault: int | str | None
 ) -> None:
