@@ -12,12 +12,10 @@ from .config import (
     RunMode,
     check_base_settings,
     check_batch_size,
-    complete_servers,
     explain_construction,
     set_log_levels,
 )
-from .inference.chat import ServerConfig, tokenizer_if_needed
-from .inference.servers import choose_server_class
+from .inference.servers import ServerConfig, choose_server_class, complete_servers, tokenizer_if_needed
 from .line import RolloutItem
 from .modes.evaluate import evaluate, evaluate_alone
 from .modes.process import process

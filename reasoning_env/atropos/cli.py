@@ -31,9 +31,9 @@ from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, Range, put_event_loop_first
-from .inference.chat import CHAT
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
+from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
 from .modes.evaluate import preview
 from .modes.group_file import check_path
@@ -165,7 +165,7 @@ async def check_first(launch: Launch, command: str) -> None:
     servers = launch.servers if isinstance(launch.servers, list) else []
     if command != "serve" and servers and not launch.slurm and not launch.testing:
         await wait_for_address([str(server.base_url) for server in servers], config.startup_timeout_s or 30.0)
-    if not servers or {server.server_type for server in servers} != {CHAT}:
+    if needs_tokenizer(servers):
         logger.info("loading the tokenizer %s", config.tokenizer_name)
 
 

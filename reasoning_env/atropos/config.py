@@ -21,8 +21,6 @@ from ..problems.seeds import INSTANCES
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
-from .inference.chat import AUTO, CHAT, ChatServerConfig, read_key
-from .inference.replies import Mode
 
 
 class RunMode(StrEnum):
@@ -255,13 +253,6 @@ def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
     return config.chat_template == PLAIN if config.stop_after_answer is None else config.stop_after_answer
 
 
-def usual_mode(server: Any) -> Mode:
-    """Return what replies of servers with these settings hold, for stand-ins that can be asked for several forms."""
-    if isinstance(server, ChatServerConfig):
-        return Mode.CHAT
-    return Mode.TEXT if getattr(server, "server_type", None) in ("openai", "trl") else Mode.TOKENS
-
-
 def check_batch_size(config: Any) -> None:
     """Raise ConfigError where there is no batch size, or groups exceed it."""
     if config.batch_size == -1:
@@ -282,44 +273,6 @@ def run_api_entry(config: Any) -> dict[str, Any]:
         "min_batch_allocation": config.min_batch_allocation,
         "group_size": config.group_size,
     }
-
-
-def complete_servers(
-    configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
-) -> ServerBaseline | list[APIServerConfig]:
-    """Return server configs with the environment's tokenizer where they name none, and their API keys.
-
-    Raises ConfigError for servers of different types, all of which Atropos would treat as the first, and for a key
-    whose environment variable is not set.
-    """
-    several = configs if isinstance(configs, list) else [configs]
-    types = {_type_of(config) for config in several}
-    if len(types) != 1:
-        raise ConfigError(
-            f"all inference servers must have one server_type; got {', '.join(sorted(types)) or 'no server'}"
-        )
-    completed = []
-    for config in several:
-        missing = {"server_type": _type_of(config)}
-        if config.tokenizer_name == "none":
-            missing["tokenizer_name"] = tokenizer_name
-        if isinstance(config, APIServerConfig):
-            missing["api_key"] = read_key(config)
-        completed.append(_as_chat(config.model_copy(update=missing)))
-    # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
-    return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
-
-
-def _type_of(config: ServerBaseline) -> str:
-    """Return a server's type; Atropos' default, `openai`, is meant only by those who say it."""
-    return config.server_type if "server_type" in config.model_fields_set else AUTO
-
-
-def _as_chat(config: ServerBaseline) -> ServerBaseline:
-    """Return a chat server's config as of type openai, which Atropos builds a client for; others unchanged."""
-    if config.server_type != CHAT:
-        return config
-    return ChatServerConfig(**{**config.model_dump(), "server_type": "openai", "health_check": False})
 
 
 def explain_construction(

@@ -20,8 +20,8 @@ from ..runtime.turns import in_turn
 from ..session import Session
 from .config import RunMode
 from .inference.chat import PlainChat
-from .inference.client import MAX_FAILURES, InferenceClient
-from .inference.failures import describe_failure
+from .inference.client import InferenceClient
+from .inference.failures import MAX_FAILURES, describe_failure
 from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)

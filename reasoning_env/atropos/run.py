@@ -28,13 +28,12 @@ from .config import (
     does_stop_after_answer,
     make_chat_format,
     run_api_entry,
-    usual_mode,
 )
 from .delivery import DeliveryQueue
 from .inference.chat import PlainChat
-from .inference.client import InferenceClient, mode_of
-from .inference.replies import Mode
-from .inference.server_checks import check_servers, check_tokenizer, what_comes
+from .inference.client import InferenceClient
+from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
+from .inference.servers import ReplyKind, named_type
 from .line import Line, RolloutItem
 from .modes.group_file import GroupFile
 from .run_api import RunApiSession
@@ -76,7 +75,7 @@ class Run:
         self.inference = InferenceClient(
             manager,
             self.chat,
-            usual_mode=usual_mode(server_config),
+            expected_kind=named_type(server_config).reply_kind or ReplyKind.TOKENS,
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
@@ -148,11 +147,9 @@ class Run:
         try:
             await self.start_dumps()
             if not self._testing:
-                await check_servers(
-                    self.servers, self.inference.mode, self.line.startup_timeout_s, self.inference.options
-                )
+                await check_servers(self.servers, self.line.startup_timeout_s, self.inference.options)
                 await check_tokenizer(self.servers, self.chat)
-                self._say_what_comes()
+                log_reply_kind(self.servers, for_training=self.mode is RunMode.SERVE)
         except BaseException:
             await self.session.close()
             raise
@@ -162,18 +159,6 @@ class Run:
         self._background += map(asyncio.create_task, [self._tell_progress(), self.inference.watch()])
         if self.config.calm_garbage_collector:
             calm_garbage_collector()
-
-    def _say_what_comes(self) -> None:
-        """Log what the inference servers turned out to give; a warning where a trainer gets the worse for it."""
-        said = what_comes(mode_of(self.servers), self.servers)
-        if self.mode is RunMode.SERVE and self.inference.mode is Mode.TEXT:
-            logger.warning(
-                "%s. For exact tokens serve the model with `vllm serve`, Atropos' vLLM server or SGLang, and set "
-                "openai.server_type to auto",
-                said,
-            )
-        elif said:
-            logger.info("%s", said)
 
     async def start_dumps(self) -> None:
         """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""

@@ -11,8 +11,8 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from openai.types.chat import ChatCompletion
 
-from reasoning_env.atropos.config import complete_servers
-from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat, is_chat
+from reasoning_env.atropos.inference.chat import ChatRequests, PlainChat
+from reasoning_env.atropos.inference.servers import ChatServer, complete_servers
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import Sampling
 
@@ -112,10 +112,13 @@ def completed(**fields: Any) -> Any:
     return config
 
 
-def test_chat_server_is_one_of_type_openai_to_atropos_and_is_not_asked_for_its_health() -> None:
-    config = completed(server_type="chat", model_name="m")
-    assert (is_chat(config), config.server_type, config.health_check, config.model_name) == (True, "openai", False, "m")
-    assert not is_chat(completed(server_type="openai"))
+async def test_health_costs_no_request() -> None:
+    create = AsyncMock()
+    server = ChatServer(completed(server_type="chat"))
+    server.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    await server.check_server_status_task()
+    assert server.server_healthy
+    create.assert_not_called()
 
 
 @pytest.mark.parametrize(

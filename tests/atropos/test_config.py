@@ -6,17 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from pydantic import ValidationError
 
 from reasoning_env.atropos.config import (
     BASE_RANGES,
     ReasoningGymEnvConfig,
     check_base_settings,
-    complete_servers,
     set_log_levels,
 )
-from reasoning_env.errors import ConfigError
 
 RANGES: dict[str, tuple[list[Any], list[Any]]] = {
     "group_size": ([1, 64], [0, -1]),
@@ -93,25 +90,6 @@ def test_setting_as_text(name: str, text: str, value: Any) -> None:
 def test_invalid_setting(name: str, value: Any) -> None:
     with pytest.raises(ValidationError, match=name):
         ReasoningGymEnvConfig(**{name: value})
-
-
-# ---------------------------------------------------------------------------- servers
-
-
-def server(server_type: str = "openai", **fields: Any) -> APIServerConfig:
-    return APIServerConfig(server_type=server_type, base_url="http://127.0.0.1:9/v1", model_name="m", **fields)
-
-
-@pytest.mark.parametrize("servers", [[server("vllm"), server("openai")], []])
-def test_servers_must_be_some_and_of_one_type(servers: list[APIServerConfig]) -> None:
-    with pytest.raises(ConfigError, match="server_type"):
-        complete_servers(servers, "tokenizer")
-
-
-def test_server_gets_the_environments_tokenizer_where_it_names_none_and_a_baseline_stays_one() -> None:
-    bare, own = complete_servers([server(), server(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
-    assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
-    assert isinstance(complete_servers(ServerBaseline(), "tokenizer"), ServerBaseline)
 
 
 # ---------------------------------------------------------------------------- loggers

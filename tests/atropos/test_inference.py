@@ -12,15 +12,16 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from atroposlib.envs.server_handling.server_harness import ServerHarness, create_chat_completion
 from atroposlib.envs.server_handling.server_manager import ServerManager
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from reasoning_env.atropos.config import complete_servers, usual_mode
 from reasoning_env.atropos.inference import client as inference
 from reasoning_env.atropos.inference.chat import PlainChat
-from reasoning_env.atropos.inference.client import MAX_FAILURES, METHODS, IncompleteReply, InferenceClient, Mode
+from reasoning_env.atropos.inference.client import IncompleteReply, InferenceClient
+from reasoning_env.atropos.inference.failures import MAX_FAILURES
+from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, complete_servers, named_type
 from reasoning_env.errors import RefusedError, ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
@@ -337,7 +338,7 @@ async def test_server_that_is_replaced_later_is_asked(make_client: MakeClient, p
     config = APIServerConfig(base_url="http://127.0.0.1:9/v1", api_key="x")
     manager = managing(OpenAIServer(config), OpenAIServer(config))
     client = make_client(manager)
-    assert client.mode is Mode.TEXT
+    assert client.reply_kind is ReplyKind.TEXT
     manager.servers[place] = Text()
     assert await client.ask() == ["2"]
 
@@ -358,26 +359,36 @@ class Chat:
         return create_chat_completion("2", n)
 
 
-@pytest.mark.parametrize(("stand_in", "mode"), [(Tokens(), Mode.TOKENS), (Text(), Mode.TEXT), (Chat(), Mode.CHAT)])
+@pytest.mark.parametrize(
+    ("stand_in", "kind"), [(Tokens(), ReplyKind.TOKENS), (Text(), ReplyKind.TEXT), (Chat(), ReplyKind.CHAT)]
+)
 @pytest.mark.parametrize("as_manager", [True, False])
 async def test_stand_in_needs_only_the_method_that_is_called(
-    make_client: MakeClient, stand_in: Any, mode: Mode, as_manager: bool
+    make_client: MakeClient, stand_in: Any, kind: ReplyKind, as_manager: bool
 ) -> None:
     client = make_client(stand_in if as_manager else managing(stand_in))
-    assert (client.mode, client.healthy) == (mode, True)
+    assert (client.reply_kind, client.healthy) == (kind, True)
     assert len(await client.ask()) == 1
 
 
 @pytest.mark.parametrize(
-    ("server_type", "mode"),
-    [("vllm", Mode.TOKENS), ("sglang", Mode.TOKENS), ("openai", Mode.TEXT), ("trl", Mode.TEXT), ("chat", Mode.CHAT)],
+    ("server_type", "kind"),
+    [
+        ("vllm", ReplyKind.TOKENS),
+        ("sglang", ReplyKind.TOKENS),
+        ("openai", ReplyKind.TEXT),
+        ("trl", ReplyKind.TEXT),
+        ("chat", ReplyKind.CHAT),
+    ],
 )
 def test_stand_in_that_can_do_everything_is_asked_as_the_servers_type_says(
-    chat: ChatFormat, server_type: Any, mode: Mode
+    chat: ChatFormat, server_type: Any, kind: ReplyKind
 ) -> None:
     (config,) = complete_servers([APIServerConfig(server_type=server_type)], "tokenizer")
     harness = managing(ServerHarness())
-    assert InferenceClient(lambda: harness, chat, usual_mode=usual_mode(config)).mode is mode
+    expected = named_type(config).reply_kind
+    assert expected is not None
+    assert InferenceClient(lambda: harness, chat, expected_kind=expected).reply_kind is kind
 
 
 @pytest.mark.parametrize("stand_in", [SimpleNamespace(), SimpleNamespace(servers=[SimpleNamespace()])])
@@ -386,11 +397,11 @@ async def test_server_without_any_method_is_told_which_it_needs(make_client: Mak
         await make_client(stand_in).ask()
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_missing_reply_is_one_reason_that_quotes_the_prompt(make_client: MakeClient, mode: Mode) -> None:
+@pytest.mark.parametrize("kind", list(ReplyKind))
+async def test_missing_reply_is_one_reason_that_quotes_the_prompt(make_client: MakeClient, kind: ReplyKind) -> None:
     call = AsyncMock(return_value=None)
-    client = make_client(SimpleNamespace(**{METHODS[mode]: call}))
-    with pytest.raises(ServerError, match=f"^{METHODS[mode]} .*no reply.* begins '.*1 \\+ 1") as raised:
+    client = make_client(SimpleNamespace(**{kind.method: call}))
+    with pytest.raises(ServerError, match=f"^{kind.method} .*no reply.* begins '.*1 \\+ 1") as raised:
         await client.ask()
     assert "\n" not in str(raised.value)
     assert call.call_count == 1
@@ -440,7 +451,7 @@ async def test_base_model_that_runs_on_is_scored_for_its_answer(tokenizer: Any, 
     base.chat_template = None
     async with RealServer(lambda asked: [runs_on] * asked.n) as server:
         configs = complete_servers([server.config(kind)], tokenizer.name_or_path)
-        manager = ServerManager(configs)
+        manager = ServerManager(configs, server_class=choose_server_class(APIServer, configs))
         chat = PlainChat() if kind == "chat" else ChatFormat(base, "base", template="plain")
         client = InferenceClient(lambda: manager, chat, stop_after_answer=True)
         prompt = chat.prompt(build_messages("", "1 + 1?"))

@@ -11,7 +11,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from reasoning_env.atropos.config import RunMode
-from reasoning_env.atropos.inference.client import Mode
+from reasoning_env.atropos.inference.servers import ReplyKind
 from reasoning_env.atropos.modes.serve import serve
 from reasoning_env.errors import ConfigError
 
@@ -45,7 +45,7 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 
 def make_run() -> Any:
     """Return what `serve` needs of the collaborators."""
-    inference = SimpleNamespace(mode=Mode.TOKENS)
+    inference = SimpleNamespace(reply_kind=ReplyKind.TOKENS)
     line = SimpleNamespace(startup_timeout_s=math.inf)
     return AsyncMock(mode=RunMode.IMPORTED, inference=inference, line=line)
 
@@ -113,7 +113,7 @@ async def test_no_worker_is_added_where_there_are_as_many_as_allowed() -> None:
 
 async def test_chat_servers_are_refused_before_anything_is_started() -> None:
     run = make_run()
-    run.inference.mode = Mode.CHAT
+    run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):
         await serve(make_env(), run)
     assert told(run) == []

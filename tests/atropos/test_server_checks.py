@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 
 from reasoning_env.atropos.inference import server_checks
-from reasoning_env.atropos.inference.client import Mode
 from reasoning_env.atropos.inference.server_checks import check_servers, context_length, wait_for_address
 from reasoning_env.errors import ServerError
 from reasoning_env.runtime import retries
@@ -32,9 +32,8 @@ class APIConnectionError(Exception):
 class Server(APIServer):  # type: ignore[misc]
     """One inference server that behaves as the outcomes say, the last of them for ever."""
 
-    def __init__(self, *outcomes: Any, name: str = "one") -> None:
-        self.config = SimpleNamespace(model_name="model", base_url=f"http://{name}/v1", server_type="openai")
-        self.openai = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=self._chat)))
+    def __init__(self, *outcomes: Any, server_type: str = "openai", name: str = "one") -> None:
+        super().__init__(APIServerConfig(model_name="model", base_url=f"http://{name}/v1", server_type=server_type))
         self._outcomes = list(outcomes)
         self.asked = 0
 
@@ -42,10 +41,7 @@ class Server(APIServer):  # type: ignore[misc]
         raise NotImplementedError
 
     async def _chat_completion_wrapper(self, **arguments: Any) -> Any:
-        raise NotImplementedError
-
-    async def _chat(self, **arguments: Any) -> SimpleNamespace:
-        return SimpleNamespace(choices=await self._next({"n": 1, **arguments}))
+        return SimpleNamespace(choices=await self._next(arguments))
 
     async def _completion_wrapper(self, **arguments: Any) -> SimpleNamespace:
         return SimpleNamespace(choices=await self._next(arguments))
@@ -75,12 +71,12 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_checks, "OTHERS_S", 0.01)
 
 
-@pytest.mark.parametrize(("mode", "nothing"), [(Mode.TEXT, []), (Mode.TOKENS, []), (Mode.TOKENS, [[]])])
-async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, nothing: Any) -> None:
-    server = Server(nothing)
-    server.config.base_url = None  # then it is named by its kind
+@pytest.mark.parametrize(("server_type", "nothing"), [("openai", []), ("vllm", []), ("vllm", [[]])])
+async def test_reply_without_a_token_ends_the_start(server_type: str, nothing: Any) -> None:
+    server = Server(nothing, server_type=server_type)
+    server.config.base_url = None  # messages then name its class
     with pytest.raises(ServerError, match=r"\bServer\b"):
-        await check_servers([server], mode, FOREVER_S)
+        await check_servers([server], FOREVER_S)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +85,7 @@ async def test_server_that_answers_with_nothing_is_refused_at_once(mode: Mode, n
         (HTTPError(404), "http://one:9001", r"openai\.base_url.* http://one:9001/v1$"),
         (HTTPError(404), "http://one:9001/v1", r"openai\.model_name"),
         (HTTPError(401), "http://one/v1", r"openai\.api_key$"),
-        (HTTPError(400), "http://one/v1", r"POST .*openai\.model_name.*openai\.server_type"),
+        (HTTPError(400), "http://one/v1", r"refuses completion of Server .*openai\.model_name.*openai\.server_type"),
         (AttributeError("'str' object has no attribute 'choices'"), "http://one/v1", r"openai\.base_url"),
     ],
 )
@@ -99,7 +95,7 @@ async def test_refusal_names_the_setting_that_is_most_likely_wrong(
     server = Server(error)
     server.config.base_url = base_url
     with pytest.raises(ServerError, match=remedy):
-        await check_servers([server], Mode.TEXT, FOREVER_S)
+        await check_servers([server], FOREVER_S)
 
 
 UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPError(503), HTTPError(500, "status")]
@@ -109,7 +105,7 @@ UNREACHABLE = [REFUSED, TimeoutError(), APIConnectionError("no route"), HTTPErro
 async def test_server_that_is_not_there_yet_is_waited_for(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "reasoning_env")
     server = Server(error, error, error, ["x"])
-    await check_servers([server], Mode.TEXT, math.inf)
+    await check_servers([server], math.inf)
     assert server.asked == 4
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "http://one/v1" in caplog.messages[0]
@@ -128,7 +124,7 @@ async def test_server_that_answers_and_cannot_serve_is_not_called_absent(
     error = HTTPError(status)
     error.response = SimpleNamespace(headers=headers)  # type: ignore[attr-defined]
     with pytest.raises(ServerError, match=words) as raised:
-        await check_servers([Server(error)], Mode.TEXT, 0.01)
+        await check_servers([Server(error)], 0.01)
     assert "start one" not in str(raised.value)
 
 
@@ -136,7 +132,7 @@ async def test_quota_that_is_used_up_is_told_at_once() -> None:
     error = HTTPError(429)
     error.args = ("insufficient_quota",)
     with pytest.raises(ServerError, match=r"quota of this key is used up.*openai\.api_key$"):
-        await check_servers([Server(error)], Mode.TEXT, FOREVER_S)
+        await check_servers([Server(error)], FOREVER_S)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +145,7 @@ async def test_quota_that_is_used_up_is_told_at_once() -> None:
 )
 async def test_reply_that_cannot_be_read_is_described_without_words_of_python(error: Exception, words: str) -> None:
     with pytest.raises(ServerError, match=words) as raised:
-        await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+        await check_servers([Server(error, server_type="chat")], FOREVER_S)
     assert str(error) not in str(raised.value)
 
 
@@ -169,7 +165,7 @@ async def test_waiting_for_an_address_is_told_once(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize("absent", [REFUSED, "silent"])
 async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        await check_servers([Server(absent, name="down"), Server(["x"], name="up")], Mode.TEXT, FOREVER_S)
+        await check_servers([Server(absent, name="down"), Server(["x"], name="up")], FOREVER_S)
     [message] = caplog.messages
     assert "http://down/v1" in message
     assert "http://up/v1" not in message
@@ -178,16 +174,16 @@ async def test_one_server_that_answers_is_enough(absent: Any, caplog: pytest.Log
 async def test_chat_model_that_needs_more_than_a_token_to_think_passes() -> None:
     error = HTTPError(400)
     error.args = ("max_tokens or model output limit was reached",)
-    await check_servers([Server(error)], Mode.CHAT, FOREVER_S)
+    await check_servers([Server(error, server_type="chat")], FOREVER_S)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_stand_in_for_a_server_is_not_asked(mode: Mode) -> None:
-    await check_servers([SimpleNamespace()], mode, 0.0)
+async def test_stand_in_is_not_asked() -> None:
+    await check_servers([SimpleNamespace()], 0.0)
 
 
-async def test_context_length_of_a_stand_in_is_not_known() -> None:
-    assert await context_length(SimpleNamespace()) is None
+@pytest.mark.parametrize("server", [SimpleNamespace(openai=None), Server([])])
+async def test_context_length_of_others_is_unknown(server: object) -> None:
+    assert await context_length(server) is None
 
 
 @pytest.mark.parametrize(
@@ -208,6 +204,6 @@ async def test_context_length_is_what_the_server_says_of_its_model(models: Any, 
         for model in models:
             yield SimpleNamespace(**model)
 
-    server = Server([])
-    server.openai.models = SimpleNamespace(list=listed)
+    server = OpenAIServer(APIServerConfig(model_name="model", base_url="http://one/v1", api_key="x"))
+    server.openai = SimpleNamespace(models=SimpleNamespace(list=listed))
     assert await context_length(server) == length

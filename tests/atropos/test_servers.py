@@ -11,15 +11,24 @@ import aiohttp
 import numpy as np
 import pytest
 from aiohttp import web
-from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
 from reasoning_env.atropos.inference import replies
-from reasoning_env.atropos.inference.client import InferenceClient, mode_of
-from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
-from reasoning_env.atropos.inference.replies import Mode, ReplyError, TokenProtocol
-from reasoning_env.atropos.inference.server_checks import ask_for_one_token, check_servers, check_tokenizer
-from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.atropos.inference.client import InferenceClient
+from reasoning_env.atropos.inference.replies import ReplyError
+from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
+from reasoning_env.atropos.inference.servers import (
+    SERVER_TYPES,
+    ReplyKind,
+    ServerType,
+    ask_for_one_token,
+    choose_server_class,
+    complete_servers,
+    named_type,
+    shared_reply_kind,
+    type_of,
+)
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
@@ -39,7 +48,7 @@ async def found(*servers: InferenceServer) -> list[Any]:
     """Let an environment's check find out what the servers give."""
     manager = manager_of(*(server.config("auto") for server in servers))
     try:
-        await check_servers(manager.servers, Mode.TOKENS, 5.0)
+        await check_servers(manager.servers, 5.0)
     finally:
         for one in manager.servers:
             await one.openai.close()
@@ -47,25 +56,24 @@ async def found(*servers: InferenceServer) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("paths", "mode", "protocol"),
+    ("paths", "name"),
     [
-        (["/generate", "/v1/completions"], Mode.TOKENS, VLLM),
-        (["/v1/completions", "/v1/chat/completions"], Mode.TOKENS, COMPLETIONS),
-        (["/v1/chat/completions"], Mode.CHAT, None),
+        (["/generate", "/v1/completions"], "vllm"),
+        (["/v1/completions", "/v1/chat/completions"], "completions"),
+        (["/v1/chat/completions"], "chat"),
     ],
-    ids=["generate", "completions", "chat"],
 )
-async def test_best_way_that_works_is_taken(paths: Sequence[str], mode: Mode, protocol: TokenProtocol | None) -> None:
+async def test_best_type_is_found(paths: Sequence[str], name: str) -> None:
     async with RealServer(paths=paths) as server:
         [one] = await found(server)
-    assert (one.mode, one.protocol) == (mode, protocol)
+    assert type_of(one).name == name
 
 
 async def check_reading(server: InferenceServer, kind: str, tokenizer: Any) -> None:
     """Let an environment with this tokenizer compare what the server reads."""
     manager = manager_of(server.config(kind))
     try:
-        await check_servers(manager.servers, Mode.TOKENS, 5.0)
+        await check_servers(manager.servers, 5.0)
         await check_tokenizer(manager.servers, ChatFormat(tokenizer, "mine"))
     finally:
         for one in manager.servers:
@@ -108,7 +116,49 @@ async def test_server_that_gives_nothing_is_refused_in_one_line() -> None:
 
 async def test_what_all_servers_give_is_taken() -> None:
     async with RealServer() as whole, RealServer(paths=["/v1/chat/completions"]) as chats:
-        assert mode_of(await found(whole, chats)) is Mode.CHAT
+        assert shared_reply_kind(await found(whole, chats)) is ReplyKind.CHAT
+
+
+# ---------------------------------------------------------------------------- settings
+
+
+def config(server_type: str = "openai", **fields: Any) -> APIServerConfig:
+    return APIServerConfig(server_type=server_type, base_url="http://127.0.0.1:9/v1", model_name="m", **fields)
+
+
+@pytest.mark.parametrize("configs", [[config("vllm"), config("openai")], []])
+def test_servers_have_one_type(configs: list[APIServerConfig]) -> None:
+    with pytest.raises(ConfigError, match="server_type"):
+        complete_servers(configs, "tokenizer")
+
+
+def test_missing_tokenizer_is_the_environments() -> None:
+    bare, own = complete_servers([config(), config(tokenizer_name="own", api_key="secret")], "tokenizer")  # type: ignore[misc]
+    assert (bare.tokenizer_name, own.tokenizer_name, own.api_key) == ("tokenizer", "own", "secret")
+
+
+def test_baseline_stays_a_baseline() -> None:
+    assert type(complete_servers(ServerBaseline(), "tokenizer")) is ServerBaseline
+
+
+@pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)
+def test_settings_can_name_each_type(row: ServerType) -> None:
+    assert named_type(config(row.name)) is row
+
+
+def test_unnamed_type_is_auto() -> None:
+    assert named_type(APIServerConfig()).name == "auto"
+
+
+@pytest.mark.parametrize("row", SERVER_TYPES, ids=lambda row: row.name)
+def test_class_tells_the_type(row: ServerType) -> None:
+    """Atropos makes the settings of local and of Slurm's servers itself, without a type."""
+    server = object.__new__(row.server_class)
+    server.config = APIServerConfig()
+    assert type_of(server) is row
+
+
+# ---------------------------------------------------------------------------- requests
 
 
 def filters(body: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +205,7 @@ async def test_reply_that_stops_on_the_way_is_told(monkeypatch: pytest.MonkeyPat
         server.fail(stop_on_the_way)
         manager = manager_of(server.config("vllm"))
         with pytest.raises(ReplyError, match="stopped after 10 bytes"):
-            await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+            await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
         await manager.servers[0].openai.close()
 
 
@@ -164,7 +214,7 @@ async def test_reply_that_is_cut_by_the_connection_is_a_failure() -> None:
         server.fail(cut_reply)
         manager = manager_of(server.config("completions"))
         with pytest.raises((ReplyError, aiohttp.ClientError)):
-            await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+            await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
         await manager.servers[0].openai.close()
 
 
@@ -182,7 +232,7 @@ async def test_reply_whose_length_is_not_known_is_read(way: str) -> None:
     async with RealServer() as server:
         server.fail(send_so)
         manager = manager_of(server.config("vllm"))
-        await ask_for_one_token(manager.servers[0], Mode.TOKENS, {})
+        await ask_for_one_token(manager.servers[0], type_of(manager.servers[0]), {})
         await manager.servers[0].openai.close()
 
 

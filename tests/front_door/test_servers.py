@@ -8,7 +8,7 @@ import re
 import pytest
 from aiohttp import web
 
-from reasoning_env.atropos.config import RunMode
+from reasoning_env.atropos.inference.server_checks import log_reply_kind
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import InferenceServer, respond
 from reasoning_gym_testing.http_server import Fault, Handler
@@ -48,20 +48,19 @@ async def test_a_server_that_will_never_do_is_refused_at_once(
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode", "level", "said"),
+    ("kind", "for_training", "level", "said"),
     [
-        ("auto", RunMode.SERVE, "INFO", "tokens and log-probabilities as sampled"),
-        ("openai", RunMode.IMPORTED, "INFO", "text only"),
-        ("openai", RunMode.SERVE, "WARNING", r"not for training\. For exact tokens serve .* `vllm serve`"),
+        ("auto", True, "INFO", "tokens and log-probabilities as sampled"),
+        ("openai", False, "INFO", "text only"),
+        ("openai", True, "WARNING", r"not for training\. For exact tokens serve .* `vllm serve`"),
     ],
 )
 async def test_start_says_in_a_line_what_the_server_gives(
-    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, mode: RunMode, level: str, said: str
+    make_env: MakeEnv, caplog: pytest.LogCaptureFixture, kind: str, for_training: bool, level: str, said: str
 ) -> None:
     env = await make_env(kind)
     caplog.clear()
-    env._run.mode = mode
-    env._run._say_what_comes()
+    log_reply_kind(env._run.servers, for_training=for_training)
     [record] = caplog.records
     assert record.levelname == level
     assert re.search(said, record.getMessage())

@@ -26,9 +26,8 @@ from learn.model import build, build_tokenizer, save
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
 from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.replies import Mode
-from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer, what_comes
-from reasoning_env.atropos.inference.servers import choose_server_class
+from reasoning_env.atropos.inference.server_checks import check_servers, check_tokenizer
+from reasoning_env.atropos.inference.servers import ReplyKind, choose_server_class, describe_replies
 from reasoning_env.errors import ConfigError, ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_env.prompts.messages import build_messages
@@ -123,7 +122,7 @@ class Client:
     async def check(self) -> None:
         """What an environment does at its start."""
         servers = self.manager.servers
-        await check_servers(servers, self.client.mode, PATIENCE_S, self.client.options)
+        await check_servers(servers, PATIENCE_S, self.client.options)
         await check_tokenizer(servers, self.chat)
 
     async def complete(self, n: int, sampling: Sampling = TRAINING, timeouts: Timeouts = PATIENT) -> list[Rollout]:
@@ -273,7 +272,7 @@ async def test_server_that_ignores_return_token_ids_is_said_to_give_text(make_cl
     async with Between(servers["completions"].url, ask=forget_token_ids) as between:
         client = make_client("auto", between.url)
         await client.check()
-        assert what_comes(client.client.mode, client.manager.servers).startswith("text only")
+        assert describe_replies(client.manager.servers).startswith("text only")
         rollouts = await client.complete(2)
     assert [one.logprobs for one in rollouts] == [None, None]
 
@@ -332,7 +331,7 @@ async def test_wrong_key_is_told_in_one_line(make_client: Any, servers: Servers,
 async def test_server_takes_its_key(make_client: Any, servers: Servers) -> None:
     client = make_client("auto", servers["second"].url, settings={"api_key": KEY})
     await client.check()
-    assert client.client.mode is Mode.TOKENS
+    assert client.client.reply_kind is ReplyKind.TOKENS
 
 
 async def test_death_after_the_check_is_waited_out(make_client: Any, model: Any, servers: Servers) -> None:

@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from mmap import mmap
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ import aiohttp
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 from ...runtime.turns import in_turn, in_turns, room_for_reply
 
@@ -47,14 +47,6 @@ STALL_S = 10.0
 
 TokenReply = tuple[list[int], list[Any], list[Any], list[str | None]]
 """What Atropos' servers return: the prompt's tokens; the tokens, log-probabilities and finish reason of completions."""
-
-
-class Mode(StrEnum):
-    """What a server's reply holds, the best first."""
-
-    TOKENS = "tokens"
-    TEXT = "text"
-    CHAT = "chat"
 
 
 class ReplyError(Exception):
@@ -97,23 +89,24 @@ class TokenProtocol:
 
 
 class TokenRequests:
-    """Asks in a token protocol, and reads the reply here; in front of one of Atropos' servers.
+    """Asks in a token protocol and reads the reply here; in front of one of Atropos' classes of servers.
 
-    With `arrays`, token ids and log-probabilities come as numpy's arrays. Else they are lists, as Atropos' own code
-    that may call wants them.
+    `protocol` is the class' own; a class without one asks by `sample`.
     """
 
-    protocol: TokenProtocol | None
-    mode: Mode | None = Mode.TOKENS
-    config: Any
+    protocol: TokenProtocol
+    config: APIServerConfig
     tokenizer: Any
 
     async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
-        assert self.protocol is not None
         return await self.sample(self.protocol, **options)
 
     async def sample(self, protocol: TokenProtocol, *, arrays: bool = False, **options: Any) -> TokenReply:
-        """Ask for completions in a protocol; raises ReplyError, and what aiohttp raises."""
+        """Ask for completions in a protocol; raises ReplyError, and what aiohttp raises.
+
+        With `arrays`, token ids and log-probabilities are numpy's arrays. Without, they are lists, as Atropos' own code
+        expects them.
+        """
         prompt, model = options.pop("prompt", None), options.pop("model")
         tokens = options.pop("input_ids", None) or self.tokenizer.encode(prompt)
         # As in Atropos' own servers: the chat template and the tokenizer may have written the beginning of text both.
@@ -134,12 +127,11 @@ class TokenRequests:
                 reasons.append(completion.finish_reason)
         return list(tokens), ids, logprobs, reasons
 
-    async def read_text(self, text: str) -> list[int] | int | None:
-        """Return the tokens as which the server reads a text, or only their number; None where it does not tell."""
-        assert self.protocol is not None
-        request = self.protocol.request_for_text(text, self.config.model_name)
-        async with self._post(self.protocol.url(self.config.base_url), request) as response:
-            return self.protocol.prompt_of(await response.read())
+    async def read_text(self, protocol: TokenProtocol, text: str) -> list[int] | int | None:
+        """Return the tokens as which the server reads a text, or only their number; None if the reply does not say."""
+        request = protocol.request_for_text(text, self.config.model_name)
+        async with self._post(protocol.url(self.config.base_url), request) as response:
+            return protocol.prompt_of(await response.read())
 
     @asynccontextmanager
     async def _post(self, url: str, request: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -180,11 +172,6 @@ async def _read_body(response: aiohttp.ClientResponse) -> Body:
             filled += len(part)
     except TimeoutError as error:
         raise ReplyError(f"a reply that stopped after {filled} bytes, for {STALL_S:g} s") from error
-
-
-def reads_here(server: object) -> bool:
-    """Tell whether a server's replies are read here, so that arrays can be asked for."""
-    return isinstance(server, TokenRequests)
 
 
 def decode(body: Body, decoder: msgspec.json.Decoder[T]) -> T:

@@ -1,69 +1,128 @@
-"""Inference servers of Atropos' own kind whose replies are read here.
+"""Inference servers: one table of their types, and which type a server has.
 
-They are what ServerManager makes of the settings: health checks, limits of requests, retries and lists of nodes stay
-Atropos'. Only how tokens are asked for and read is ours.
+A row of SERVER_TYPES says what `openai.server_type` calls a kind of server, which class serves it, what its replies
+hold and which endpoint gives them. All other modules read the table. docs/servers.md says how to add a row.
+
+The classes are what Atropos' ServerManager makes of the settings: health checks, limits of requests, retries and lists
+of nodes stay Atropos'. Ours differ in how they ask for tokens and read replies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import aiohttp
-from atroposlib.envs.server_handling.server_baseline import APIServer, ServerBaseline
+from atroposlib.envs import base
+from atroposlib.envs.server_handling.openai_server import OpenAIServer
+from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig, ServerBaseline
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
+from pydantic import Field
 
-from .failures import address
+from ...errors import ConfigError, ServerError
+from .chat import ChatRequests
+from .failures import Meaning, address, describe_failure, explain_failure
 from .protocols import COMPLETIONS, SGLANG, VLLM
-from .replies import Mode, ReplyError, TokenProtocol, TokenReply, TokenRequests
-from .server_checks import find_out, what_comes
+from .replies import ReplyError, TokenProtocol, TokenReply, TokenRequests
 
 logger = logging.getLogger(__name__)
 
+AUTO = "auto"
+CHAT = "chat"
+NO_KEY = "x"
+"""The key for servers that need no key; OpenAI's client refuses to be made without a key."""
+ONE_TOKEN = "1 + 1 ="
+"""The prompt of a probe: servers continue it by a single token."""
+
+
+# ---------------------------------------------------------------------------- what replies hold
+
+
+class Training(Enum):
+    """Whether a trainer can use the completions."""
+
+    YES = "yes"
+    WITHOUT_LOGPROBS = "by trainers that compute log-probabilities themselves"
+    NO = "no"
+
+
+class ReplyKind(Enum):
+    """What replies hold, the best kind first.
+
+    `method` names the method of Atropos' servers, and of their manager, that gives such replies. `_METHOD_wrapper` is
+    the same for one server, without retries and waits: each class of servers must have it.
+    """
+
+    TOKENS = ("tokens_and_logprobs_completion", Training.YES, "tokens and log-probabilities as sampled")
+    TEXT = (
+        "completion",
+        Training.WITHOUT_LOGPROBS,
+        "text only: tokens are made again from the text, without log-probabilities; fine for evaluation and data, not "
+        "for training",
+    )
+    CHAT = ("chat_completion", Training.NO, "chat only: text without tokens; for evaluation and data, not for training")
+
+    def __init__(self, method: str, for_training: Training, summary: str) -> None:
+        self.method = method
+        self.for_training = for_training
+        self.summary = summary
+
+
+# ---------------------------------------------------------------------------- classes of servers
+
 
 class VllmTokenServer(TokenRequests, VLLMServer):  # type: ignore[misc]  # atroposlib has no types
-    """Atropos' own vLLM server, of type `vllm`."""
+    """Atropos' own vLLM server."""
 
     protocol = VLLM
 
 
 class SglangTokenServer(TokenRequests, SGLangServer):  # type: ignore[misc]
-    """A server of type `sglang`."""
+    """A server of SGLang."""
 
     protocol = SGLANG
 
 
 class CompletionsTokenServer(TokenRequests, VLLMServer):  # type: ignore[misc]
-    """A server of type `completions`: an ordinary `vllm serve`, asked for token ids."""
+    """An ordinary `vllm serve`, asked for token ids."""
 
     protocol = COMPLETIONS
 
 
-class AutoServer(TokenRequests, VLLMServer):  # type: ignore[misc]
-    """A server of type `auto`: what it gives is found out at the start, or later, where it was not there then."""
-
-    mode: Mode | None = None
-    protocol: TokenProtocol | None = None
-
-    async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
-        if self.mode is None:
-            mode = await find_out(self, lambda mode: {})
-            logger.log(
-                logging.INFO if mode is Mode.TOKENS else logging.WARNING,
-                "%s: %s",
-                address(self),
-                what_comes(mode, [self]),
-            )
-        if self.mode is not Mode.TOKENS:
-            raise ReplyError("the server gives text only")
-        return await super()._tokens_and_logprobs_completion_wrapper(**options)
+class ChatServer(OpenAIServer):  # type: ignore[misc]
+    """Any server with chat completions, hosted ones too."""
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None:
-        """Note every second whether anything answers at `/health`, even that there is no such page."""
+        """Take the server for healthy: OpenAIServer asks for a completion each second, which hosted servers charge."""
+        self.server_healthy = True
+
+
+class AutoServer(TokenRequests, VLLMServer):  # type: ignore[misc]
+    """A server whose type is found out at the start, or with the first request if the server was absent then."""
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **options: Any) -> TokenReply:
+        found = type_of(self)
+        if found.reply_kind is None:
+            found = await find_type(self, lambda kind: {})
+            level = logging.INFO if found.reply_kind is ReplyKind.TOKENS else logging.WARNING
+            logger.log(level, "%s: %s", address(self), describe_replies([self]))
+        if found.protocol is None:
+            raise ReplyError("the server gives text only")
+        return await self.sample(found.protocol, **options)
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        """Note each second whether anything answers at `/health`; an answer that there is no such page counts."""
         url = f"{self.config.base_url.rstrip('/').removesuffix('/v1')}/health"
         while True:
             try:
@@ -77,17 +136,315 @@ class AutoServer(TokenRequests, VLLMServer):  # type: ignore[misc]
             await asyncio.sleep(1)
 
 
-_CLASSES: Mapping[str, type[APIServer]] = {
-    "vllm": VllmTokenServer,
-    "sglang": SglangTokenServer,
-    "completions": CompletionsTokenServer,
-    "auto": AutoServer,
-}
+# ---------------------------------------------------------------------------- the table
 
 
-def choose_server_class(server_cls: type[APIServer], configs: ServerBaseline | list[Any]) -> type[APIServer]:
-    """Return the class of Atropos' servers for the configs; an environment's own `server_cls` stays."""
+@dataclass(frozen=True)
+class ServerType:
+    """A type of inference servers.
+
+    - `name`: the value of `openai.server_type`.
+    - `server_class`: the class that serves it.
+    - `reply_kind`: what its replies hold; None while that has to be found out.
+    - `endpoint`: what messages call the place that gives completions.
+    - `found_by_auto`: whether servers of type `auto` are tried as this type.
+    - `keeps_special_tokens`: whether text can keep special tokens, with which some models mark their thinking.
+    """
+
+    name: str
+    server_class: type[APIServer]
+    reply_kind: ReplyKind | None
+    endpoint: str
+    found_by_auto: bool = True
+    keeps_special_tokens: bool = True
+
+    @property
+    def protocol(self) -> TokenProtocol | None:
+        """The protocol in which tokens are asked for; None if the class itself asks and reads the reply."""
+        return getattr(self.server_class, "protocol", None)
+
+    @property
+    def is_importers(self) -> bool:
+        """Whether an importer's own class serves it, of which only the methods of APIServer are known."""
+        return all(self.server_class is not row.server_class for row in SERVER_TYPES)
+
+
+SERVER_TYPES: Sequence[ServerType] = (
+    ServerType(AUTO, AutoServer, None, "requests for completions", found_by_auto=False),
+    ServerType("vllm", VllmTokenServer, ReplyKind.TOKENS, VLLM.endpoint),
+    ServerType("sglang", SglangTokenServer, ReplyKind.TOKENS, SGLANG.endpoint),
+    ServerType("completions", CompletionsTokenServer, ReplyKind.TOKENS, COMPLETIONS.endpoint),
+    ServerType("openai", OpenAIServer, ReplyKind.TEXT, "POST /v1/completions"),
+    ServerType(CHAT, ChatServer, ReplyKind.CHAT, "POST /v1/chat/completions"),
+    ServerType(
+        "trl",
+        TrlVllmServer,
+        ReplyKind.TEXT,
+        "POST /generate/ of TRL",
+        found_by_auto=False,
+        keeps_special_tokens=False,
+    ),
+)
+"""All types; `auto` tries them in this order, the best first."""
+
+
+def names_of_types(for_training: Training) -> list[str]:
+    """Return the names of the types whose completions a trainer can use to this degree."""
+    return [row.name for row in SERVER_TYPES if row.reply_kind and row.reply_kind.for_training is for_training]
+
+
+def named_type(config: object) -> ServerType:
+    """Return the type that a server's settings name; `auto` if they name none.
+
+    Atropos' default is `openai`. It counts only if the settings say it.
+    """
+    name = AUTO
+    if isinstance(config, ServerBaseline) and "server_type" in config.model_fields_set:
+        name = config.server_type
+    return next(row for row in SERVER_TYPES if row.name == name)
+
+
+def type_of(server: APIServer) -> ServerType:
+    """Return what is known of a server; `reply_kind` is None before a server of type `auto` is found out.
+
+    An importer's own class (`ReasoningGymEnv.server_cls`) is asked in the way that the settings name, through the
+    methods of APIServer, whatever the protocol of that type is.
+    """
+    found = _FOUND_TYPES.get(server)
+    if found is not None:
+        return found
+    named = named_type(server.config)
+    if type(server) is named.server_class:
+        return named
+    if named.name == AUTO:
+        # Atropos makes the settings of local and of Slurm's servers itself, and leaves the type out.
+        for row in SERVER_TYPES:
+            if type(server) is row.server_class:
+                return row
+    return _type_of_own_class(server, named, named.reply_kind)
+
+
+def _type_of_own_class(server: APIServer, named: ServerType, reply_kind: ReplyKind | None) -> ServerType:
+    own_class = type(server)
+    endpoint = named.endpoint if reply_kind is None else f"{reply_kind.method} of {own_class.__name__}"
+    return replace(named, server_class=own_class, reply_kind=reply_kind, endpoint=endpoint)
+
+
+_FOUND_TYPES: WeakKeyDictionary[APIServer, ServerType] = WeakKeyDictionary()
+"""What servers of type `auto` were found to be. Not an attribute, since an importer's class has no place for it."""
+
+
+def shared_reply_kind(servers: Sequence[object]) -> ReplyKind | None:
+    """Return what all servers give, which is the worst of their kinds; TOKENS while nothing is found out.
+
+    None if a stand-in is among the servers, or there is no server.
+    """
+    known = [type_of(server).reply_kind for server in servers if isinstance(server, APIServer)]
+    if not servers or len(known) < len(servers):
+        return None
+    return next((kind for kind in reversed(ReplyKind) if kind in known), ReplyKind.TOKENS)
+
+
+def describe_replies(servers: Sequence[object]) -> str:
+    """Return in words what the servers give; empty if a stand-in is among them, whose replies nobody knows."""
+    kind = shared_reply_kind(servers)
+    if kind is None:
+        return ""
+    protocols = [type_of(server).protocol for server in servers]
+    endpoints = {protocol.endpoint for protocol in protocols if protocol is not None}
+    if kind is ReplyKind.TOKENS and endpoints:
+        return f"{kind.summary} ({', '.join(sorted(endpoints))})"
+    return kind.summary
+
+
+def takes_chat_requests(server: object) -> bool:
+    """Tell whether ChatRequests may use the server's client of OpenAI; an importer's class need not have one."""
+    return isinstance(server, (ChatServer, AutoServer))
+
+
+# ---------------------------------------------------------------------------- finding out a type
+
+Options = Callable[[ReplyKind], Mapping[str, Any]]
+"""What requests for such replies carry besides prompt and sampling."""
+
+
+async def find_type(server: APIServer, options: Options) -> ServerType:
+    """Find out the best type that a server of type `auto` supports, and keep to it from now on.
+
+    The server is asked for one token in each way, with `options`, as training will ask. An importer's own class is
+    tried in tokens, text and chat.
+
+    Raises:
+        ServerError: the server gives completions in no way.
+        other errors of clients: the server is absent, busy, or refuses the key.
+    """
+    refusals: list[str] = []
+    passing: Exception | None = None
+    for candidate in _candidates(server):
+        assert candidate.reply_kind is not None
+        try:
+            if not await ask_for_one_token(server, candidate, options(candidate.reply_kind)):
+                raise ReplyError("no token")
+        except Exception as error:
+            failure = explain_failure(error)
+            if failure.status in (401, 403):
+                raise
+            if failure.meaning in (Meaning.ABSENT, Meaning.BUSY):
+                if failure.status is None:
+                    raise
+                passing = error
+            refusals.append(f"{candidate.endpoint}: {describe_failure(error)}")
+        else:
+            _FOUND_TYPES[server] = candidate
+            return candidate
+    if passing is not None:
+        raise passing
+    raise ServerError(
+        f"the inference server at {address(server)} gives no completions in any way that was tried "
+        f"({'; '.join(refusals)})",
+        remedy="check {openai.base_url}, which mostly ends in /v1, and {openai.model_name}",
+    )
+
+
+def _candidates(server: APIServer) -> list[ServerType]:
+    if isinstance(server, AutoServer):
+        return [row for row in SERVER_TYPES if row.found_by_auto]
+    return [_type_of_own_class(server, named_type(server.config), kind) for kind in ReplyKind]
+
+
+async def ask_for_one_token(server: APIServer, server_type: ServerType, options: Mapping[str, Any]) -> bool:
+    """Ask a server as one of a type, as training does, but for one token. Return whether a token came.
+
+    Raises what clients raise.
+    """
+    sampling = {"n": 1, "max_tokens": 1, "temperature": 1.0, **options}
+    model = server.config.model_name
+    messages = [{"role": "user", "content": ONE_TOKEN}]
+    if server_type.reply_kind is ReplyKind.CHAT and takes_chat_requests(server):
+        await ChatRequests().ask(server, messages, 1, options)
+        return True
+    if server_type.reply_kind is ReplyKind.CHAT:
+        reply = await server._chat_completion_wrapper(model=model, messages=messages, **sampling)
+        return bool(reply.choices)
+    if server_type.reply_kind is ReplyKind.TEXT:
+        reply = await server._completion_wrapper(model=model, prompt=ONE_TOKEN, **sampling)
+        return bool(reply.choices)
+    if server_type.protocol is not None:
+        reply = await server.sample(server_type.protocol, model=model, prompt=ONE_TOKEN, **sampling)
+    else:
+        reply = await server._tokens_and_logprobs_completion_wrapper(model=model, prompt=ONE_TOKEN, **sampling)
+    _, completions, _, _ = reply
+    return len(completions) > 0 and len(completions[0]) > 0
+
+
+# ---------------------------------------------------------------------------- settings of servers
+
+
+class ServerConfig(APIServerConfig):  # type: ignore[misc]
+    """An inference server of which nothing is known but its address."""
+
+    server_type: str = Field(
+        default=AUTO,
+        description="How it is asked. `auto` finds out the best that it gives; any other type is kept to.",
+    )
+
+
+def _allow_server_types() -> None:
+    """Let settings of servers name every row of SERVER_TYPES.
+
+    This changes Atropos' own models, whose `server_type` knows four types only: importers, files and the command line
+    name servers by these models, and Atropos makes copies of them, so a class of ours would not do.
+    """
+    names: Any = Literal.__getitem__(tuple(row.name for row in SERVER_TYPES))
+    for config_class in (ServerBaseline, APIServerConfig, ServerConfig):
+        config_class.model_fields["server_type"].annotation = names
+        config_class.model_rebuild(force=True)
+
+
+_allow_server_types()
+
+
+@contextlib.contextmanager
+def tokenizer_if_needed(configs: ServerBaseline | list[APIServerConfig], *, testing: bool = False) -> Iterator[None]:
+    """Keep BaseEnv from loading a tokenizer if all servers are chat servers; `tokenizer` is then None.
+
+    With `testing`, a tokenizer that is not on this machine is not downloaded. Raises OSError for such a tokenizer.
+
+    This replaces the loader in Atropos' module: BaseEnv's constructor always loads a tokenizer by name and has no hook
+    for it, but hosted models have no public tokenizer, and tests run without a network.
+    """
+    loader = base.AutoTokenizer
+
+    def load_none(_name: str) -> None:
+        return None
+
+    def load_local(name: str) -> Any:
+        try:
+            return loader.from_pretrained(name, local_files_only=True)
+        except OSError as error:
+            raise OSError(f"{name!r} is not on this machine, and testing=True downloads nothing") from error
+
+    if not needs_tokenizer(configs):
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=load_none)
+    elif testing:
+        base.AutoTokenizer = SimpleNamespace(from_pretrained=load_local)
+    try:
+        yield
+    finally:
+        base.AutoTokenizer = loader
+
+
+def needs_tokenizer(configs: ServerBaseline | list[APIServerConfig]) -> bool:
+    """Tell whether an environment with these servers needs a tokenizer; with chat servers alone it needs none."""
+    several = configs if isinstance(configs, list) else [configs]
+    return not several or any(named_type(config).reply_kind is not ReplyKind.CHAT for config in several)
+
+
+def complete_servers(
+    configs: ServerBaseline | list[APIServerConfig], tokenizer_name: str
+) -> ServerBaseline | list[APIServerConfig]:
+    """Return settings of servers with the environment's tokenizer where they name none, and their API keys.
+
+    Raises:
+        ConfigError: there is no server, the servers have different types, all of which Atropos would treat as the
+        first,
+            or the environment variable of a key is not set.
+    """
+    several = configs if isinstance(configs, list) else [configs]
+    types = sorted({named_type(config).name for config in several})
+    if len(types) != 1:
+        raise ConfigError(
+            f"all inference servers must have one type; got {', '.join(types) or 'no server'}",
+            setting="openai.server_type",
+        )
+    completed = []
+    for config in several:
+        missing: dict[str, Any] = {"server_type": types[0]}
+        if config.tokenizer_name == "none":
+            missing["tokenizer_name"] = tokenizer_name
+        if isinstance(config, APIServerConfig):
+            missing["api_key"] = read_key(config)
+        completed.append(config.model_copy(update=missing))
+    # A single APIServerConfig goes on as a list: as a bare value Atropos would replace its URL by four of its own.
+    return completed if isinstance(configs, (list, APIServerConfig)) else completed[0]
+
+
+def read_key(config: APIServerConfig) -> str:
+    """Return a server's key (`$NAME`: from that variable); raises ConfigError if the variable is not set."""
+    key = str(config.api_key or "")
+    if key.startswith("$"):
+        if not os.environ.get(key[1:]):
+            raise ConfigError(f"the environment variable {key[1:]} is not set", setting="openai.api_key")
+        return os.environ[key[1:]]
+    if named_type(config).name == CHAT and key in ("", NO_KEY):
+        return os.environ.get("OPENAI_API_KEY") or NO_KEY
+    return key or NO_KEY
+
+
+def choose_server_class(
+    server_cls: type[APIServer], configs: ServerBaseline | list[APIServerConfig]
+) -> type[APIServer]:
+    """Return the class that serves the type of the settings; an importer's own `server_cls` stays."""
     if not inspect.isabstract(server_cls):
         return server_cls
-    first = configs[0] if isinstance(configs, list) else configs
-    return _CLASSES.get(first.server_type, server_cls)
+    return named_type(configs[0] if isinstance(configs, list) else configs).server_class

@@ -21,8 +21,8 @@ from ...session import Session
 from ...settings import SYSTEM_PROMPT, fingerprint
 from ..config import RunMode
 from ..inference.failures import address
-from ..inference.replies import Mode
 from ..inference.server_checks import context_length
+from ..inference.servers import CHAT, ReplyKind
 from ..run import Run
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ def _describe(run: Run, plan: EvaluationPlan, sampling: Sampling, step: int) -> 
         "system_prompt": run.session.system_prompt(Split.EVAL),
         "thinking_formats": list(run.session.thinking.names),
     }
-    server_type = Mode.CHAT.value if run.inference.mode is Mode.CHAT else getattr(server, "server_type", "unknown")
+    server_type = CHAT if run.inference.reply_kind is ReplyKind.CHAT else getattr(server, "server_type", "unknown")
     return {
         "model": str(server.model_name),
         "server": {"type": server_type, "base_url": _without_password(address(run.servers[0]))},

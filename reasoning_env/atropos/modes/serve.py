@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import ConfigError
 from ..config import RunMode
-from ..inference.replies import Mode
+from ..inference.servers import Training, names_of_types
 from ..run import Run
 
 
@@ -48,10 +48,13 @@ async def serve(env: Any, run: Run) -> None:
 
 
 def _refuse_chat(run: Run) -> None:
-    if run.inference.mode is Mode.CHAT:
+    if run.inference.reply_kind.for_training is Training.NO:
+        exact = " or ".join(names_of_types(Training.YES))
+        others = " or ".join(names_of_types(Training.WITHOUT_LOGPROBS))
         raise ConfigError(
-            "openai.server_type: a chat server gives text without tokens, and a trainer needs tokens; serve takes "
-            "vllm, sglang or completions, and openai or trl for trainers that compute log-probabilities themselves"
+            "a chat server gives text without tokens, and a trainer needs tokens",
+            setting="openai.server_type",
+            remedy=f"serve takes {exact}, and {others} for trainers that compute log-probabilities themselves",
         )
 
 

@@ -1,0 +1,92 @@
+"""An importer's own class of servers, which Atropos' hook `server_cls` takes: used through the methods of APIServer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.server_harness import create_chat_completion, create_completion
+from transformers import AutoTokenizer
+
+from reasoning_gym_testing import TOKENIZER
+
+from .conftest import Env, MakeEnv, right
+
+TEXTS = ["<answer>right</answer>", "<answer>wrong</answer>"] * 2
+
+
+class OwnServer(APIServer):  # type: ignore[misc]  # atroposlib has no types
+    """Answers in each way, without an address; a subclass leaves ways out."""
+
+    async def check_server_status_task(self, chat_completion: bool = True) -> None:
+        self.server_healthy = True
+
+    async def _chat_completion_wrapper(self, *, n: int, **_: Any) -> Any:
+        return create_chat_completion(TEXTS[:n], n)
+
+    async def _completion_wrapper(self, *, n: int, **_: Any) -> Any:
+        return create_completion(TEXTS[:n], n)
+
+    async def _tokens_and_logprobs_completion_wrapper(self, *, n: int, input_ids: Any = (1, 2), **_: Any) -> Any:
+        tokens = AutoTokenizer.from_pretrained(TOKENIZER)(TEXTS[:n])["input_ids"]
+        return list(input_ids), tokens, [[-0.5] * len(ids) for ids in tokens], ["stop"] * n
+
+
+class TokenServer(OwnServer):
+    """Answers in tokens only."""
+
+    async def _completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
+
+    async def _chat_completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+class TextServer(OwnServer):
+    """Answers in text and chat."""
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+class ChatServer(TextServer):
+    """Answers in chat only."""
+
+    async def _completion_wrapper(self, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+async def collect(env: Env) -> Any:
+    """Collect a group of which the first and third completion count as right."""
+    item = await env.get_next_item()
+    TEXTS[::2] = [right(item)] * 2
+    group, _ = await env.collect_trajectories(item)
+    return group
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        ("auto", OwnServer),
+        ("auto", TokenServer),
+        ("auto", TextServer),
+        ("auto", ChatServer),
+        ("vllm", OwnServer),
+        ("sglang", OwnServer),
+        ("completions", OwnServer),
+        ("openai", TextServer),
+        ("trl", TextServer),
+        ("chat", ChatServer),
+    ],
+)
+async def test_own_class_gives_a_group(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, kind: str, own: type[OwnServer]
+) -> None:
+    monkeypatch.setattr(Env, "server_cls", own)
+    env = await make_env(kind)
+    group = await collect(env)
+    assert type(env.server.servers[0]) is own
+    assert group["scores"] == [1.0, 0.0, 1.0, 0.0]
+    assert all(map(len, group["tokens"])) is (own is not ChatServer)
+    assert (group["inference_logprobs"] is not None) is (own in (OwnServer, TokenServer))
