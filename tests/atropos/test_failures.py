@@ -1,12 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from typing import Any
 
 import pytest
 from tenacity import RetryError, retry, stop_after_attempt
 
-from reasoning_env.atropos.inference.failures import Meaning, describe_failure, explain_failure
+from reasoning_env.atropos.inference.failures import (
+    MAX_FAILURES,
+    Drop,
+    End,
+    Failure,
+    History,
+    Meaning,
+    Retry,
+    decide,
+    describe_failure,
+    explain_failure,
+)
+from reasoning_env.errors import RefusedError, ServerError
+from reasoning_env.records import Timeouts
 
 
 class HTTPError(Exception):
@@ -58,3 +73,70 @@ def test_last_attempt_is_what_a_retry_error_means() -> None:
 
 def test_description_is_one_line() -> None:
     assert describe_failure(HTTPError(500)) == "HTTPError: status 500"
+
+
+# ---------------------------------------------------------------------------- what follows from a failure
+
+ABSENT = Failure("gone", Meaning.ABSENT, "start one", None)
+TIMED_OUT = Failure("gone", Meaning.ABSENT, "start one", None, timed_out=True)
+BUSY = Failure("busy", Meaning.BUSY, "wait", 429)
+REFUSED = Failure("refused", Meaning.REFUSED, "check it", 400)
+PATIENT = Timeouts(reply_s=None, outage_s=60.0)
+ENDLESS = Timeouts(reply_s=None, outage_s=math.inf)
+TESTING = Timeouts(reply_s=None, outage_s=60.0, tries=3)
+BESIDE = {"successes": 1, "others_succeeded": True}
+
+
+def history(**fields: Any) -> History:
+    return History(**{"failures": 1, "pause_s": 0.5, **fields})
+
+
+@pytest.mark.parametrize(
+    ("failure", "met", "limits", "expected"),
+    [
+        (ABSENT, history(), PATIENT, Retry(0.5)),
+        (ABSENT, history(outage_s=59.5), PATIENT, Retry(0.5)),
+        (ABSENT, history(outage_s=59.6), PATIENT, "requests fail for 60 s: gone"),
+        (ABSENT, history(outage_s=1e9), ENDLESS, Retry(0.5)),
+        (ABSENT, history(**BESIDE, failures_beside_successes=MAX_FAILURES - 1), PATIENT, Retry(0.5)),
+        (ABSENT, history(failures_beside_successes=MAX_FAILURES), ENDLESS, "3 failures while others succeeded: gone"),
+        (BUSY, history(**BESIDE, failures=100), PATIENT, Retry(0.5)),
+        (TIMED_OUT, history(), PATIENT, Retry(0.5)),
+        (ABSENT, history(failures=2), TESTING, Retry(0.0)),
+        (ABSENT, history(failures=3), TESTING, "3 requests failed: gone"),
+        (REFUSED, history(successes=1), PATIENT, r"refuses requests \(refused\); check it"),
+        (REFUSED, history(), ENDLESS, r"refuses requests \(refused\); check it"),
+    ],
+)
+def test_decision(failure: Failure, met: History, limits: Timeouts, expected: Retry | str) -> None:
+    decision = decide(failure, met, limits)
+    if isinstance(expected, Retry):
+        assert decision == expected
+    else:
+        assert isinstance(decision, Drop)
+        assert type(decision.error) is ServerError
+        assert re.search(expected, str(decision.error))
+
+
+def test_slow_reply_beside_successes_is_dropped() -> None:
+    decision = decide(TIMED_OUT, history(**BESIDE), PATIENT)
+    assert isinstance(decision, Drop)
+    assert isinstance(decision.error, TimeoutError)
+
+
+def test_refusal_of_the_first_requests_ends_the_run() -> None:
+    decision = decide(REFUSED, history(), PATIENT)
+    assert isinstance(decision, End)
+    assert isinstance(decision.error, RefusedError)
+
+
+@pytest.mark.parametrize(
+    ("failure", "successes", "beside_successes", "others_succeeded"),
+    [(ABSENT, 5, 1, False), (ABSENT, 6, 2, True), (BUSY, 6, 1, True)],
+)
+def test_history_after_a_failure(
+    failure: Failure, successes: int, beside_successes: int, others_succeeded: bool
+) -> None:
+    before = History(failures=1, failures_beside_successes=1, successes=5)
+    after = before.after(failure, successes=successes, outage_s=2.0, pause_s=0.5)
+    assert after == History(2, beside_successes, successes, others_succeeded, outage_s=2.0, pause_s=0.5)

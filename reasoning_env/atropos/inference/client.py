@@ -8,9 +8,7 @@ for ever while no server is healthy; the limits here end that.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,7 +17,7 @@ from typing import Any
 from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from ...errors import RefusedError, ServerError
+from ...errors import ServerError
 from ...prompts.chat_format import ChatFormat
 from ...records import Prompt, Rollout, Sampling, Timeouts
 from ...runtime.concurrency import cancel_all
@@ -27,7 +25,7 @@ from ...runtime.outage_log import OutageLog
 from ...runtime.retries import pauses
 from ...runtime.turns import DECODER, in_background
 from .chat import ChatRequests, PlainChat, rollout_from_message
-from .failures import MAX_FAILURES, Meaning, address, explain_failure, explain_no_reply
+from .failures import MAX_FAILURES, History, Retry, address, decide, explain_failure, explain_no_reply
 from .replies import TokenRequests
 from .rollouts import rollout_from_text, rollout_from_tokens
 from .servers import ReplyKind, shared_reply_kind, takes_chat_requests
@@ -123,6 +121,8 @@ class InferenceClient:
     async def complete(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Return exactly `n` rollouts. Failed requests are sent again, with pauses, through an outage.
 
+        `failures.decide` is the policy.
+
         Raises:
             TimeoutError: a reply took over `timeouts.reply_s` while other requests succeeded.
             RefusedError: the server refuses requests and has never taken any; unless `timeouts.outage_s` is infinite.
@@ -132,37 +132,23 @@ class InferenceClient:
             ServerError: requests failed `timeouts.tries` times.
             ServerError: requests failed, or no server was healthy, for `timeouts.outage_s`.
         """
-        failures, successes, waits = 0, self._successes, None
+        history = History(successes=self._successes)
+        waits = pauses()
         while True:
             try:
                 return await self._attempt(prompt, n, sampling, timeouts)
             except ServerError:
                 raise
             except Exception as error:  # clients raise all sorts of things for servers that are gone or talk nonsense
-                others_succeed = self._successes > successes
-                if others_succeed and isinstance(error, TimeoutError):
-                    raise
-                successes = self._successes
                 failure = explain_failure(error)
-                if failure.meaning is Meaning.REFUSED:
-                    none_succeeded = not successes and math.isfinite(timeouts.outage_s)
-                    error_class = RefusedError if none_succeeded else ServerError
-                    raise error_class(
-                        f"the inference server refuses requests ({failure.description})", remedy=failure.remedy
-                    ) from error
-                if others_succeed and failure.meaning is not Meaning.BUSY:
-                    failures += 1
-                if failures >= MAX_FAILURES:
-                    raise ServerError(f"{failures} failures while others succeeded: {failure.description}") from error
+                history = history.after(
+                    failure, successes=self._successes, outage_s=self._outage.lasting_s, pause_s=next(waits)
+                )
+                decision = decide(failure, history, timeouts)
+                if not isinstance(decision, Retry):
+                    raise decision.error from error
                 self._outage.note(f"requests for completions fail, and are tried again ({failure.description})")
-                if waits is None:
-                    waits = pauses() if timeouts.tries is None else itertools.repeat(0.0, timeouts.tries - 1)
-                pause_s = next(waits, None)
-                if pause_s is None:
-                    raise ServerError(f"{timeouts.tries} requests failed: {failure.description}") from error
-                if self._outage.lasting_s + pause_s > timeouts.outage_s:
-                    raise ServerError(f"requests fail for {timeouts.outage_s:g} s: {failure.description}") from error
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(decision.pause_s)
 
     async def _attempt(self, prompt: Prompt, n: int, sampling: Sampling, timeouts: Timeouts) -> list[Rollout]:
         """Return `n` rollouts, or raise what clients raise.

@@ -1,17 +1,20 @@
-"""What a failed request to an inference server means, and what a user can do.
+"""What a failed request to an inference server means, what a user can do, and whether the request is sent again.
 
-`explain_failure` is one table for the start and for the run.
+`explain_failure` is one table for the start and for the run. `decide` is the policy of the run, which `InferenceClient`
+follows.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
-from ...records import Prompt
+from ...errors import RefusedError, ServerError
+from ...records import Prompt, Timeouts
 
 MAX_FAILURES = 3
 """How often the request of a group may fail while other requests succeed."""
@@ -39,12 +42,14 @@ class Failure:
     - `description`: one line with the kind of the error and its message.
     - `remedy`: what a user can do, with settings in braces as in `errors.ReasoningEnvError`.
     - `status`: the HTTP status; None without a reply.
+    - `timed_out`: whether the request ended by a time limit.
     """
 
     description: str
     meaning: Meaning
     remedy: str
     status: int | None
+    timed_out: bool = False
 
 
 def explain_failure(error: BaseException) -> Failure:
@@ -53,16 +58,104 @@ def explain_failure(error: BaseException) -> Failure:
     description = _describe_reply(cause) or describe_failure(error)
     status = _status(cause)
     meaning, remedy = _explain_status(status)
+    timed_out = isinstance(error, TimeoutError)
     if meaning is not Meaning.UNUSABLE:
-        return Failure(description, meaning, remedy, status)
+        return Failure(description, meaning, remedy, status, timed_out)
     error_name = type(cause).__name__
     # Errors of clients for a server that cannot be reached; errors of the system are OSError.
     no_connection = error_name in ("APIConnectionError", "APITimeoutError", "ServerDisconnectedError")
     if status is None and (no_connection or isinstance(cause, (OSError, TimeoutError))):
-        return Failure(description, Meaning.ABSENT, "start one, or correct {openai.base_url}", None)
+        return Failure(description, Meaning.ABSENT, "start one, or correct {openai.base_url}", None, timed_out)
     if description == NO_JSON:
         remedy = "that is no JSON, but perhaps a web page: check {openai.base_url}"
-    return Failure(description, Meaning.UNUSABLE, remedy, status)
+    return Failure(description, Meaning.UNUSABLE, remedy, status, timed_out)
+
+
+# ---------------------------------------------------------------------------- what follows from a failure
+
+
+@dataclass(frozen=True)
+class History:
+    """What the requests of one group have met, and the requests of all groups beside them.
+
+    - `failures`: failed requests of this group.
+    - `failures_beside_successes`: those that failed while other requests succeeded. BUSY is not counted: the server
+      asks for patience, and the request is sound.
+    - `successes`: successful requests of all groups until the last failure of this group, or until its first request.
+    - `others_succeeded`: whether a request of any group succeeded between that failure and the one before.
+    - `outage_s`: how long requests of all groups have failed without a success.
+    - `pause_s`: how long to wait before this group's next request, if it has one.
+    """
+
+    failures: int = 0
+    failures_beside_successes: int = 0
+    successes: int = 0
+    others_succeeded: bool = False
+    outage_s: float = 0.0
+    pause_s: float = 0.0
+
+    def after(self, failure: Failure, *, successes: int, outage_s: float, pause_s: float) -> History:
+        """Return the history with one more failure; `successes` counts the successful requests of all groups so far."""
+        others_succeeded = successes > self.successes
+        beside_successes = self.failures_beside_successes
+        if others_succeeded and failure.meaning is not Meaning.BUSY:
+            beside_successes += 1
+        return History(self.failures + 1, beside_successes, successes, others_succeeded, outage_s, pause_s)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Send the request again after a pause."""
+
+    pause_s: float
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Give up the group; other groups go on. `error` is raised for it."""
+
+    error: ServerError | TimeoutError
+
+
+@dataclass(frozen=True)
+class End:
+    """End the run: no request of another group can succeed."""
+
+    error: RefusedError
+
+
+def decide(failure: Failure, history: History, limits: Timeouts) -> Retry | Drop | End:
+    """Return what follows from the last failure of a group's request; `history` contains that failure.
+
+    In this order:
+
+    1. A time-out while other requests succeed: drop. The server works, and this prompt takes too long.
+    2. A refusal: end if no request has ever succeeded, for all other requests will be refused too; else drop. A run
+       that waits without limit (`serve`) is not ended: the server may be exchanged.
+    3. MAX_FAILURES failures while other requests succeed: drop. The server works, and this prompt is at fault.
+    4. As many failures as `limits.tries`: drop.
+    5. Requests of all groups fail for longer than `limits.outage_s`: drop.
+    6. Else: retry.
+    """
+    said = failure.description
+    if failure.timed_out and history.others_succeeded:
+        return Drop(TimeoutError(f"no reply in time while other requests succeeded ({said})"))
+    if failure.meaning is Meaning.REFUSED:
+        message = f"the inference server refuses requests ({said})"
+        if history.successes == 0 and math.isfinite(limits.outage_s):
+            return End(RefusedError(message, remedy=failure.remedy))
+        return Drop(ServerError(message, remedy=failure.remedy))
+    if history.failures_beside_successes >= MAX_FAILURES:
+        return Drop(ServerError(f"{history.failures_beside_successes} failures while others succeeded: {said}"))
+    if limits.tries is not None and history.failures >= limits.tries:
+        return Drop(ServerError(f"{limits.tries} requests failed: {said}"))
+    pause_s = 0.0 if limits.tries is not None else history.pause_s
+    if history.outage_s + pause_s > limits.outage_s:
+        return Drop(ServerError(f"requests fail for {limits.outage_s:g} s: {said}"))
+    return Retry(pause_s)
+
+
+# ---------------------------------------------------------------------------- errors in words
 
 
 def _describe_reply(cause: BaseException) -> str | None:
