@@ -1,6 +1,6 @@
-"""What a completion earns: the strict answer rule, scores by verifier workers, a length penalty.
+"""Reward completions: find the one answer, have verifier workers score it, and apply the length penalty.
 
-Completions are hostile text, so reading one takes time linear in its length.
+Completions are hostile text, so all reading takes time linear in their length.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE | re.ASCII)
 OPENING_TAG = re.compile(r"<answer>", re.IGNORECASE | re.ASCII)
 
 LONG_TEXTS = 100_000
-"""Characters of a group's completions from which a thread reads them; below, a thread costs more than it saves."""
+"""Characters of a group's completions above which a thread reads them; below, a thread costs more than it saves."""
 PENALTY_FLOOR_SCORE = 0.5
-"""The penalty applies when every rollout of the group scores at least this."""
+"""The penalty applies when every rollout of the group scores at least this much."""
 PENALTY_FREE_SHARE = 0.75
-"""The share of the token limit up to which length costs nothing."""
+"""The share of the token limit up to which there is no penalty."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """Either the `answer`, or None and the `reason` for which the rollout scores 0."""
+    """The `answer` of a completion; or None, and the `reason` why the rollout scores 0."""
 
     answer: str | None
     reason: Reason | None = None
 
 
 def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extraction:
-    """Find the one answer of a completion, stripped of surrounding whitespace.
+    """Find the one answer of a completion, and strip the whitespace around it.
 
-    What stands in one of the formats of `thinking` is removed first; what remains must hold exactly one pair of answer
-    tags, no further answer tag, and something other than whitespace between them, of at most `max_bytes` of UTF-8.
+    Text in one of the formats of `thinking` is removed first. The rest must contain exactly one pair of answer tags and
+    no further answer tag. The answer between the tags must not be blank, and has at most `max_bytes` bytes of UTF-8.
     """
     rest = remove_thinking(text, thinking)
     if not OPENING_TAG.search(rest):
@@ -59,11 +59,11 @@ def extract_answer(text: str, max_bytes: int, thinking: Thinking = TAGS) -> Extr
 
 
 def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
-    """Drop thinking: closed blocks, all up to a stray closing mark, and all after an unclosed opening mark.
+    """Remove thinking: closed blocks, text before a stray closing mark, and text after an unclosed opening mark.
 
-    Templates that open the block in the prompt produce completions with only the closing mark. Inside a block only
-    the same format's closing mark counts. Of channels only final ones stay. A blank stays in place of what was
-    between two kept parts, so that no tag comes together around it.
+    A completion has only the closing mark where the template opens the block in the prompt. Inside a block only the
+    closing mark of the same format counts. Of several channels only the final ones are kept. A blank replaces each
+    removed part, so that no tag is made from the text on both sides.
     """
     if thinking.marks is None:
         return text
@@ -93,7 +93,7 @@ def remove_thinking(text: str, thinking: Thinking = TAGS) -> str:
 
 
 class AnswerScorer(Protocol):
-    """The part of the worker pool that scores."""
+    """The part of the worker pool that scores answers."""
 
     async def score(self, problem: Problem, answers: Sequence[str], *, plainly: bool = False) -> list[Verdict]: ...
 
@@ -105,7 +105,7 @@ async def score_texts(
     max_answer_bytes: int,
     thinking: Thinking = TAGS,
 ) -> list[Verdict]:
-    """Return a verdict per completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
+    """Return a verdict for each completion, in order. Raises ScoringError and WorkerError as `verifier` does."""
 
     def extract() -> list[Extraction]:
         return [extract_answer(text, max_answer_bytes, thinking) for text in texts]
@@ -120,7 +120,7 @@ async def score_texts(
 
 
 def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Group:
-    """Return the group with a verdict for each rollout, and rewards after the length penalty at `max_tokens`."""
+    """Return the group with a verdict and a reward for each rollout; rewards are scores after the length penalty."""
     lengths = [len(rollout.tokens) or rollout.token_count or 0 for rollout in group.rollouts]
     scores = apply_length_penalty([verdict.score for verdict in verdicts], lengths, max_tokens)
     rewarded = [
@@ -131,10 +131,10 @@ def reward(group: Group, verdicts: Sequence[Verdict], *, max_tokens: int) -> Gro
 
 
 def apply_length_penalty(scores: Sequence[float], lengths: Sequence[int], max_tokens: int) -> tuple[float, ...]:
-    """Return the scores after the length penalty, which only applies when all of them are at least 0.5.
+    """Return the scores after the length penalty, which applies only when all scores are at least 0.5.
 
-    `lengths` are tokens of prompt and completion together, or of the completion where no more is known. Up to 75 % of
-    `max_tokens` length costs nothing; from there the factor falls linearly to 0 at `max_tokens`.
+    `lengths` are the tokens of prompt and completion together, or of the completion where the prompt's are unknown. Up
+    to 75 % of `max_tokens` the factor is 1; from there it falls linearly to 0 at `max_tokens`.
     """
     if not scores or min(scores) < PENALTY_FLOOR_SCORE:
         return tuple(scores)

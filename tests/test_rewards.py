@@ -27,7 +27,7 @@ LIMIT = 20_000
 PROBLEM = make_problem()
 
 
-def refused(reason: Reason) -> Extraction:
+def without_answer(reason: Reason) -> Extraction:
     return Extraction(None, reason)
 
 
@@ -67,16 +67,16 @@ def test_answer_in_tags(text: str, answer: str) -> None:
     ],
 )
 def test_reason_without_answer(text: str, reason: Reason) -> None:
-    assert extract_answer(text, LIMIT) == refused(reason)
+    assert extract_answer(text, LIMIT) == without_answer(reason)
 
 
 def test_tags_are_ascii() -> None:
     for text in ("<an\u017fwer>5</an\u017fwer>", "<answer\u0130>5</answer\u0130>"):
-        assert extract_answer(text, LIMIT) == refused(Reason.NO_ANSWER)
+        assert extract_answer(text, LIMIT) == without_answer(Reason.NO_ANSWER)
     assert remove_thinking("a</thin\u212a>b", TAGS) == "a</thin\u212a>b"
 
 
-# ---------------------------------------------------------------------------- beside a slow, plain reading of the rule
+# ---------------------------------------------------------------------------- compared with a slow, plain rule
 
 PIECES = st.sampled_from(
     [
@@ -91,7 +91,7 @@ ASCII_TAGS = re.ASCII | re.IGNORECASE | re.DOTALL
 
 
 def _reference_thinking(text: str) -> str:
-    """The rule in its own order: closed blocks, then leftover closing tags, then leftover opening tags."""
+    """Follow the rule in its order: closed blocks, then leftover closing tags, then leftover opening tags."""
     gone = "\0"
     for thinking in ("<think>.*?</think>", ".*</think>", "<think>.*"):
         text = re.sub(thinking, gone, text, flags=ASCII_TAGS)
@@ -102,17 +102,17 @@ def _reference_extraction(text: str, max_bytes: int) -> Extraction:
     rest = _reference_thinking(text)
     tags = [tag.lower() for tag in re.findall("</?answer>", rest, ASCII_TAGS)]
     if "<answer>" not in tags:
-        return refused(Reason.NO_ANSWER)
+        return without_answer(Reason.NO_ANSWER)
     if tags.count("<answer>") > 1 or len(tags) > 2:
-        return refused(Reason.SEVERAL_ANSWERS)
+        return without_answer(Reason.SEVERAL_ANSWERS)
     held = re.search("<answer>(.*)</answer>", rest, ASCII_TAGS)
     if held is None:
-        return refused(Reason.UNCLOSED_ANSWER)
+        return without_answer(Reason.UNCLOSED_ANSWER)
     answer = held[1].strip()
     if not answer:
-        return refused(Reason.EMPTY_ANSWER)
+        return without_answer(Reason.EMPTY_ANSWER)
     if sum(len(character.encode("utf-8", "surrogatepass")) for character in answer) > max_bytes:
-        return refused(Reason.TOO_LONG)
+        return without_answer(Reason.TOO_LONG)
     return Extraction(answer)
 
 
@@ -148,7 +148,7 @@ def test_hostile_megabyte(piece: str) -> None:
 
 
 def named_score(problem: Problem, answer: str) -> Verdict:
-    """The score that the answer names."""
+    """Return the score that the answer names."""
     if answer == "fault":
         raise ScoringError("the worker cannot score")
     return Verdict(float(answer), Reason.SCORED, answer, 0.1)
@@ -260,7 +260,7 @@ def test_library_rule_pattern(text: str) -> None:
 
 
 def test_tag_outside_ascii_closes_no_answer() -> None:
-    assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == refused(Reason.UNCLOSED_ANSWER)
+    assert extract_answer("<answer>5</an\u017fwer>", LIMIT) == without_answer(Reason.UNCLOSED_ANSWER)
 
 
 def test_penalty_counts_prompt_tokens() -> None:

@@ -1,4 +1,4 @@
-"""JSONL dumps of rollouts: a writer on a thread of its own, and a reader."""
+"""JSONL dumps of rollouts: a writer with its own thread, and a reader."""
 
 from __future__ import annotations
 

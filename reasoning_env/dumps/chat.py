@@ -1,4 +1,4 @@
-"""Make chat data for fine-tuning of files of groups: a line for each completion that is kept."""
+"""Make chat data for fine-tuning from files of groups: one line for each completion that is kept."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ KEEP: Mapping[str, Callable[[Sequence[RolloutJson]], Sequence[RolloutJson]]] = {
     "correct": _correct,
     "all": lambda rollouts: rollouts,
 }
-"""Which completions of a group are kept, by the word that asks for them."""
+"""Selections of a group's completions, by the value of the option `keep`."""
 
 
 def chat_path(groups: Path, keep: str) -> Path:
-    """Return where the chat data of a file of groups goes."""
+    """Return the path of the chat data of a file of groups."""
     return groups.with_stem(f"{groups.stem}-{keep}")
 
 
 def write_chat(groups: Path, keep: str) -> int:
-    """Write chat data beside its file of groups, whole or not at all; returns the number of lines.
+    """Write chat data beside its file of groups, whole or not at all. Return the number of lines.
 
-    Each line has `messages` and the facts of its completion, always of the same types, so that a reader that takes the
-    columns from the first lines takes the others too: no answer is "", and no level is -1.
+    Each line has `messages` and the facts of its completion. A column has the same type in every line, since readers
+    take the types from the first lines: a missing answer is "", a missing level -1.
     """
     count = 0
 

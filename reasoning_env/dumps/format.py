@@ -1,19 +1,19 @@
 """The format of dumps: the names of the files, and a group as one line of strict JSON, written and read.
 
-**Files.** A file has its final name from its first line on. The name carries the uuid of the run, and only the process
-that created a file appends to it, so any number of processes may share a folder.
+**Files.** A file has its final name from its first line on. The name contains the uuid of the run. Only the process
+that created a file appends to the file, so any number of processes may share a folder.
 
-**Lines.** The text is ASCII: everything else is escaped, so no text of a model can end a line early or break the
-encoding, and a lone surrogate reads back as itself. The one exception is JSON's own: a high surrogate right before a
-low one reads back as the single character that the two stand for.
+**Lines.** A line is ASCII. Other characters are escaped, so no text of a model can end a line early or break the
+encoding, and a lone surrogate reads back as itself. JSON makes one exception: a high surrogate right before a low one
+reads back as the character that the pair encodes.
 
-**Torn lines.** A line is whole when its newline is there. A process that is killed while it writes, or a power failure,
-can leave the last line of a file torn: without its newline, or with zero bytes in it. A reader skips a torn last line
-with a warning, and no writer appends behind one: a dump is only ever appended to by the process that made it, and a
-file that a later run goes on with is cut back to its last whole line first.
+**Torn lines.** A whole line ends in a newline. A process that is killed while it writes, or a power failure, can leave
+the last line of a file torn: without its newline, or with zero bytes. A reader skips a torn last line with a warning.
+No writer appends behind a torn line: only the process that made a dump appends to the dump, and a file that a later run
+continues is first cut back to its last whole line.
 
-**A line of `process` or of an evaluation** has the same keys and some more. It begins with its `key`, which no
-other line of the file has.
+**A line of `process` or of an evaluation** has the same keys and further ones. The first is `key`, which is unique in
+the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 
 @dataclass(frozen=True)
 class DumpKind:
-    """One of the two kinds of dumps: how its files are named, and how many groups each of them holds."""
+    """A kind of dumps: the prefix of its files' names, and the number of groups in a file."""
 
     prefix: str
     groups_per_file: int
@@ -52,17 +52,17 @@ _NAME = re.compile(rf"(?:{PASSED.prefix}|{FAILED.prefix})_.+_\d{{4,}}\.jsonl", r
 
 
 def is_dump(path: Path) -> bool:
-    """Tell whether the path is named like a file of dumps that a writer appends to."""
+    """Tell whether the path has the name of a file of dumps that a writer appends to."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def header_path(groups: Path) -> Path:
-    """Return where `process` keeps the settings that a file of groups was made with; dumps have none."""
+    """Return the path of the settings with which `process` made a file of groups; dumps have no such file."""
     return groups.with_name(f"{groups.name}.header")
 
 
 def is_torn(line: bytes) -> bool:
-    """Tell whether the last line of a file was not written to its end."""
+    """Tell whether the last line of a file was only partly written."""
     if line.endswith(b"\n") and b"\0" not in line:
         return False
     try:
@@ -75,13 +75,13 @@ def is_torn(line: bytes) -> bool:
 def encode_group(
     group: Group, *, more: Mapping[str, Any] | None = None, more_of_rollouts: Sequence[Mapping[str, Any]] | None = None
 ) -> bytes:
-    """Return the group's line, with its newline; `more` adds keys to it, `more_of_rollouts` to rollouts.
+    """Return the group's line with its newline. `more` adds keys to the line, `more_of_rollouts` to each rollout.
 
     Values that JSON cannot hold (a NaN in the metadata, an enum among the parameters) are written as their text.
     Raises ValueError when `metadata_json` is not JSON.
     """
-    # One call of the encoder holds the interpreter's lock until it is done. A call for each rollout lets the event loop
-    # in between; one for a group of long completions would stall it for tens of milliseconds.
+    # A call of the encoder holds the interpreter's lock until its end. With one call for each rollout the event loop
+    # runs in between; one call for a group of long completions would stall the loop for tens of milliseconds.
     prompt = [{"role": message["role"], "content": message["content"]} for message in group.messages]
     extras = more_of_rollouts or [{}] * len(group.rollouts)
     rollouts = ", ".join(
@@ -89,22 +89,25 @@ def encode_group(
     )
     formats = group.thinking_formats
     thinking = {} if formats is None else {"thinking_formats": list(formats)}
-    item_id, rest = _json(group.problem.task), _json({**_facts(group.problem), **thinking, **(more or {})})
+    item_id = _json(group.problem.task)
+    rest = _json({**_facts(group.problem), **thinking, **(more or {})})
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
 def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str, Any]:
     verdict = rollout.verdict
-    return {
+    members = {
         "conversation": [*prompt, {"role": "assistant", "content": rollout.text}],
         "score": rollout.score,
-        "reason": verdict and verdict.reason.value,
-        "answer": verdict and verdict.answer,
+        "reason": None if verdict is None else verdict.reason.value,
+        "answer": None if verdict is None else verdict.answer,
         "finish_reason": rollout.finish_reason,
-        "verifier_score": verdict and verdict.score,
+        "verifier_score": None if verdict is None else verdict.score,
         "tokens": rollout.completion_tokens,
-        **({"thinking": rollout.thinking} if rollout.thinking else {}),
     }
+    if rollout.thinking:
+        members["thinking"] = rollout.thinking
+    return members
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
@@ -122,16 +125,16 @@ def _facts(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     try:
         return _encode(value)
     except (TypeError, ValueError):
-        # Rare, so only a value that needs it pays for the slow walk over everything in it.
+        # Rare, so only such values take the slow walk over their parts.
         return _encode(_json_value(value))
 
 
-def _json_value(value: Any) -> Any:
-    """Return the value with everything that JSON cannot hold replaced by its text."""
+def _json_value(value: object) -> object:
+    """Return the value with every part that JSON cannot hold replaced by the part's text."""
     if isinstance(value, Mapping):
         return {str(key): _json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -144,26 +147,28 @@ def _json_value(value: Any) -> Any:
 # ---------------------------------------------------------------------------- reading a line
 
 
-def _message(message: Any) -> dict[str, Any]:
+def _message(message: Any) -> dict[str, object]:
     try:
         return {key: message[key] for key in ("role", "content")}
     except (KeyError, TypeError) as error:
         raise ValueError("a message is an object with `role` and `content`") from error
 
 
-# A JSON true is no number, and a number in quotes is none either.
+# Neither `true` nor a number in quotes counts as a number.
 _Int = Annotated[int, Strict()]
 _Float = Annotated[float, Strict()]
 
 
 @dataclass(frozen=True)
 class DumpedRollout:
-    """One rollout as it was dumped.
+    """One rollout of a dumped group.
 
-    Only `conversation` and `score` have to be there; keys that this version does not know are ignored.
-    `conversation` holds messages with `role` and `content`, the completion last; `thinking` is what a server gave apart
-    from it. `score` is the reward that was sent, `verifier_score` the one before the length penalty. `tokens` are those
-    of the completion. `seconds` and `library_score`, which the library's own rules give, are an evaluation's.
+    Only `conversation` and `score` are required; unknown keys are ignored.
+
+    `conversation` holds messages with `role` and `content`; the completion is the last. `thinking` is the thinking that
+    a server returned apart from the completion. `score` is the reward that was sent, `verifier_score` the score before
+    the length penalty, both in [0, 1]. `tokens` is the number of tokens of the completion. Only evaluations have
+    `seconds`, and `library_score` by the library's own rules.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -181,27 +186,27 @@ class DumpedRollout:
 
     @property
     def judged_score(self) -> float:
-        """The verifier's score, before any length penalty; the reward where the line has no other."""
+        """The verifier's score before the length penalty; the reward where the line has no such score."""
         return self.score if self.verifier_score is None else self.verifier_score
 
     @property
     def correct(self) -> bool:
-        """Whether the completion counts as correct, whatever a length penalty took."""
+        """Whether the completion is correct, before the length penalty."""
         return self.judged_score >= Verdict.CORRECT_SCORE
 
     @property
     def outcome(self) -> str:
-        """What became of the completion: one of `outcomes.OUTCOMES`, or a later version's reason."""
+        """The outcome of the completion: one of `outcomes.OUTCOMES`, or a reason of a later version."""
         return outcome(self.judged_score, self.reason, self.finish_reason)
 
 
 @dataclass(frozen=True)
 class DumpedGroup:
-    """One line. Only `item_id` and `rollouts` have to be there.
+    """One line. Only `item_id` and `rollouts` are required.
 
-    `item_id` is the task's name; any process makes the problem again from `reference`. In evaluations,
-    `failed` counts the completions that no server gave. Where there is a `dataset_size`, the problem is number `item`
-    of the library's dataset of that size and seed. What was taken for thinking is named by `thinking_formats`.
+    `item_id` is the task's name. Any process makes the problem again from `reference`. In evaluations, `failed` counts
+    the completions that no server returned. With a `dataset_size`, the problem is number `item` of the library's
+    dataset of that size and seed. `thinking_formats` names the formats of thinking that counted.
     """
 
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
@@ -230,15 +235,15 @@ _GROUP = TypeAdapter(DumpedGroup)
 
 
 def read_group(line: bytes) -> DumpedGroup:
-    """Return the group of one line; raises ValueError or RecursionError for one that is none."""
-    # The JSON parser of pydantic refuses lone surrogates, which a model's text may hold.
+    """Return the group of one line. Raises ValueError or RecursionError for a line that is not a group."""
+    # Not pydantic's own JSON parser: lone surrogates, which a model's text may contain, are errors for that parser.
     return _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
 
 
 def _with_tokens(line: Any) -> Any:
-    """Return a line of `process` with each completion's number of tokens: masks are -100 over the prompt.
+    """Return a line of `process` with the number of tokens of each completion: masks are -100 over the prompt.
 
-    The masks of chat servers are empty, which says nothing of the number.
+    The masks of chat servers are empty, and give no number.
     """
     masks = line.get("masks") if isinstance(line, dict) else None
     if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):

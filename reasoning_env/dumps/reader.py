@@ -1,7 +1,6 @@
-"""Reading groups back, one at a time, so that memory does not grow with the files.
+"""Read groups back from files, one at a time, so that memory does not grow with the files.
 
-One reader for the three kinds of files that hold groups: dumps, the file of `process`, and `samples.jsonl` of an
-evaluation.
+Three kinds of files hold groups: dumps, the file of `process`, and `samples.jsonl` of an evaluation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class DumpFormatError(ReasoningEnvError):
-    """A line that is no group: names the file, the line, counted from 1, and the problem."""
+    """A line is not a group. The message names the file, the line (counted from 1) and the problem."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(
@@ -48,18 +47,20 @@ def _warn(error: DumpFormatError) -> None:
 def stream_groups(path: Path | str, *, strict: bool = True, on_damage: OnDamage = _warn) -> Iterator[DumpedGroup]:
     """Return the groups of a file, or of a folder's `.jsonl` and `.jsonl.gz` files in name order.
 
-    Blank lines are passed over, and a torn last line is skipped. Raises OSError when the path cannot be read, and
-    DumpFormatError at any other malformed line; with `strict=False` such a line is skipped, as is the rest of a damaged
-    `.gz` file. `on_damage` is called for each that is skipped.
+    Blank lines are passed over, and a torn last line is skipped. With `strict=False`, other malformed lines are skipped
+    too, as is the rest of a damaged `.gz` file. `on_damage` is called for each line or file that is skipped.
+
+    Raises OSError when the path cannot be read.
+    Raises DumpFormatError at a malformed line or a damaged `.gz` file, unless `strict=False`.
     """
     return chain.from_iterable(_read_file(file, strict, on_damage) for file in list_files(Path(path)))
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the files that `stream_groups` reads; raises OSError when the path cannot be read."""
+    """Return the files that `stream_groups` reads. Raises OSError when the path cannot be read."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.name.endswith((".jsonl", ".jsonl.gz")))
-    path.stat()  # raises here, at the call, rather than at the first group
+    path.stat()  # raises at the call, not at the first group
     return [path]
 
 
@@ -89,7 +90,7 @@ def _read_file(path: Path, strict: bool, on_damage: OnDamage) -> Iterator[Dumped
 
 
 def _open(path: Path) -> BufferedReader | gzip.GzipFile:
-    # Bytes, because text mode would also end lines at a lone carriage return.
+    # In bytes: text mode would also end lines at a lone carriage return.
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
@@ -98,6 +99,6 @@ def _describe(error: Exception) -> str:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
     if isinstance(error, json.JSONDecodeError):
-        # The decoder's own text speaks of a line 1, which would stand beside the line in the file.
+        # The decoder's message names line 1 of its text, which would stand beside the line number of the file.
         return f"not JSON ({error.msg} at character {error.pos} of {len(error.doc)})"
     return str(error)

@@ -1,11 +1,11 @@
-"""The dumps' writer: takes groups from the event loop and appends them, in order, on its own thread.
+"""Write dumps: take groups from the event loop, and append them in order on a thread of the writer's own.
 
-Nobody waits for the disk. Groups that cannot be written (disk full, folder gone) wait in memory in their order, up to
-`max_waiting_bytes` of text, and are written once there is room again. Beyond the limit the newest group is dropped and
-counted.
+The event loop never waits for the disk. Groups that cannot be written (disk full, folder gone) wait in memory in their
+order, up to `max_waiting_bytes` of text, and are written when the disk has room again. Beyond the limit the newest
+group is dropped and counted.
 
-A file is created under a name that carries the run's uuid, and a number that is taken is passed over. So each file has
-one writer, none is overwritten, nothing is ever appended behind a torn line, and no locks are needed.
+The name of a file contains the run's uuid, and numbers of existing files are passed over. So each file has one writer,
+no file is overwritten, nothing is appended behind a torn line, and no locks are needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RolloutDumper:
     `reasoning_gym_environment_rollouts_{run_uuid}_{number:04d}.jsonl`, 100 a file. With `dump_failed`, groups whose
     scores are all 0 go to `reasoning_gym_environment_FAILED_rollouts_{run_uuid}_{number:04d}.jsonl`, 50 a file.
 
-    No file is created before `start`; groups that are offered earlier wait for it. Later faults of the disk are
+    No file is created before `start`; groups that are offered earlier wait for the start. Later errors of the disk are
     logged and counted, and never raised.
     """
 
@@ -58,7 +58,7 @@ class RolloutDumper:
         self._score_threshold = score_threshold
         self._max_waiting_bytes = max_waiting_bytes
         self._changed = threading.Condition()  # guards everything down to `_closing`
-        self._waiting: deque[_Waiting] = deque()  # with the one that is being written, at its front
+        self._waiting: deque[_Waiting] = deque()  # the group that is being written is the first
         self._waiting_bytes = 0
         self._dropped = 0
         self._closing = False
@@ -69,7 +69,7 @@ class RolloutDumper:
         self._failed = NumberedFiles(partial(FAILED.path, folder, run_uuid), FAILED.groups_per_file)
 
     def start(self) -> None:
-        """Make the folder and start the thread, unless that has happened.
+        """Make the folder and start the thread; a second call does nothing.
 
         Raises ConfigError for a folder that cannot be made or written to.
         """
@@ -84,14 +84,14 @@ class RolloutDumper:
                 f"rollouts cannot be dumped to {self._folder}: {error.strerror}; "
                 "name a folder that can be made and written to (data_dumps_dir), or switch both dumps off"
             ) from error
-        # A daemon, so that a disk that hangs cannot keep the process from ending.
+        # A daemon: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)
         self._thread.start()
 
     def offer(self, group: Group) -> None:
-        """Take the group if its scores ask for it. Returns at once: this thread encodes and writes nothing.
+        """Take the group if its scores choose a kind of dump. Returns at once: the caller's thread encodes nothing.
 
-        A group that comes after `close`, or while too much is waiting, is dropped and counted.
+        A group that is offered after `close`, or while `max_waiting_bytes` wait, is dropped and counted.
         """
         files = self._files_for(group.scores)
         if files is None:
@@ -108,19 +108,19 @@ class RolloutDumper:
         if room:
             self._dropping.over("rollouts are kept for dumping again")
         else:
-            reason = "the dumps are closed" if self._closing else "as much as may wait in memory waits already"
+            reason = "the dumps are closed" if self._closing else "too many wait in memory already"
             self._dropping.note(f"rollouts are dropped: {reason}")
 
     def stats(self) -> DumpStats:
-        """Return the counts so far, from any thread; a group may briefly count as written and as waiting."""
+        """Return the counts so far, from any thread. A group may briefly count as both written and waiting."""
         with self._changed:
             return DumpStats(self._passed.written, self._failed.written, len(self._waiting), self._dropped)
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Write what waits and close the files; from a coroutine: `await asyncio.to_thread(dumper.close)`.
+        """Write the waiting groups and close the files; from a coroutine: `await asyncio.to_thread(dumper.close)`.
 
-        Waits at most `timeout_s`. What cannot be written in one last try is dropped, counted and logged. May be called
-        again, to no effect or to wait longer.
+        Waits at most `timeout_s`. Groups that cannot be written in one last try are dropped, counted and logged. A
+        second call waits again where the first one timed out, and otherwise does nothing.
         """
         with self._changed:
             self._closing = True
@@ -144,7 +144,7 @@ class RolloutDumper:
         return None
 
     def _work(self) -> None:
-        """Write group after group until `close` was called and nothing waits; what the thread does."""
+        """Write group after group, until `close` was called and no group waits. Runs on the writer's thread."""
         while (waiting := self._next()) is not None:
             written = self._write(waiting)
             with self._changed:
@@ -158,20 +158,20 @@ class RolloutDumper:
             logger.error("%d groups of rollouts were dropped in this run", self._dropped)
 
     def _next(self) -> _Waiting | None:
-        """Wait for the oldest group, which stays in the queue until it is written or dropped; None at the end."""
+        """Wait for the oldest group, which stays in the queue until it was written or dropped. None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             return self._waiting[0] if self._waiting else None
 
     def _write(self, waiting: _Waiting) -> bool:
-        """Write a group, and try again until that works; False for one that is to be dropped."""
+        """Write a group, with retries until the disk takes the line. False for a group that must be dropped."""
         try:
             line = encode_group(waiting.group)
-        except Exception:  # whatever one group holds, the thread must live on for the others
+        except Exception:  # a single bad group must not end the thread
             logger.exception("a group of %s cannot be written as JSON and is dropped", waiting.group.problem.task)
             return False
         for pause_s in pauses():
-            closing = self._closing  # read first: after `close` there is one whole try
+            closing = self._closing  # read before the try, so that one whole try follows `close`
             try:
                 waiting.files.append(line)
             except OSError as error:
@@ -188,7 +188,7 @@ class RolloutDumper:
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A group that is not written yet, and where it goes."""
+    """A group that is not written yet, and the files to which it goes."""
 
     files: NumberedFiles
     group: Group
@@ -196,16 +196,16 @@ class _Waiting:
 
 
 def _without_tokens(group: Group) -> Group:
-    """Return the group without what no dump shows, or waiting groups would hold megabytes of numbers."""
+    """Return the group without its tokens and entry, which no dump shows, and which take megabytes."""
     rollouts = tuple(replace(rollout, tokens=(), masks=(), logprobs=None) for rollout in group.rollouts)
     return replace(group, problem=replace(group.problem, entry=b""), rollouts=rollouts)
 
 
 def _size_bytes(group: Group) -> int:
-    """About how much memory the group takes without its tokens."""
+    """Return about how much memory the group takes without its tokens, in bytes."""
     texts: list[str | None] = [group.problem.question, group.problem.metadata_json]
     texts += (message["content"] for message in group.messages)
     for rollout in group.rollouts:
         texts += [rollout.text, rollout.verdict.answer if rollout.verdict else None]
-    objects_bytes = 1024 * len(group.rollouts)  # or very many short texts would count for nothing
+    objects_bytes = 1024 * len(group.rollouts)  # otherwise many short texts would count for almost nothing
     return sum(map(getsizeof, texts)) + objects_bytes

@@ -20,7 +20,7 @@ def dumps(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
-    """Builds and starts dumpers with both kinds on, and closes them at the end."""
+    """Make and start dumpers with both kinds on, and close all at the end."""
     made: list[RolloutDumper] = []
 
     def make(folder: Path = dumps, run_uuid: str = "run", *, start: bool = True, **options: Any) -> RolloutDumper:
@@ -38,7 +38,7 @@ def make_dumper(dumps: Path) -> Iterator[MakeDumper]:
 
 @pytest.fixture
 def limit_files() -> Iterator[LimitFiles]:
-    """Sets a size in bytes beyond which the system writes no file of this process, as on a full disk; None ends it."""
+    """Limit the size of this process's files in bytes, so that writes fail as on a full disk; None ends the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limit(size_bytes: int | None) -> None:

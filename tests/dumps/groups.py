@@ -1,4 +1,4 @@
-"""Groups for the tests, and what a reader should make of them."""
+"""Groups for the tests, and the names and indices of dumped groups."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def load(path: Path, cache: Path) -> Any:
 
 @pytest.mark.parametrize(("keep", "scores"), [("best", [1.0]), ("correct", [1.0, 1.0]), ("all", [0, 0, 0.5, 1, 1, 0])])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_chat_data_is_loaded_by_datasets_as_it_is(groups: Path, tmp_path: Path, keep: str, scores: list[float]) -> None:
+def test_loaded_by_datasets(groups: Path, tmp_path: Path, keep: str, scores: list[float]) -> None:
     assert write_chat(groups, keep) == len(scores)
     rows = load(chat_path(groups, keep), tmp_path / "cache")
     assert list(rows["score"]) == scores
@@ -43,7 +43,7 @@ def test_chat_data_is_loaded_by_datasets_as_it_is(groups: Path, tmp_path: Path, 
     assert set(rows["reason"]) <= {"scored", "no_answer"}
 
 
-def test_columns_have_one_type_whatever_is_missing(groups: Path) -> None:
+def test_columns_have_one_type(groups: Path) -> None:
     write_chat(groups, "all")
     rows = [json.loads(line) for line in chat_path(groups, "all").read_text().splitlines()]
     assert {tuple(type(value) for value in row.values()) for row in rows} == {tuple(map(type, rows[0].values()))}

@@ -14,30 +14,35 @@ from .groups import PROMPT, make_group
 
 
 def _document(line: bytes) -> dict[str, Any]:
-    def refuse(name: str) -> float:
+    def fail(name: str) -> float:
         raise AssertionError(f"{name} is not JSON")
 
-    document = json.loads(line, parse_constant=refuse)
+    document = json.loads(line, parse_constant=fail)
     assert isinstance(document, dict)
     return document
 
 
-def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
-    rollout = {
-        "conversation": [*PROMPT, {"role": "assistant", "content": "two"}],
-        "score": 0.25,
-        "reason": "scored",
-        "answer": "2",
-        "finish_reason": "stop",
-        "verifier_score": 1.0,
-        "tokens": 5,
-    }
+ROLLOUT = {
+    "conversation": [*PROMPT, {"role": "assistant", "content": "two"}],
+    "score": 0.25,
+    "reason": "scored",
+    "answer": "2",
+    "finish_reason": "stop",
+    "verifier_score": 1.0,
+    "tokens": 5,
+}
+
+
+@pytest.fixture
+def line() -> bytes:
     group = make_group((0.25,), text="two")
-    line = encode_group(replace(group, rollouts=tuple(replace(each, token_count=5) for each in group.rollouts)))
-    document = _document(line)
-    assert document == {
+    return encode_group(replace(group, rollouts=tuple(replace(rollout, token_count=5) for rollout in group.rollouts)))
+
+
+def test_documented_keys(line: bytes) -> None:
+    assert _document(line) == {
         "item_id": "chain_sum",
-        "rollouts": [rollout],
+        "rollouts": [ROLLOUT],
         "seed": 7,
         "index": 0,
         "split": "train",
@@ -47,18 +52,28 @@ def test_line_has_the_documented_keys_and_values_and_reads_back() -> None:
         "metadata": {"difficulty": 1},
         "reference": "chain_sum:train:7:0.25:1:e265702b26f3ffa7:{}",
     }
+
+
+def test_read_back(line: bytes) -> None:
+    document = _document(line)
     read = json.loads(json.dumps(asdict(read_group(line))))
-    assert {name: read["rollouts"][0][name] for name in rollout} == rollout
+    assert {name: read["rollouts"][0][name] for name in ROLLOUT} == ROLLOUT
     assert {name: read[name] for name in document} == {**document, "rollouts": read["rollouts"]}
 
 
-def test_thinking_stands_beside_the_conversation() -> None:
+def test_rollout_without_verdict() -> None:
+    [rollout] = _document(encode_group(make_group((0.5,), verdict=False)))["rollouts"]
+    assert rollout["score"] == 0.5
+    assert rollout["reason"] is rollout["answer"] is rollout["verifier_score"] is None
+
+
+def test_thinking_beside_conversation() -> None:
     group = make_group()
     document = _document(encode_group(replace(group, rollouts=(replace(group.rollouts[0], thinking="hm\ud800"),))))
     assert document["rollouts"][0]["thinking"] == "hm\ud800"
 
 
-def test_what_json_lacks_is_written_as_text_or_as_what_it_has() -> None:
+def test_values_outside_json() -> None:
     params = {"low": float("-inf"), "ops": ("+", "-"), "set": frozenset({1}), "table": {(1, 2): 3}, "number": 1 + 2j}
     group = make_group(metadata_json='{"ratio": NaN, "big": 1e999, "fine": 0.5}')
     document = _document(encode_group(replace(group, problem=replace(group.problem, params=params))))
@@ -71,7 +86,7 @@ def test_what_json_lacks_is_written_as_text_or_as_what_it_has() -> None:
     ("line", "torn"),
     [
         (b'{"item_id"', True),
-        (b"{}", False),  # as editors leave a last line
+        (b"{}", False),  # some editors write no last newline
         (b"{}\n", False),
         (b"no group of ours\n", False),
         (b"\0" * 5_000, True),
@@ -79,14 +94,18 @@ def test_what_json_lacks_is_written_as_text_or_as_what_it_has() -> None:
         (b"[" * 100_000, True),
     ],
 )
-def test_line_is_torn_when_its_end_or_a_part_of_it_was_not_written(line: bytes, torn: bool) -> None:
+def test_torn_line(line: bytes, torn: bool) -> None:
     assert is_torn(line) is torn
 
 
 @pytest.mark.parametrize("kind", [PASSED, FAILED])
 @pytest.mark.parametrize("number", [0, 9999, 12345])
-def test_names_of_dumps_are_known_again_and_others_are_none(kind: DumpKind, number: int) -> None:
-    path = kind.path(Path("folder"), "a_1.b", number)
-    assert is_dump(path)
-    others = [path.with_suffix(f".jsonl{suffix}") for suffix in (".gz", ".part", ".bak")]
-    assert not any(map(is_dump, [*others, Path("x_0000.jsonl")]))
+def test_names_of_dumps(kind: DumpKind, number: int) -> None:
+    assert is_dump(kind.path(Path("folder"), "a_1.b", number))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".part", ".bak"])
+def test_names_of_other_files(suffix: str) -> None:
+    assert not is_dump(PASSED.path(Path("folder"), "a_1.b", 0).with_suffix(f".jsonl{suffix}"))
+    assert not is_dump(Path(f"x_0000.jsonl{suffix}"))
+    assert not is_dump(Path("x_0000.jsonl"))

@@ -1,4 +1,4 @@
-"""The writer on a disk that fills up, goes away or hangs: nobody waits for it, and groups go on by themselves."""
+"""The writer on a disk that fills up, goes away or hangs: no caller waits, and writing resumes by itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch, make_dumper: MakeDumper) -> Iterator[Any]:
-    """A disk that hangs until `opened` is set; `entered` is set when the writer waits for it."""
+    """A disk that hangs until `opened` is set; `entered` is set when the writer waits for the disk."""
     gate = SimpleNamespace(entered=threading.Event(), opened=threading.Event())
     write_all = files_module.write_all
 
@@ -54,7 +54,7 @@ def _block(dumps: Path) -> None:
 # ---------------------------------------------------------------------------- a disk that refuses
 
 
-def test_groups_wait_in_order_and_go_on_by_themselves(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_wait_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     _block(dumps)
     for index in range(9):
@@ -65,9 +65,7 @@ def test_groups_wait_in_order_and_go_on_by_themselves(make_dumper: MakeDumper, d
     assert indices(stream_groups(dumps)) == list(range(9))
 
 
-def test_outage_is_said_once_and_its_end(
-    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_outage_is_logged_once(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, writer.__name__)
     dumper = make_dumper()
     _block(dumps)
@@ -80,9 +78,7 @@ def test_outage_is_said_once_and_its_end(
     assert levels == ["WARNING", "INFO"]
 
 
-def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
-    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_groups_dropped_at_close(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     _block(dumps)
     for _ in range(3):
@@ -93,9 +89,7 @@ def test_what_cannot_be_written_at_the_end_is_dropped_counted_and_logged(
     assert caplog.records[-1].args == (6,)
 
 
-def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
-    make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_groups_beyond_memory_limit(make_dumper: MakeDumper, dumps: Path, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper(max_waiting_bytes=20_000)
     _block(dumps)
     for index in range(20):
@@ -109,11 +103,9 @@ def test_groups_beyond_the_memory_limit_are_dropped_counted_and_logged(
     assert indices(stream_groups(dumps)) == list(range(waiting))
 
 
-def test_full_disk_leaves_whole_lines_and_the_rest_is_counted(
-    make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles
-) -> None:
+def test_full_disk(make_dumper: MakeDumper, dumps: Path, limit_files: LimitFiles) -> None:
     dumper = make_dumper(start=False)
-    limit_files(50_000)  # as on a full disk, a write is cut short and the next one fails
+    limit_files(50_000)  # as on a full disk, a write is cut short and the next write fails
     for index in range(30):
         dumper.offer(make_group((1.0,), index, text=TEXT))
     dumper.start()
@@ -124,7 +116,7 @@ def test_full_disk_leaves_whole_lines_and_the_rest_is_counted(
     assert all(path.read_bytes().endswith(b"\n") for path in dumps.iterdir())
 
 
-def test_numbers_are_not_used_up_while_no_file_can_be_made(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_outage_uses_no_file_numbers(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     _block(dumps)
     dumper.offer(passed())
@@ -137,9 +129,7 @@ def test_numbers_are_not_used_up_while_no_file_can_be_made(make_dumper: MakeDump
 # ---------------------------------------------------------------------------- a disk that hangs
 
 
-def test_offer_encodes_nothing_and_waits_for_nothing(
-    make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_offer_returns_at_once(make_dumper: MakeDumper, gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
     assert gate.entered.wait(PATIENCE_S)
@@ -150,7 +140,7 @@ def test_offer_encodes_nothing_and_waits_for_nothing(
     assert dumper.stats().waiting == 201
 
 
-def test_close_gives_up_at_its_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_timeout(make_dumper: MakeDumper, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     dumper.offer(failed())
     assert gate.entered.wait(PATIENCE_S)
@@ -179,7 +169,7 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("take_away", [_move, Path.unlink, _replace, _cut])
-def test_file_that_another_process_takes_away_is_left_alone_and_a_new_one_begun(
+def test_file_taken_away(
     make_dumper: MakeDumper, dumps: Path, take_away: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     dumper = make_dumper()

@@ -16,7 +16,7 @@ from reasoning_env.dumps.format import encode_group
 from .groups import indices, make_group, passed
 
 
-def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_files_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(2)))
     (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)))
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(encode_group(passed(3))))
@@ -24,12 +24,12 @@ def test_dumps_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) 
     assert indices(stream_groups(tmp_path)) == [1, 2, 3]
 
 
-def test_missing_path_raises_at_the_call(tmp_path: Path) -> None:
+def test_missing_path(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         stream_groups(tmp_path / "nothing.jsonl")
 
 
-def test_file_with_only_the_first_keys_is_read_and_unknown_keys_are_ignored(tmp_path: Path) -> None:
+def test_required_and_unknown_keys(tmp_path: Path) -> None:
     rollout = {"conversation": [{"role": "user", "content": "é", "later": 1}], "score": 1, "later": None}
     line = {"item_id": "chain_sum", "rollouts": [rollout], "later": {"a": 1}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line, ensure_ascii=False), encoding="utf-8")
@@ -37,15 +37,18 @@ def test_file_with_only_the_first_keys_is_read_and_unknown_keys_are_ignored(tmp_
     assert list(stream_groups(tmp_path)) == [DumpedGroup(item_id="chain_sum", rollouts=(read,))]
 
 
-def test_last_line_needs_no_newline_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2))[:-1])
+def test_last_line_without_newline(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(encode_group(passed(1)) + encode_group(passed(2))[:-1])
+    assert indices(stream_groups(tmp_path)) == [1, 2]
+
+
+def test_blank_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"\n" + encode_group(passed(1)) + b" \r\n\n" + encode_group(passed(2)) + b"\n")
     assert indices(stream_groups(tmp_path)) == [1, 2]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_torn_last_line_is_skipped_with_a_warning(
-    tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_torn_last_line(tmp_path: Path, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / ("a.jsonl" if compress is bytes else "a.jsonl.gz")
     path.write_bytes(compress(encode_group(passed(1)) + encode_group(passed(2))[:-2]))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(3)))
@@ -74,9 +77,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=range(len(MALFORMED)))
-def test_malformed_line_raises_an_error_that_names_it_or_is_skipped_with_a_warning(
-    tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_malformed_line(tmp_path: Path, line: bytes, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(encode_group(passed(1)) + line + b"\n" + encode_group(passed(2)))
     groups = stream_groups(path)
@@ -91,7 +92,7 @@ def test_malformed_line_raises_an_error_that_names_it_or_is_skipped_with_a_warni
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:200] + b"x" * 50 + data[250:]])
-def test_damaged_gzip_file_raises_or_ends_early(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_gzip_file(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
     whole = b"".join(encode_group(make_group(index=index, text=str(index**99))) for index in range(50))
     (tmp_path / "a.jsonl.gz").write_bytes(damage(gzip.compress(whole)))
     (tmp_path / "b.jsonl").write_bytes(encode_group(passed(99)))
@@ -102,7 +103,7 @@ def test_damaged_gzip_file_raises_or_ends_early(tmp_path: Path, damage: Any, cap
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str) -> None:
+def test_memory_of_reader(tmp_path: Path, suffix: str) -> None:
     line = encode_group(make_group(text="x" * 5_000))
     lines = line * 1_000
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(lines) if suffix.endswith("gz") else lines)

@@ -1,4 +1,4 @@
-"""What the writer dumps, where, and from when to when."""
+"""The writer: which groups go to which files, their content, start and end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _writer_threads() -> list[threading.Thread]:
 # Which groups go where
 
 
-def test_groups_fill_files_in_the_order_in_which_they_were_offered(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_groups_fill_files_in_order(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     for index in range(201):
         dumper.offer(passed(index))
@@ -60,7 +60,7 @@ def test_groups_fill_files_in_the_order_in_which_they_were_offered(make_dumper: 
         ((0.0,), {"dump_failed": False}, None),
     ],
 )
-def test_scores_choose_the_kind_which_can_be_off(
+def test_scores_choose_kind(
     make_dumper: MakeDumper, scores: tuple[float, ...], options: dict[str, Any], kind: str | None
 ) -> None:
     dumper = make_dumper(**options)
@@ -70,15 +70,15 @@ def test_scores_choose_the_kind_which_can_be_off(
     assert (stats.passed_groups, stats.failed_groups) == (kind == "passed", kind == "failed")
 
 
-def test_lines_are_given_to_the_system_at_once(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_lines_are_written_at_once(make_dumper: MakeDumper, dumps: Path) -> None:
     dumper = make_dumper()
     dumper.offer(passed(3))
     wait_until(lambda: dumper.stats().passed_groups)
     assert indices(stream_groups(dumps)) == [3]
 
 
-def test_numbers_of_files_that_exist_are_passed_over(make_dumper: MakeDumper, tmp_path: Path) -> None:
-    (tmp_path / PASSED.format(0)).write_bytes(b"to")  # torn, and it stays: nothing is appended behind it
+def test_existing_files_are_passed_over(make_dumper: MakeDumper, tmp_path: Path) -> None:
+    (tmp_path / PASSED.format(0)).write_bytes(b"to")  # a torn line: the file is left alone
     for _ in range(2):
         dumper = make_dumper(tmp_path)
         dumper.offer(passed())
@@ -110,7 +110,7 @@ GROUPS = st.builds(
 
 def offered(group: Group) -> tuple[Any, ...]:
     problem, text = group.problem, group.rollouts[0].text
-    # A high surrogate that stands before a low one is joined to it, as JSON has it.
+    # JSON reads a high surrogate before a low one as one character.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return problem.spec.index, group.scores, text, problem.params, json.loads(problem.metadata_json)
 
@@ -127,7 +127,7 @@ def read_back(path: Path) -> list[tuple[Any, ...]]:
 @settings(max_examples=30, deadline=None)
 @given(groups=st.lists(GROUPS, max_size=5), threshold=st.floats(0.0, 1.0))
 @example(groups=[make_group(text=text) for text in HOSTILE], threshold=0.5)
-def test_what_is_read_back_equals_what_was_offered(groups: list[Group], threshold: float) -> None:
+def test_groups_read_back(groups: list[Group], threshold: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         dumper = RolloutDumper(Path(folder), "run", dump_passed=True, dump_failed=True, score_threshold=threshold)
         dumper.start()
@@ -139,7 +139,7 @@ def test_what_is_read_back_equals_what_was_offered(groups: list[Group], threshol
     assert failed == [offered(group) for group in groups if max(group.scores) == 0]
 
 
-def test_group_that_is_no_json_is_dropped_alone(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
+def test_group_that_is_not_json(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper()
     for group in (passed(), make_group(metadata_json="{"), passed(), make_group(metadata_json="{")):
         dumper.offer(group)
@@ -155,9 +155,7 @@ def test_group_that_is_no_json_is_dropped_alone(make_dumper: MakeDumper, caplog:
 # The start
 
 
-def test_nothing_is_made_before_the_start_and_earlier_groups_are_written_after_it(
-    make_dumper: MakeDumper, dumps: Path
-) -> None:
+def test_groups_before_start(make_dumper: MakeDumper, dumps: Path) -> None:
     before = _writer_threads()
     dumper = make_dumper(dumps / "with" / "parents", start=False)
     dumper.offer(passed(3))
@@ -168,12 +166,15 @@ def test_nothing_is_made_before_the_start_and_earlier_groups_are_written_after_i
     assert indices(stream_groups(dumps / "with" / "parents")) == [3]
 
 
-def test_folder_that_cannot_be_made_or_written_to_raises_config_error(
-    make_dumper: MakeDumper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_that_cannot_be_made(make_dumper: MakeDumper, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file/dumps"):
         make_dumper(tmp_path / "file" / "dumps")
+
+
+def test_folder_that_cannot_be_written_to(
+    make_dumper: MakeDumper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # permissions would not stop a superuser
     with pytest.raises(ConfigError, match="Permission denied"):
         make_dumper(tmp_path)
@@ -182,7 +183,7 @@ def test_folder_that_cannot_be_made_or_written_to_raises_config_error(
 # The end
 
 
-def test_close_ends_the_thread_and_can_be_called_again(make_dumper: MakeDumper, dumps: Path) -> None:
+def test_close_ends_thread(make_dumper: MakeDumper, dumps: Path) -> None:
     before = len(_writer_threads())
     dumper = make_dumper()
     dumper.offer(passed())
@@ -194,9 +195,7 @@ def test_close_ends_the_thread_and_can_be_called_again(make_dumper: MakeDumper, 
     assert names(dumps) == [PASSED.format(0)]
 
 
-def test_group_after_close_is_dropped_and_logged_once(
-    make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_group_after_close(make_dumper: MakeDumper, caplog: pytest.LogCaptureFixture) -> None:
     dumper = make_dumper(start=False)
     dumper.close()
     for _ in range(2):
