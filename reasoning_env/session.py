@@ -202,16 +202,19 @@ class Session(Generic[T]):
         """Return the conversation that asks a problem's question: each message has `role` and `content`."""
         return build_messages(self.system_prompt(problem.spec.split), problem.question)
 
-    async def judge(self, problem: Problem | str, completions: Sequence[str]) -> list[Verdict]:
+    async def judge(
+        self, problem: Problem | str, completions: Sequence[str], *, thinking: Thinking | None = None
+    ) -> list[Verdict]:
         """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
 
+        `thinking` holds the formats of the model that wrote the completions, where they are not the session's.
         Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
         InvalidReferenceError, and GenerationError when its problem cannot be generated.
         """
         if isinstance(problem, str):
             problem = await self.remake(problem)
         limit = self.settings.max_answer_bytes
-        return await score_texts(self.pool, problem, completions, limit, self.thinking)
+        return await score_texts(self.pool, problem, completions, limit, thinking or self.thinking)
 
     def observe(
         self,

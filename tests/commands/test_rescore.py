@@ -11,6 +11,7 @@ import pytest
 
 from reasoning_env.commands.rescore import rescore_command
 from reasoning_env.errors import ConfigError
+from reasoning_env.problems.references import hash_question
 from tests.reports.lines import group, rollout, write
 
 Dump = Callable[..., Path]
@@ -27,7 +28,8 @@ def line(task: str, seed: int | None, rollouts: list[dict[str, Any]], asked: str
     made = [rollout(**facts) for facts in rollouts]
     for one in made:
         one["conversation"][0]["content"] = "Think. " + (question(seed or 0) if asked is None else asked)
-    return group(*made, task=task, seed=seed)
+    reference = f"{task}:train:{seed}:-:1:{hash_question(question(seed or 0) if asked is None else asked)}:{{}}"
+    return group(*made, task=task, seed=seed, reference=None if seed is None else reference)
 
 
 RIGHT = {"text": "<answer>15</answer>", "score": 0.5, "verifier_score": 1.0}
@@ -49,7 +51,7 @@ def rescore(folder: Path, capsys: pytest.CaptureFixture[str]) -> Rescore:
     return rescore
 
 
-def test_answers_that_are_judged_as_before_are_no_change(dumped: Dump, rescore: Rescore) -> None:
+def test_same_scores_are_no_change(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT, WRONG]), line("generous", 5, [{**WRONG, "score": 1.0}]))
     result = rescore(path.parent)
     assert [(row["task"], row["rollouts"], row["changed"]) for row in result["tasks"]] == [
@@ -59,22 +61,20 @@ def test_answers_that_are_judged_as_before_are_no_change(dumped: Dump, rescore: 
 
 
 @pytest.mark.parametrize(("formats", "after"), [(["think", "magistral"], 1.0), (["think"], 0.0), (None, 0.0)])
-def test_answers_are_read_in_the_formats_of_their_line(
-    dumped: Dump, rescore: Rescore, formats: list[str] | None, after: float
-) -> None:
+def test_thinking_formats_of_the_line(dumped: Dump, rescore: Rescore, formats: list[str] | None, after: float) -> None:
     text = "[THINK]<answer>8</answer>[/THINK]<answer>15</answer>"
     made = line("exact", 5, [{"text": text, "score": 1.0, "answer": "15"}])
     named = {} if formats is None else {"thinking_formats": formats}
     assert rescore(dumped({**made, **named}))["tasks"][0]["after"] == after
 
 
-def test_item_of_a_whole_dataset_is_made_again(dumped: Dump, rescore: Rescore) -> None:
+def test_item_of_a_dataset(dumped: Dump, rescore: Rescore) -> None:
     item = line("exact", 5, [{"text": "<answer>24</answer>", "score": 1.0}], asked=question(8))
-    result = rescore(dumped({**item, "item": 3, "dataset_size": 50}))
+    result = rescore(dumped({**item, "reference": item["reference"].replace(":5:", ":5+3/50:")}))
     assert (result["tasks"][0]["rollouts"], result["changes"]) == (1, [])
 
 
-def test_changed_answers_are_named_with_both_scores(dumped: Dump, rescore: Rescore) -> None:
+def test_changes_have_both_scores(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG, PAID_FOR_NOTHING])))
     assert [tuple(change.values()) for change in result["changes"]] == [
         ("exact", 5, 0.0, 1.0, "scored", "15"),
@@ -82,12 +82,12 @@ def test_changed_answers_are_named_with_both_scores(dumped: Dump, rescore: Resco
     ]
 
 
-def test_row_of_a_task_has_the_means_before_and_after(dumped: Dump, rescore: Rescore) -> None:
+def test_task_row_has_both_means(dumped: Dump, rescore: Rescore) -> None:
     result = rescore(dumped(line("exact", 5, [{**RIGHT, "verifier_score": 0.0}, WRONG])))
     assert result["tasks"] == [{"task": "exact", "rollouts": 2, "before": 0.0, "after": 0.5, "changed": 1}]
 
 
-def test_problem_that_cannot_be_had_again_is_left_out(dumped: Dump, rescore: Rescore) -> None:
+def test_unmade_problems_are_left_out(dumped: Dump, rescore: Rescore) -> None:
     lines = [
         line("exact", 5, [RIGHT], asked="Another question?"),
         line("exact", None, [RIGHT]),
@@ -95,19 +95,20 @@ def test_problem_that_cannot_be_had_again_is_left_out(dumped: Dump, rescore: Res
     ]
     result = rescore(dumped(*lines))
     assert result["tasks"] == []
-    assert list(result["left_out"].values()) == [1, 1, 1]
+    altered, unnamed, broken = result["left_out"]
+    assert altered == "exact: its question comes out differently here; it was made by reasoning-gym 1, and this is 9.9"
+    assert unnamed.startswith("exact: the line has no reference")
+    assert "no such puzzle" in broken
 
 
-def test_text_of_a_model_does_not_reach_the_terminal_raw(
-    dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_model_text_is_escaped(dumped: Dump, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rescore_command([str(dumped(line("exact", 5, [PAID_FOR_NOTHING])))], folder)
     output = capsys.readouterr().out
     assert r"five \x1b[31m" in output
     assert "\x1b" not in output
 
 
-def test_damaged_lines_are_told_and_the_rest_is_judged(dumped: Dump, rescore: Rescore) -> None:
+def test_damaged_lines_are_told(dumped: Dump, rescore: Rescore) -> None:
     path = dumped(line("exact", 5, [RIGHT]))
     path.write_bytes(path.read_bytes() + b"\xff\nforeign\n{")
     result = rescore(path)
@@ -117,7 +118,7 @@ def test_damaged_lines_are_told_and_the_rest_is_judged(dumped: Dump, rescore: Re
 
 
 @pytest.mark.parametrize("name", ["missing", "dumps"])
-def test_path_with_nothing_to_judge_is_refused(dumped: Dump, folder: Path, name: str) -> None:
+def test_path_without_groups(dumped: Dump, folder: Path, name: str) -> None:
     path = dumped().parent.parent / name
     with pytest.raises(ConfigError, match=name):
         rescore_command([str(path)], folder)
