@@ -1,6 +1,6 @@
-"""For every test: no request leaves this machine, and no verdict of hypothesis depends on how fast the machine is.
+"""Settings of all tests: no request leaves this machine, hypothesis has no deadline.
 
-The longest files go first, so that no core waits at the end.
+The longest test files run first, so that no core idles at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reasoning_env.prompts.chat_format import ChatFormat
 from reasoning_gym_testing import TOKENIZER
 from reasoning_gym_testing.processes import PRELOADED
 
-# What takes seconds to import is imported once for all processes of the tests that run one after the other.
+# Modules that take seconds to import are imported once for all processes of the tests.
 PRELOADED += ["reasoning_gym_environment", "atroposlib.cli.run_api"]
 
 settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +28,7 @@ settings.load_profile("any_speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help_text = "give every hostile answer to every task, which takes minutes, and print the figures"
+    help_text = "give every hostile answer to every task (minutes), and print the figures"
     parser.addoption("--whole-corpus", action="store_true", help=help_text)
 
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def level_of_the_log() -> Iterator[None]:
-    """Put back the level that an environment gives the package's logger."""
+    """Restore the level of the package's logger, which an environment sets."""
     logger = logging.getLogger("reasoning_env")
     level = logger.level
     yield

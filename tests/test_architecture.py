@@ -1,4 +1,4 @@
-"""The house rules of imports and of knowledge, read from the sources themselves."""
+"""Check the rules of imports and of knowledge that docs/architecture.md states, in the sources."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_FLOORS = 14
 MAX_FACADE = 24
 PAGE = ROOT / "docs" / "architecture.md"
 INSIDE_WORKERS = {"reasoning_env/workers/library.py"}
-"""Code that runs inside a worker process only, and may import the library."""
+"""Modules that run inside worker processes alone and may import the library."""
 ADAPTER = "reasoning_env/atropos/"
 ATROPOS_KNOWLEDGE = re.compile(
     r"atroposlib|ServerManager|managed_server|server_healthy|check_task|eval_sem|max_n_completions|BaseEnv\b"
     r"|/(register|disconnect|status)-env|/register-env|/scored_data|/wandb_info|/latest_example|/reset_data|run-api"
 )
-"""What only the adapter may know: Atropos, the attributes of its servers, and the endpoints of run-api."""
+"""Words that only the adapter may use: Atropos, attributes of its servers, endpoints of run-api."""
 
 
 def sources(*folders: str) -> list[Path]:
@@ -35,7 +35,7 @@ def sources(*folders: str) -> list[Path]:
 
 @cache
 def imports(module: Path) -> set[tuple[str, ...]]:
-    """What a module imports as parts of dotted names, relative ones resolved; names given as text count too."""
+    """Return the absolute names that a module imports, split at the dots; names given as text count too."""
     package = module.relative_to(ROOT).parts[:-1]
     found: set[tuple[str, ...]] = set()
     for node in ast.walk(ast.parse(module.read_text())):
@@ -53,7 +53,7 @@ def imports(module: Path) -> set[tuple[str, ...]]:
 
 
 def room(parts: tuple[str, ...]) -> str | None:
-    """The folder or top-level module that a name of this project lies in; None for other names."""
+    """Return the folder or top-level module of a name of this project; None for other names."""
     if parts[0] == "reasoning_env" and len(parts) > 1:
         below = ROOT / "reasoning_env" / parts[1]
         if below.is_dir() or below.with_suffix(".py").exists():
@@ -64,7 +64,7 @@ def room(parts: tuple[str, ...]) -> str | None:
 
 @pytest.fixture(scope="module")
 def rooms() -> dict[str, set[str]]:
-    """Which rooms each room imports."""
+    """Return the rooms that each room imports."""
     found: dict[str, set[str]] = {}
     for module in sources(*PACKAGES):
         parts = module.relative_to(ROOT).with_suffix("").parts
@@ -75,7 +75,7 @@ def rooms() -> dict[str, set[str]]:
 
 
 def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str]:
-    """Modules that import one of the names, or something inside it."""
+    """Return the modules that import one of the names, or a name inside it."""
     wanted = [tuple(name.split(".")) for name in names]
     return {
         module.relative_to(ROOT).as_posix()
@@ -84,13 +84,13 @@ def users(*names: str, folders: tuple[str, ...] = ("reasoning_env",)) -> set[str
     }
 
 
-def test_rooms_lie_on_few_floors_without_a_cycle(rooms: dict[str, set[str]]) -> None:
+def test_rooms_are_layered(rooms: dict[str, set[str]]) -> None:
     floors: dict[str, int] = {}
 
     def floor(name: str, above: tuple[str, ...] = ()) -> int:
         assert name not in above, f"a cycle of imports: {' -> '.join((*above, name))}"
         if name not in floors:
-            # The one way back: the command line reaches the demo, by its name, when it is asked for.
+            # The only import upwards: `demo` of the command line, by name and on request.
             below = rooms.get(name, set()) - ({"demo"} if name == "reasoning_env/commands" else set())
             floors[name] = 1 + max((floor(other, (*above, name)) for other in below), default=0)
         return floors[name]
@@ -98,45 +98,45 @@ def test_rooms_lie_on_few_floors_without_a_cycle(rooms: dict[str, set[str]]) -> 
     assert max(map(floor, rooms)) <= MAX_FLOORS, sorted(floors.items(), key=lambda item: item[1])
 
 
-def test_modules_at_the_bottom_know_nobody(rooms: dict[str, set[str]]) -> None:
+def test_bottom_imports_nothing(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
     assert {"records", "settings"} < set(bottom)
     assert {name: rooms[f"reasoning_env/{name}"] for name in bottom} == {name: set() for name in bottom}
 
 
-def test_problems_rewards_dumps_are_strangers(rooms: dict[str, set[str]]) -> None:
+def test_problems_rewards_dumps_are_apart(rooms: dict[str, set[str]]) -> None:
     parts = {f"reasoning_env/{name}" for name in ("problems", "rewards", "dumps")}
     assert {part: rooms[part] & parts for part in parts} == {part: set() for part in parts}
 
 
-def test_session_is_reached_by_hosts_of_it_only(rooms: dict[str, set[str]]) -> None:
+def test_only_hosts_import_session(rooms: dict[str, set[str]]) -> None:
     hosts = {f"reasoning_env/{name}" for name in ("atropos", "bridge", "commands", "integrations")} | {"reasoning_env"}
     inside = {name for name in rooms if name.startswith("reasoning_env")}
     assert {name for name in inside if "reasoning_env/session" in rooms[name]} <= hosts
 
 
-def test_nothing_that_runs_imports_reports(rooms: dict[str, set[str]]) -> None:
+def test_only_commands_import_reports(rooms: dict[str, set[str]]) -> None:
     above = {"tests", "benchmarks", "tools"}
     assert {name for name, known in rooms.items() if "reasoning_env/reports" in known} - above == {
         "reasoning_env/commands"
     }
 
 
-def test_commands_are_reached_from_the_command_line_only() -> None:
+def test_only_cli_imports_commands() -> None:
     assert users("reasoning_env.commands") - {f"{FRONT_DOOR}.py"} == {
         *(path for path in users("reasoning_env.commands") if path.startswith("reasoning_env/commands/")),
         "reasoning_env/atropos/cli.py",
     }
 
 
-def test_only_code_inside_workers_imports_the_library() -> None:
+def test_only_workers_import_library() -> None:
     assert users("reasoning_gym") == INSIDE_WORKERS
     assert users("reasoning_env.workers.library") == {"reasoning_env/workers/child.py"}
     assert users("reasoning_env.workers.child") == set()
 
 
-def test_only_the_adapter_knows_atropos() -> None:
+def test_only_adapter_knows_atropos() -> None:
     knowing = {
         module.relative_to(ROOT).as_posix(): found[0]
         for module in sources("reasoning_env")
@@ -145,26 +145,26 @@ def test_only_the_adapter_knows_atropos() -> None:
     assert {name for name in knowing if not name.startswith(ADAPTER)} == {f"{FRONT_DOOR}.py"}, knowing
 
 
-def test_adapter_is_reached_from_the_front_door_only(rooms: dict[str, set[str]]) -> None:
+def test_only_front_door_imports_adapter(rooms: dict[str, set[str]]) -> None:
     above = {"tests", "benchmarks", "reasoning_gym_testing", "demo", "learn"}
     reached = {name for name, known in rooms.items() if "reasoning_env/atropos" in known}
     assert reached - above == {FRONT_DOOR}
 
 
 def pages_paths(text: str) -> set[Path]:
-    """What a part of the page about the architecture names; a name may be below a folder before it in the row."""
+    """Return the paths that a text names; a path may begin below an earlier folder of its line."""
     found = set()
     for row in text.splitlines():
         folders = [ROOT, ROOT / "reasoning_env"]
         for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row):
             place = next((folder / name for folder in folders if (folder / name).exists()), None)
-            assert place is not None, f"{PAGE.name} names {name}, which is not there"
+            assert place is not None, f"{PAGE.name} names {name}, which does not exist"
             folders.append(place if place.is_dir() else place.parent)
             found.add(place)
     return found
 
 
-def test_page_names_what_is_there() -> None:
+def test_page_names_existing_files() -> None:
     assert len(pages_paths(PAGE.read_text())) >= 20
 
 
@@ -174,18 +174,21 @@ def test_page_names_every_room(rooms: dict[str, set[str]]) -> None:
     assert {name for name in own if f"`{name}/`" not in text and f"`{name}.py`" not in text} == set()
 
 
-def test_learn_uses_public_names_only() -> None:
+def test_learn_uses_public_names() -> None:
     modules = (ROOT / "learn").rglob("*.py")
     named = {name for module in modules for name in imports(module) if name[0] == "reasoning_env"}
     assert named <= {("reasoning_env", name) for name in reasoning_env.__all__}
 
 
-def test_facade_is_small_and_names_nothing_of_the_adapter() -> None:
+def test_facade_is_small() -> None:
     assert len(reasoning_env.__all__) <= MAX_FACADE
+
+
+def test_facade_excludes_adapter() -> None:
     assert not [name for name in reasoning_env.__all__ if "atropos" in getattr(reasoning_env, name).__module__]
 
 
-def test_importing_the_core_loads_no_framework_and_no_terminal() -> None:
+def test_core_imports_nothing_heavy() -> None:
     script = (
         "import sys, reasoning_env; [getattr(reasoning_env, name) for name in reasoning_env.__all__]; "
         "print(*{name.split('.')[0] for name in sys.modules})"
@@ -201,14 +204,14 @@ def test_importing_the_core_loads_no_framework_and_no_terminal() -> None:
 ADDS_ATROPOS = {"atroposlib", "wandb", "transformers", "tokenizers"}
 
 
-def test_only_the_adapter_and_the_front_door_need_the_extra_of_atropos() -> None:
-    # `tasks --tokenizer_name` alone of the commands reads a tokenizer, and says what it lacks.
+def test_only_adapter_needs_atropos_extra() -> None:
+    # Of the commands, only `tasks --tokenizer_name` reads a tokenizer; it names a missing package.
     allowed = (ADAPTER, f"{FRONT_DOOR}.py", "reasoning_env/integrations/trl.py", "reasoning_env/commands/tasks.py")
     found = users(*ADDS_ATROPOS)
     assert {name for name in found if not name.startswith(allowed)} == set()
 
 
-def test_session_bridge_and_judge_work_without_the_extra_of_atropos() -> None:
+def test_core_works_without_atropos_extra() -> None:
     script = (
         "import sys\n"
         f"for name in {sorted(ADDS_ATROPOS)}: sys.modules[name] = None\n"
@@ -219,7 +222,7 @@ def test_session_bridge_and_judge_work_without_the_extra_of_atropos() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_front_door_names_the_extra_that_it_needs() -> None:
+def test_front_door_names_its_extra() -> None:
     script = "import sys; sys.modules['atroposlib'] = None; import reasoning_gym_environment"
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 1

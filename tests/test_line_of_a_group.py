@@ -64,7 +64,7 @@ async def env(tmp_path: Path) -> AsyncIterator[Any]:
         await env.close()
 
 
-async def test_a_group_enters_few_files(env: Any) -> None:
+async def test_group_enters_published_lines(env: Any) -> None:
     with Trace() as trace:
         item = await env.get_next_item()
         right = f"<answer>{item.problem.answer}</answer>"

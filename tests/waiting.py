@@ -1,4 +1,4 @@
-"""Waiting for what happens in code that tells nobody of it: generous, and done as soon as it has happened."""
+"""Wait for events that no code announces, with a generous time limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from reasoning_gym_testing import wait_until as wait_for
 
 PATIENCE_S = 300.0
-"""For machines that do much else at the time; nothing waits that long when all is well."""
+"""For busy machines; a test that passes never waits so long."""
 
 
 async def until(condition: Callable[[], object]) -> None:

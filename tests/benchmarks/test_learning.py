@@ -22,7 +22,7 @@ def learning(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_saved_runs_are_summarised_without_running_them(tmp_path: Path) -> None:
+def test_saved_runs_are_summarised(tmp_path: Path) -> None:
     save(tmp_path / "easy-1", (0, 0.25), (1000, 0.75))
     done = learning(tmp_path, "--arms", "easy")
     assert done.returncode == 0
@@ -30,20 +30,20 @@ def test_saved_runs_are_summarised_without_running_them(tmp_path: Path) -> None:
     assert (easy["before"], easy["after"], easy["completions"]) == ([0.25], [0.75], [1000])
 
 
-def test_a_run_that_never_trained_is_no_control(tmp_path: Path) -> None:
+def test_untrained_run_is_no_control(tmp_path: Path) -> None:
     save(tmp_path / "shuffled-1", (0, 0.25))
     done = learning(tmp_path, "--arms", "shuffled")
     assert done.returncode == 1
     assert "no test after the first step" in done.stderr
 
 
-def test_a_saved_run_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_run_is_named(tmp_path: Path) -> None:
     done = learning(tmp_path, "--arms", "plain")
     assert done.returncode == 1
     assert f"{tmp_path / 'plain-1' / 'curves.json'} does not exist" in done.stderr
 
 
-def test_picture_is_drawn_from_saved_runs(tmp_path: Path) -> None:
+def test_picture_of_saved_runs(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs the extra learn")
     for arm in ("easy", "shuffled"):
         save(tmp_path / f"{arm}-1", (0, 0.25), (1000, 0.75))

@@ -1,4 +1,4 @@
-"""The fuzzer's tripwire notices what no verifier needs, in an interpreter of its own: an audit hook stays for ever."""
+"""The fuzzer's tripwire, tested in its own interpreter: an audit hook cannot be removed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print(json.dumps(noticed))
 """
 
 
-def test_tripwire_notices_hostile_code_alone() -> None:
+def test_tripwire_notices_hostile_code() -> None:
     text = json.dumps({**CODE, **HARMLESS})
     command = [sys.executable, "-W", "ignore", "-c", DRIVER]
     ended = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What end-to-end tests need beside the rig: the script, its options for an inference server, and what a run leaves."""
+"""Support of end-to-end tests: the script, its options for an inference server, and files that a run leaves."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ SCRIPT = REPOSITORY / "reasoning_gym_environment.py"
 
 
 def start_script(processes: Processes, name: str, *arguments: str | Path) -> Process:
-    """Run the script, from a working directory that is not the project's."""
+    """Start the script from a working directory outside the project."""
     return processes.start(name, [SCRIPT, *arguments], python=True)
 
 
 def server_flags(url: str, server_type: str = "openai") -> list[str]:
-    """The options that point an environment to an inference server, and to the rig's tokenizer."""
+    """Return the options for an inference server and the rig's tokenizer."""
     settings = server_settings(url, server_type)
     flags = [word for name, value in settings.items() for word in (f"--openai.{name}", value)]
     return ["--env.tokenizer_name", TOKENIZER, "--env.generation_deadline_s", str(PATIENCE_S), *flags]
 
 
 def error_lines(process: Process) -> list[str]:
-    """What was printed on stderr, but for the lines of the log, of warnings and of progress bars."""
+    """Return the lines on stderr without those of the log, of warnings and of progress bars."""
     return [line for line in process.stderr.splitlines() if line.startswith("reasoning_gym_environment ")]
 
 
 def left_behind(process: Process) -> list[str]:
-    """Temporary folders of the workers that are still there."""
+    """Return the temporary folders of workers that still exist."""
     return [path.name for path in (process.folder / "tmp").glob("reasoning-env-*")]

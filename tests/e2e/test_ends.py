@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while rollouts are in flight: what becomes of them, and that nothing is left behind."""
+"""End an environment by Ctrl-C and SIGTERM while rollouts are in flight."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ pytestmark = [pytest.mark.slow, needs_proc]
 IN_FLIGHT = 4
 GRACE_S = 2.0
 LONG_GRACE_S = 600.0
-"""Longer than any test takes."""
+"""Longer than any test runs."""
 
 
 @dataclass(frozen=True)
 class Ended:
     """An environment after its end, and its line.
 
-    `in_flight` holds the positions that were handed out and not scored when the first signal came, `put_back` those
-    that a resumed run serves first, by the state that was saved.
+    `in_flight`: positions handed out and not scored at the first signal. `put_back`: positions that a resumed run
+    serves first, from the saved state.
     """
 
     line: Line
@@ -48,14 +48,14 @@ class Ended:
 
 
 def under_way(environment: Process) -> frozenset[int]:
-    """Positions that were handed out and not scored."""
+    """Return the positions that were handed out and not scored."""
     return frozenset(
         {problem["index"] for problem in handed_out(environment)} - {group.index for group in scored(environment)}
     )
 
 
 def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, finish: bool) -> Ended:
-    """End an environment all of whose rollouts are in flight; they finish after the signal, or never."""
+    """End an environment with all rollouts in flight; with `finish`, the rollouts finish after the signal."""
     dumps, checkpoints = folder / "dumps", folder / "checkpoints"
     gate, held, scripted = threading.Event(), [], ScriptedPolicy(skill=0.6, seed=1)
 
@@ -117,27 +117,38 @@ Futures = Mapping[str, Future[Ended]]
 each_orderly_end = pytest.mark.parametrize("name", ORDERLY)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_the_exit_status_tells_the_signal_all_that_was_scored_is_dumped_and_nothing_is_left(
-    ended: Futures, name: str
-) -> None:
+each_end = pytest.mark.parametrize("name", SCENARIOS)
+
+
+@each_end
+def test_exit_status_tells_signal(ended: Futures, name: str) -> None:
+    environment = ended[name].result().environment
+    assert environment.exit_status == (143 if "SIGTERM" in name else 130)
+    assert "Traceback" not in environment.stderr
+
+
+@each_end
+def test_nothing_is_left_behind(ended: Futures, name: str) -> None:
     end = ended[name].result()
-    assert end.environment.exit_status == (143 if "SIGTERM" in name else 130)
     assert (end.left_processes, left_behind(end.environment)) == (set(), [])
-    assert "Traceback" not in end.environment.stderr
-    # At a threshold of 0 one of the two streams takes it, whatever its scores are.
+
+
+@each_end
+def test_scored_groups_are_dumped(ended: Futures, name: str) -> None:
+    end = ended[name].result()
+    # At a threshold of 0, every group goes to one of the two kinds of dumps.
     assert sorted(group.index or 0 for group in end.dumped) == sorted(group.index for group in scored(end.environment))
 
 
 @each_orderly_end
-def test_every_group_worth_sending_is_delivered(ended: Futures, name: str) -> None:
+def test_groups_with_signal_are_delivered(ended: Futures, name: str) -> None:
     end = ended[name].result()
     kept = [group.kept for group in scored(end.environment) if group.kept is not None]
     assert [delivery.scores for delivery in end.line.proxy.delivered] == kept
 
 
 @each_orderly_end
-def test_run_api_is_told_and_the_user_in_one_line(ended: Futures, name: str) -> None:
+def test_end_is_announced(ended: Futures, name: str) -> None:
     end = ended[name].result()
     assert end.line.proxy.disconnected == [0]
     [told] = error_lines(end.environment)
@@ -145,7 +156,7 @@ def test_run_api_is_told_and_the_user_in_one_line(ended: Futures, name: str) -> 
 
 
 @pytest.mark.parametrize(("name", "finished"), ORDERLY.items())
-def test_rollouts_in_flight_are_finished_or_put_back(ended: Futures, name: str, finished: bool) -> None:
+def test_in_flight_finished_or_saved(ended: Futures, name: str, finished: bool) -> None:
     end = ended[name].result()
     done = {group.index for group in scored(end.environment)}
     assert end.in_flight <= (done if finished else end.put_back)

@@ -1,4 +1,4 @@
-"""Faults of all that is around an environment: no group is lost, and none comes twice or in another order."""
+"""Faults of servers, trainer, workers and run-api: groups arrive once and in order."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .processes import needs_proc
 pytestmark = [pytest.mark.slow, needs_proc]
 
 AT_ONCE = 4
-"""Requests for completions that are under way at any time."""
+"""Requests for completions in flight at any time."""
 MEANWHILE = 30
-"""More groups than are under way at any time: so many arrive only where work goes on during a fault."""
+"""More groups than are in flight at any time: as many arrive only if work goes on during a fault."""
 STEADILY = 5
-"""Groups that arrive before a fault counts as over; the first of them may have been under way when it began."""
+"""Groups that must arrive after a fault; the first of them may have been in flight when the fault began."""
 AWAY_S = 4.0
 SETTLE_S = 1.0
-"""By then what was scored has arrived."""
+"""By then all scored groups have arrived."""
 HOUR_S = 3600
 
 
 def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times: int = 3) -> None:
-    """Let a fault meet requests until there were so many of them."""
+    """Let a fault hit `times` requests."""
     met = []
 
     def picks(request: web.Request, body: bytes) -> bool:
@@ -52,12 +52,12 @@ def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times:
 
 
 def go_on(line: Line, count: int = STEADILY) -> None:
-    """Wait until groups arrive."""
+    """Wait until `count` groups have arrived from now on."""
     wait_for_groups(line, count=count, since=time.monotonic())
 
 
 def inference_servers(line: Line) -> Process:
-    """Both are not there at the start; later one is away, and then both, in several ways."""
+    """Both servers are missing at the start; later one fails, then both, in several ways."""
     line.start_trainer()
     one, other = line.servers[0], line.add_server(ScriptedPolicy(skill=0.6, seed=2), 0.2)
     other.fail(refuse)
@@ -75,7 +75,7 @@ def inference_servers(line: Line) -> Process:
 
 
 def clock_trainer_and_workers(line: Line) -> Process:
-    """The clock is set back, the trainer takes nothing for a while, and one worker after another is killed."""
+    """The clock is set back, the trainer pauses, and each worker is killed."""
     folder, trainer = line.processes.folder, line.start_trainer()
     (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
     shift = folder / "shift"
@@ -113,11 +113,11 @@ def _shifted():
 time.time = _shifted
 time.time_ns = lambda: int(1e9 * _shifted())
 '''
-"""As `sitecustomize`. What reads the clock without Python's `time` is not moved."""
+"""Run as `sitecustomize`; shifts Python's `time` alone."""
 
 
 def run_api(line: Line) -> Process:
-    """run-api comes after the environment, dies and comes back, hangs, and forgets everything."""
+    """run-api starts after the environment, dies and returns, hangs, and forgets everything."""
     line.run_api.kill()
     environment = line.start_environment("environment")
     meet(line.proxy, cut)
@@ -143,7 +143,7 @@ def run_api(line: Line) -> Process:
 
 
 def play(scenario: Callable[[Line], Process], folder: Path) -> tuple[Line, Process]:
-    """Play a scenario to its end, and stop its environment, which served alone."""
+    """Play a scenario to its end, then stop its environment."""
     with make_line(folder) as line:
         environment = scenario(line)
         go_on(line)
@@ -163,7 +163,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_all_problems_are_scored_once_and_all_groups_arrive_in_order(played: Played, name: str) -> None:
+def test_groups_arrive_once_in_order(played: Played, name: str) -> None:
     line, environment = played[name].result()
     assert environment.exit_status == 143
     groups = scored(environment)

@@ -1,4 +1,4 @@
-"""`process` as a process that is ended by kill -9 and by Ctrl-C, and finishes its file all the same."""
+"""`process` finishes its file after SIGTERM, kill -9 and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in whole.splitlines()]
 
 
-def test_run_that_is_ended_in_any_way_goes_on_and_writes_each_group_once(processes: Processes, tmp_path: Path) -> None:
+def test_process_resumes_after_any_end(processes: Processes, tmp_path: Path) -> None:
     path = tmp_path / "groups.jsonl"
     with InferenceServer(steady_policy(0.5), latency_s=0.2) as server:
         server.fail(respond(503))

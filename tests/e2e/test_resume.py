@@ -1,6 +1,6 @@
-"""Stopped, killed and resumed again and again, an environment hands out the problems of one that was never stopped.
+"""An environment that is stopped, killed and resumed hands out the problems of an environment that runs through.
 
-What was delivered is in the dumps but for the last moment before a kill; nothing that was scored once is there twice.
+Delivered groups are in the dumps, except those of the last second before a kill. No scored group is dumped twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 ALONE, EMPTIED = "run-api left alone", "run-api emptied"
 TERM, KILL = signal.SIGTERM, signal.SIGKILL
 CYCLES = ((TERM, ALONE), (KILL, EMPTIED), (TERM, ALONE))
-"""How a run ends, and what happens to run-api before the next one starts."""
+"""How each run ends, and what happens to run-api before the next run."""
 SETTINGS = {
     "seed": 7,
     "complexity_mode": "random",
@@ -48,16 +48,16 @@ INTERVAL = 2
 STEPS_A_CYCLE = 4
 MOST_S = 1.0
 LAST_MOMENT_S = 1.0
-"""How long before a kill a group may have been delivered and not be in the dumps."""
+"""Seconds before a kill in which a delivered group may miss in the dumps."""
 REFERENCE = 150
-"""More problems than all cycles hand out together."""
+"""Problems of the uninterrupted run: more than all cycles hand out together."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one run handed out, and the positions of the groups that it scored; `end` and `between` are as in CYCLES.
+    """Problems that one run handed out, and positions of the groups that it scored; `end` and `between` as in CYCLES.
 
-    It was told to end, or killed, at `ended_at` (monotonic).
+    `ended_at` is the time of the signal (monotonic).
     """
 
     handed_out: tuple[Problem, ...]
@@ -72,7 +72,7 @@ class Piece:
 
 
 def run_through(folder: Path) -> tuple[Problem, ...]:
-    """What a run hands out that nobody stops."""
+    """Return the problems of a run that nobody stops."""
     with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
         line.start_trainer(batch_size=BATCH_SIZE)
         environment = line.start_environment("reference")
@@ -85,7 +85,7 @@ def has_checkpoint(folder: Path, after: int, until: int) -> bool:
 
 
 def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
-    """Run until there is a checkpoint of this run that the trainer has come to, and end it some moment later."""
+    """Run until the trainer has reached a checkpoint of this run, and end the run at a random moment after."""
     end, between = CYCLES[number]
     begin = trainer.step
     environment = line.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
@@ -104,7 +104,7 @@ def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A run that was stopped again and again, what run-api took of it, its dumps, and what one without a stop does."""
+    """A run that was stopped repeatedly: its pieces, deliveries and dumps, and the problems of an uninterrupted run."""
 
     pieces: list[Piece]
     delivered: Sequence[Delivery]
@@ -138,7 +138,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
         return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 
 
-def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stopped(stopped: Stopped) -> None:
+def test_problems_of_unstopped_run(stopped: Stopped) -> None:
     for piece in stopped.pieces:
         assert piece.positions == sorted(set(piece.positions))
         expected = [stopped.reference[position] for position in piece.positions]
@@ -146,7 +146,7 @@ def test_each_run_hands_out_in_order_the_problems_of_a_run_that_was_never_stoppe
             assert [problem[what] for problem in piece.handed_out] == [problem[what] for problem in expected]
 
 
-def test_no_position_is_left_out(stopped: Stopped) -> None:
+def test_no_position_is_missing(stopped: Stopped) -> None:
     done: set[int] = set()
     for piece in stopped.pieces:
         left_out = set(range(piece.positions[-1])) - set(piece.positions)
@@ -154,23 +154,25 @@ def test_no_position_is_left_out(stopped: Stopped) -> None:
         done |= piece.scored
 
 
-def test_a_run_is_resumed_where_it_was_told_to_end_and_after_its_beginning_where_it_was_killed(
-    stopped: Stopped,
-) -> None:
+def test_resume_does_not_start_over(stopped: Stopped) -> None:
     for before, after in pairwise(stopped.pieces):
         assert after.positions[0] >= before.positions[0]  # the first may have been in flight all the time
         assert set(before.positions) & set(range(after.positions[-1])) - set(after.positions)
+
+
+def test_resume_after_sigterm_repeats_nothing(stopped: Stopped) -> None:
+    for before, after in pairwise(stopped.pieces):
         if (before.end, before.between) == (signal.SIGTERM, ALONE):
             assert not set(after.positions) & before.scored
 
 
-def test_problems_were_in_flight_at_ends_and_levels_changed(stopped: Stopped) -> None:
-    # Otherwise nothing above would show much.
+def test_scenario_is_not_trivial(stopped: Stopped) -> None:
+    # Without problems in flight and several levels, the tests above would pass for a run that saves nothing.
     assert any(set(piece.positions) - piece.scored for piece in stopped.pieces)
     assert len({problem["level"] for problem in stopped.reference[: stopped.pieces[-1].positions[-1]]}) > 2
 
 
-def test_groups_that_were_delivered_are_in_the_dumps_and_none_too_often(stopped: Stopped) -> None:
+def test_delivered_groups_are_dumped_once(stopped: Stopped) -> None:
     groups = list(stream_groups(stopped.dumps))
     dumped = {key_of_messages(one.conversation for one in group.rollouts) for group in groups}
     undumped = [one for one in stopped.delivered if one.key not in dumped]

@@ -1,4 +1,4 @@
-"""What `process` shows on a terminal while it runs, and in a pipe."""
+"""The output of `process` on a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(url: str, groups: int) -> list[str]:
 
 
 def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
-    """Run a command on a terminal of 80 columns; return its exit status and all that it wrote there."""
+    """Run a command on a terminal of 80 columns; return its exit status and its output."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(words, stdin=inside, stdout=inside, stderr=inside, cwd=folder, start_new_session=True) as run:
@@ -57,7 +57,7 @@ def on_a_terminal(words: list[str], folder: Path) -> tuple[int, str]:
     return run.returncode, written.decode(errors="replace")
 
 
-def test_terminal_shows_rates_and_the_worst_tasks(url: str, tmp_path: Path) -> None:
+def test_terminal_shows_panel(url: str, tmp_path: Path) -> None:
     status, written = on_a_terminal(command(url, groups=16), tmp_path)
     assert status == 0, written
     assert "groups/s" in written
@@ -65,7 +65,7 @@ def test_terminal_shows_rates_and_the_worst_tasks(url: str, tmp_path: Path) -> N
     assert "worst of 2 tasks" in written
 
 
-def test_cursor_is_never_left_hidden(url: str, tmp_path: Path) -> None:
+def test_cursor_is_restored(url: str, tmp_path: Path) -> None:
     _, written = on_a_terminal(command(url, groups=8), tmp_path)
     assert written.rfind("\x1b[?25h") > written.rfind("\x1b[?25l")
 

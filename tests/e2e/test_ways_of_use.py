@@ -1,6 +1,6 @@
 """The three ways to use the folder: run as a script, installed, and dropped into another source tree.
 
-Each from a working directory outside the project, with nothing of the project on the path but what that way puts there.
+Each way runs from a working directory outside the project, with only its own paths on Python's path.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ async def main():
 
 asyncio.run(main())
 """
-"""A training config with a subclass that has a setting of its own.
+"""A training config whose subclass adds a setting.
 
-Prints where a fresh interpreter found module, core and library, and a problem with its prompt.
+Prints the paths of module, core and library in a fresh interpreter, and a problem with its prompt.
 """
 
 
@@ -86,7 +86,7 @@ def start_probe(processes: Processes, name: str, module: str, path: Path, tokeni
 
 
 def probed(process: Process, within: Path, *parts: str) -> dict[str, Any]:
-    """Return what a probe found; these parts of it must be in a folder, and the question in the prompt."""
+    """Return the output of a probe, after checks: `parts` are paths in the folder `within`."""
     found: dict[str, Any] = json.loads(finish(process).splitlines()[-1])
     assert found["mine"] == 3
     assert [found[part] for part in parts if not Path(found[part]).is_relative_to(within)] == []
@@ -107,12 +107,12 @@ def copy_shipped(target: Path) -> Path:
 
 
 def installed_library() -> Path:
-    """Where the library is; found without an import, which would bring it into this process."""
+    """Return the folder of the library without importing it into this process."""
     return Path(str(importlib.util.find_spec("reasoning_gym").submodule_search_locations[0]))
 
 
 def install(source: Path, target: Path) -> None:
-    """`pip install` without what is installed already; the build tool is taken from here where it is recent enough."""
+    """Run `pip install` without dependencies, with this environment's setuptools where it is recent enough."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(source)]
     try:
         recent = int(importlib.metadata.version("setuptools").split(".")[0]) >= SETUPTOOLS_NEEDED
@@ -143,7 +143,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: str) -> Ways:
-    """All of them under way at the same time."""
+    """Start all ways at the same time."""
     tokenizer = REPOSITORY / "reasoning_gym_testing" / "tokenizer"
     from_checkout = start_probe(processes, "checkout", "reasoning_gym_environment", REPOSITORY, tokenizer, url)
     tree = tmp_path_factory.mktemp("tree")
@@ -165,11 +165,11 @@ def ways(processes: Processes, tmp_path_factory: pytest.TempPathFactory, url: st
     return Ways(tree, target, from_checkout, dropped_in, installed, command)
 
 
-def test_training_config_imports_a_checkout(ways: Ways) -> None:
+def test_checkout_is_importable(ways: Ways) -> None:
     probed(ways.from_checkout, REPOSITORY, "module", "core")
 
 
-def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways) -> None:
+def test_dropped_in_package_is_importable(ways: Ways) -> None:
     found = probed(ways.dropped_in, ways.tree, "module", "core", "library")
     assert found["dotted"] == "environments.reasoning_gym_environment.reasoning_gym_environment"
 
@@ -177,7 +177,7 @@ def test_dropped_in_it_works_as_a_package_with_nothing_from_elsewhere(ways: Ways
 @pytest.mark.parametrize(
     "how", [["-m", "environments.reasoning_gym_environment"], ["environments/reasoning_gym_environment"]]
 )
-def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Ways, how: list[str]) -> None:
+def test_dropped_in_folder_runs_commands(ways: Ways, how: list[str]) -> None:
     def run(*command: str) -> str:
         ended = subprocess.run(command, cwd=ways.tree, capture_output=True, text=True)
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -187,17 +187,17 @@ def test_dropped_in_its_folder_runs_commands_and_says_how_it_is_called(ways: Way
     assert "group_size" in run(sys.executable, *named[: named.index("serve")], "settings", "group_size")
 
 
-def test_installed_it_can_be_imported_and_uses_the_installed_library(ways: Ways) -> None:
+def test_installed_package_is_importable(ways: Ways) -> None:
     found = probed(ways.installed, ways.target, "module", "core")
     assert Path(found["library"]) == installed_library()
 
 
-def test_installed_it_brings_its_command_and_the_demo(ways: Ways) -> None:
+def test_installed_command_runs(ways: Ways) -> None:
     assert "--batches" in finish(ways.command)
 
 
 def _extra(requirement: Requirement) -> str | None:
-    """The extra that a requirement belongs to; None for one of the core."""
+    """Return the extra of a requirement; None for a requirement of the core."""
     found = re.search(r"extra == ['\"](\w+)['\"]", str(requirement.marker))
     return found and found[1]
 
@@ -208,7 +208,7 @@ def _without_extra(requirement: Requirement) -> Requirement:
     return requirement
 
 
-def test_installed_without_extras_it_needs_nothing_of_atropos(ways: Ways) -> None:
+def test_core_requires_no_atropos(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     core = {one.name for one in needed if _extra(one) is None}
@@ -216,7 +216,7 @@ def test_installed_without_extras_it_needs_nothing_of_atropos(ways: Ways) -> Non
     assert not core & {"atroposlib", "transformers", "tokenizers", "wandb"}
 
 
-def test_installed_it_declares_what_it_needs(ways: Ways) -> None:
+def test_requirements_agree(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     needed = map(Requirement, importlib.metadata.PathDistribution(folder).requires or [])
     lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
@@ -224,7 +224,7 @@ def test_installed_it_declares_what_it_needs(ways: Ways) -> None:
     assert {_without_extra(one) for one in needed if _extra(one) in (None, "atropos")} == set(wanted)
 
 
-def test_the_modules_of_an_installation_do_not_take_common_names(ways: Ways) -> None:
+def test_installed_names_are_distinct(ways: Ways) -> None:
     [folder] = ways.target.glob("reasoning_gym_environment-*.dist-info")
     files = importlib.metadata.PathDistribution(folder).files or []
     names = {path.parts[0] for path in files} - {folder.name, "..", "__pycache__"}

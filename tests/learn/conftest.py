@@ -1,4 +1,4 @@
-"""A model of some thousand parameters; every test that needs it is skipped where PyTorch is missing."""
+"""A model of some thousand parameters; tests with this model are skipped without PyTorch."""
 
 from __future__ import annotations
 

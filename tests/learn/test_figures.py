@@ -1,4 +1,4 @@
-"""What is read from dumps while the environment writes them."""
+"""Figures from dumps that the environment is writing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def group(*pairs: tuple[float, str], level: float | None = None) -> dict[str, An
     return {"item_id": "spell_backward", "rollouts": rollouts, "level": level}
 
 
-def test_only_whole_lines_from_now_on_are_read(tmp_path: Path) -> None:
+def test_new_whole_lines_are_read(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text('{"a": 1}\n')
     dumped = DumpedGroups(tmp_path)
@@ -34,7 +34,7 @@ def test_only_whole_lines_from_now_on_are_read(tmp_path: Path) -> None:
     assert dumped.news() == []
 
 
-def test_figures_are_means_over_all_groups() -> None:
+def test_figures_are_means() -> None:
     figures = figures_of([group((1.0, "ssehc"), (0.0, "x"), level=0.5), group((1.0, "chess"), (1.0, "ssehc"))])
     means = {"rollouts": 4, "reward": 0.75, "signal": 0.5, "level": 0.5, "right": 0.5}
     assert figures == {**means, "full_marks": 3, "confirmed": 2}

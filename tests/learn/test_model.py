@@ -1,4 +1,4 @@
-"""The tokenizer, folders of models, and what the warm start teaches."""
+"""The tokenizer, folders of models, and the mistakes that the warm start teaches."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from learn.warm_start import spoil
 QUESTION = "Spell this word backward (example: sun -> nus): Chess!"
 
 
-def test_folder_gives_back_model_and_tokenizer(tiny: tuple[Any, Any], tmp_path: Path) -> None:
+def test_saved_model_loads(tiny: tuple[Any, Any], tmp_path: Path) -> None:
     save(*tiny, tmp_path)
     _, tokenizer = load(tmp_path)
     assert prompt_tokens(tokenizer, QUESTION) == prompt_tokens(tiny[1], QUESTION)
     assert tokenizer.decode(prompt_tokens(tokenizer, QUESTION)).endswith(f"<|user|>{QUESTION}<|end|><|assistant|>")
 
 
-def test_an_answer_is_a_token_for_each_character(tiny: tuple[Any, Any]) -> None:
+def test_answer_has_token_per_character(tiny: tuple[Any, Any]) -> None:
     assert len(tiny[1].encode("<answer>-12\nab</answer>", add_special_tokens=False)) == 8
 
 
-def test_tokenizer_without_chat_template_is_refused(tiny: tuple[Any, Any], tmp_path: Path) -> None:
+def test_missing_chat_template_is_reported(tiny: tuple[Any, Any], tmp_path: Path) -> None:
     save(*tiny, tmp_path)
     (tmp_path / "chat_template.jinja").unlink()
     with pytest.raises(LearnError, match=str(tmp_path)):
         load(tmp_path)
 
 
-def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+def test_missing_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LearnError, match=str(tmp_path)):
         load(tmp_path)
 
@@ -44,6 +44,6 @@ def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     ("answer", "spoilt"),
     [("ssehc", {"ssech"}), ("1 2 3", {"1 3 2"}), ("['7.0', '3.0']", {"['3.0', '7.0']", "['nan', 'nan']"})],
 )
-def test_spoilt_answer_has_a_known_mistake(answer: str, spoilt: set[str]) -> None:
+def test_spoilt_answers(answer: str, spoilt: set[str]) -> None:
     chance = random.Random(1)
     assert {spoil(answer, chance) for _ in range(20)} == spoilt

@@ -1,4 +1,4 @@
-"""The server over HTTP: its log-probabilities are the trainer's, and new weights have a version."""
+"""The server over HTTP: log-probabilities, weights and versions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def generate(server: ModelServer, prompt: list[int], **fields: Any) -> Any
     return await ask(server, "/generate", asked | fields)
 
 
-async def test_log_probabilities_are_those_of_the_trainer(server: ModelServer, tiny: tuple[Any, Any]) -> None:
+async def test_logprobs_match_trainer(server: ModelServer, tiny: tuple[Any, Any]) -> None:
     replies = await asyncio.gather(*(generate(server, prompt) for prompt in PROMPTS))
     for prompt, reply in zip(PROMPTS, replies, strict=True):
         for completion in reply["logprobs"]:
@@ -47,12 +47,12 @@ async def test_log_probabilities_are_those_of_the_trainer(server: ModelServer, t
             assert ours[0, len(prompt) - 1 :].tolist() == pytest.approx(told, abs=1e-4)
 
 
-async def test_greedy_completions_are_alike(server: ModelServer) -> None:
+async def test_greedy_completions_are_equal(server: ModelServer) -> None:
     reply = await generate(server, PROMPTS[0], temperature=0.0)
     assert len(set(reply["text"])) == 1
 
 
-async def test_new_weights_count_from_then_on(server: ModelServer, tmp_path: Path) -> None:
+async def test_new_weights_are_used(server: ModelServer, tmp_path: Path) -> None:
     await generate(server, PROMPTS[0])
     other, _ = build(2, width=16, layers=1)
     save_weights(other, tmp_path / "new.safetensors")
@@ -66,6 +66,6 @@ async def test_new_weights_count_from_then_on(server: ModelServer, tmp_path: Pat
     assert ours[0, -1].item() == pytest.approx(told, abs=1e-4)
 
 
-async def test_sampling_that_would_falsify_log_probabilities_is_refused(server: ModelServer) -> None:
+async def test_top_p_is_refused(server: ModelServer) -> None:
     with pytest.raises(aiohttp.ClientResponseError, match="400"):
         await generate(server, PROMPTS[0], top_p=0.9)

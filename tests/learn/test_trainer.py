@@ -1,4 +1,4 @@
-"""One step of the trainer on a tiny model: what it learns from, what it leaves out, and what it keeps."""
+"""Steps of the trainer on a tiny model: loss, advantages, batches and checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model(tiny: tuple[Any, Any]) -> Any:
 
 @pytest.fixture
 def groups(tiny: tuple[Any, Any]) -> list[dict[str, Any]]:
-    """Two groups as run-api hands them over, sampled from the model."""
+    """Two groups in run-api's form, sampled from the model."""
     torch.manual_seed(0)
     return [group_of(*tiny, prompt) for prompt in PROMPTS]
 
@@ -43,7 +43,7 @@ def group_of(model: Any, tokenizer: Any, prompt: list[int]) -> dict[str, Any]:
     }
 
 
-def test_loss_falls_on_a_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> None:
+def test_loss_falls_on_fixed_batch(model: Any, groups: list[dict[str, Any]]) -> None:
     batch, recipe = collate(groups), Recipe()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     losses = []
@@ -56,7 +56,7 @@ def test_loss_falls_on_a_fixed_batch(model: Any, groups: list[dict[str, Any]]) -
     assert losses[-1] < losses[0] - 0.01
 
 
-def test_first_step_has_a_ratio_of_one(model: Any, groups: list[dict[str, Any]]) -> None:
+def test_first_ratio_is_one(model: Any, groups: list[dict[str, Any]]) -> None:
     batch = collate(groups)
     loss, figures = policy_loss(model, batch, Recipe(length=1))
     lengths = batch.active.sum(1, keepdim=True)
@@ -64,7 +64,7 @@ def test_first_step_has_a_ratio_of_one(model: Any, groups: list[dict[str, Any]])
     assert loss.item() == pytest.approx(-(batch.advantages * lengths).sum().item() / batch.rollouts, abs=1e-5)
 
 
-def test_what_is_masked_teaches_nothing(model: Any, groups: list[dict[str, Any]]) -> None:
+def test_masked_tokens_teach_nothing(model: Any, groups: list[dict[str, Any]]) -> None:
     plain, _ = policy_loss(model, collate(groups), Recipe())
     changed = copy.deepcopy(groups)
     for group in changed:
@@ -78,24 +78,31 @@ def test_what_is_masked_teaches_nothing(model: Any, groups: list[dict[str, Any]]
     assert not batch.active.any()
 
 
-def test_advantages_are_of_right_answers_centred_and_not_scaled(groups: list[dict[str, Any]]) -> None:
+def test_advantages_are_centred(groups: list[dict[str, Any]]) -> None:
     assert advantages(groups[0]) == [0.75, -0.25, -0.25, -0.25]
 
 
-def test_overridden_rollout_is_left_out_and_still_counts_in_the_mean(groups: list[dict[str, Any]]) -> None:
-    overridden = {**groups[0], "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
-    assert advantages(overridden) == [0.0, -0.25, -0.25, -0.25]
-    batch = collate([overridden])
+def overridden(group: dict[str, Any]) -> dict[str, Any]:
+    """Return the group with its first advantage overridden."""
+    return {**group, "overrides": [{"set_advantage_to_zero": True}, {}, {}, {}]}
+
+
+def test_overridden_score_counts_in_mean(groups: list[dict[str, Any]]) -> None:
+    assert advantages(overridden(groups[0])) == [0.0, -0.25, -0.25, -0.25]
+
+
+def test_overridden_rollout_is_left_out(groups: list[dict[str, Any]]) -> None:
+    batch = collate([overridden(groups[0])])
     assert batch is not None
     assert batch.advantages[:, 0].tolist() == [-0.25, -0.25, -0.25]
     assert batch.rollouts == 4
 
 
-def test_batch_without_a_signal_is_none(groups: list[dict[str, Any]]) -> None:
+def test_batch_without_signal(groups: list[dict[str, Any]]) -> None:
     assert collate([{**groups[0], "scores": [0.5] * 4}]) is None
 
 
-def test_trainer_goes_on_from_its_checkpoint(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_trainer_resumes(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path)
     for _ in range(2):
         trainer.train(groups)
@@ -114,7 +121,7 @@ def test_trainer_goes_on_from_its_checkpoint(model: Any, groups: list[dict[str, 
     assert policy_loss(other, batch, Recipe())[0].item() == policy_loss(model, batch, Recipe())[0].item()
 
 
-def test_checkpoint_of_another_model_is_refused(model: Any, tmp_path: Path) -> None:
+def test_checkpoint_of_other_model_is_refused(model: Any, tmp_path: Path) -> None:
     from learn.model import build
 
     quiet_trainer(model, tmp_path).save()
@@ -122,13 +129,13 @@ def test_checkpoint_of_another_model_is_refused(model: Any, tmp_path: Path) -> N
         quiet_trainer(build(1, width=32, layers=1)[0], tmp_path)
 
 
-def test_server_that_is_gone_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_missing_server_is_named(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = Trainer(model, tmp_path, "http://127.0.0.1:9", OwnServer(tmp_path, tmp_path), Recipe())
     with pytest.raises(LearnError, match="/batch"):
         trainer.next_batch()
 
 
-def test_shuffled_rewards_keep_their_sum(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_shuffled_rewards_keep_sum(model: Any, groups: list[dict[str, Any]], tmp_path: Path) -> None:
     trainer = quiet_trainer(model, tmp_path, recipe=dataclasses.replace(Recipe(), shuffle_rewards=True))
     mixed = [{**groups[0], "scores": list(range(40)), **{key: groups[0][key] * 10 for key in LISTS}}]
     trainer.train(mixed)
@@ -140,7 +147,7 @@ LISTS = ("tokens", "masks", "inference_logprobs", "overrides")
 
 
 class Quiet(OwnServer):
-    """A server that takes everything and knows no versions."""
+    """A server that ignores weights and knows no versions."""
 
     def publish(self, model: Any, version: int) -> None:
         pass
