@@ -369,7 +369,6 @@ class Session(Generic[T]):
         selected = f"{len(plan.tasks)} of {len(library.tasks)} tasks selected"
         details = (library.version, library.path, origin, selected)
         logger.info("reasoning-gym %s from %s (%s); %s", *details, extra={"detail": True})
-        logger.info("%s", library.sandbox, extra={"detail": True})
 
 
 async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | None) -> None:

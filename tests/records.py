@@ -17,7 +17,7 @@ SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")
 def make_library(categories: Mapping[str, str], **fields: Any) -> LibraryInfo:
     """A library of these tasks, by name."""
     tasks = tuple(TaskInfo(name, category) for name, category in categories.items())
-    known = {"version": "1", "path": "/", "tasks": tasks, "warnings": (), "sandbox": "", "adjustable": frozenset()}
+    known = {"version": "1", "path": "/", "tasks": tasks, "warnings": (), "adjustable": frozenset()}
     return LibraryInfo(**{**known, **fields})
 
 

@@ -12,15 +12,14 @@ from ..records import TaskInfo
 class LibraryInfo:
     """The library that the workers imported: its version, its folder, its tasks in name order.
 
-    `sandbox` says in a line how verifier workers are restricted; `adjustable` are the tasks that have levels of
-    difficulty; `system_prompt` is the one that the library's own evaluation uses, empty where it has none.
+    `adjustable` are the tasks that have levels of difficulty. `system_prompt` is the message of the library's own
+    evaluation; empty where the library has none.
     """
 
     version: str
     path: str
     tasks: tuple[TaskInfo, ...]
     warnings: tuple[str, ...]
-    sandbox: str
     adjustable: frozenset[str]
     system_prompt: str = ""
 

@@ -140,6 +140,7 @@ class Forker:
         self._sandbox = sandbox
         self._directory = directory
         self._limits = limits
+        self._forked = 0
         self._folders: dict[int, str] = {}
         """Folders of the workers that have not been waited for, by process id."""
         self._to_lower: set[int] = set()
@@ -150,30 +151,32 @@ class Forker:
         while True:
             # The kernel takes one change of a group's priority in 0.1 s.
             readable, _, _ = select.select([self._orders], [], [], 0.1 if self._to_lower else None)
-            self._to_lower -= {pid for pid in self._to_lower if lower_group_priority(pid, self._limits.niceness)}
+            for pid in list(self._to_lower):
+                if lower_group_priority(pid, self._limits.niceness):
+                    self._to_lower.remove(pid)
             for pid in list(self._folders):
                 if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                     self._clear_up(pid)
             if readable:
                 order, descriptors, _, _ = socket.recv_fds(self._orders, SPAWN.size, 1)
-                if len(order) < SPAWN.size:
+                if not order:
                     return
-                role, number = SPAWN.unpack(order)
-                self._spawn(Role(role), number, descriptors[0])
+                (role,) = SPAWN.unpack(order)
+                self._spawn(Role(role), descriptors[0])
 
     def kill_all(self) -> None:
         for pid in list(self._folders):
             self._clear_up(pid)
 
-    def _spawn(self, role: Role, number: int, descriptor: int) -> None:
-        folder = os.path.join(self._directory, str(number))
+    def _spawn(self, role: Role, descriptor: int) -> None:
+        self._forked += 1
+        folder = os.path.join(self._directory, str(self._forked))
         pid = os.fork()
         if pid == 0:
             self._become_worker(role, descriptor, folder)
         os.close(descriptor)
         self._folders[pid] = folder
         self._to_lower.add(pid)
-        self._orders.sendall(encode_frame({"number": number, "pid": pid}))
 
     def _clear_up(self, pid: int) -> None:
         """Make sure that a worker and what it started have ended, and remove its folder."""
@@ -191,12 +194,15 @@ class Forker:
         try:
             enter_worker(directory, self._limits, keep_fd=descriptor)
             sock = socket.socket(fileno=descriptor)
+            hello: dict[str, Any] = {"pid": os.getpid()}
             if role is Role.GENERATOR:
                 if self._faster is not None:
                     self._faster.install()
+                sock.sendall(encode_frame(hello))
                 serve_generator(self._library, sock)
             else:
-                self._sandbox.enter()
+                hello["sandbox"] = self._sandbox.enter().describe()[:1000]
+                sock.sendall(encode_frame(hello))
                 serve_verifier(self._library, sock)
             status = 0
         except ConnectionError:
@@ -238,7 +244,6 @@ def _serve_orders(orders: socket.socket, start: dict[str, Any]) -> None:
         "warnings": library.warnings + (faster.warnings if faster is not None else []),
         "adjustable": library.adjustable,
         "system_prompt": library.system_prompt,
-        "sandbox": sandbox.describe(),
     }
     orders.sendall(encode_frame(hello))
     calm_garbage_collector()  # what exists now is shared with every worker

@@ -56,6 +56,8 @@ class WorkerPool:
         self._owners: dict[Role, list[asyncio.Task[None]]] = {role: [] for role in Role}
         self._failure: WorkerError | None = None
         self._library = ""
+        self.sandbox = ""
+        """One line for the log: what restricts verifier workers. Empty before the first worker is ready."""
         self.stats = PoolStats()
         self._scorer = GroupScorer(settings, self.stats, self._replace)
 
@@ -238,7 +240,9 @@ class WorkerPool:
                     if self._fork_server is None:
                         await self._start_fork_server()
                     assert self._fork_server is not None
-                    return await self._fork_server.spawn(role)
+                    worker = await self._fork_server.spawn(role)
+                    self._log_sandbox(worker.sandbox)
+                    return worker
                 except WorkerError as error:
                     await self._stop_fork_server()
                     if start == 3:  # what fails three times in a row is no accident
@@ -246,6 +250,12 @@ class WorkerPool:
                     logger.warning("workers cannot be started (%s); trying again", error)
                     await asyncio.sleep(pause_s)
         raise AssertionError("unreachable")
+
+    def _log_sandbox(self, line: str) -> None:
+        """Log what restricts verifier workers, once."""
+        if line and line != self.sandbox:
+            self.sandbox = line
+            logger.info("%s", line, extra={"detail": True})
 
     async def _start_fork_server(self) -> LibraryInfo:
         self._fork_server = launch(self._settings.checkout)

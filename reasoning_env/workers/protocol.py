@@ -14,8 +14,8 @@ from enum import IntEnum
 from typing import Any
 
 FRAME = struct.Struct("!II")
-SPAWN = struct.Struct("!BI")
-"""The fork server's one order: the role and the number of a worker. The worker's socket comes with it."""
+SPAWN = struct.Struct("!B")
+"""The fork server's one order: a worker's role. The worker's socket comes with it, and carries the worker's reply."""
 
 
 class ProtocolFault(Exception):

@@ -11,7 +11,7 @@ signal another one. None of it needs privileges.
 - Landlock (Linux 5.13 or newer, package `landlock`): no files but those that imports read.
 - seccomp (package `pyseccomp`, the system's libseccomp): no system calls that write, connect, fork or signal.
 
-Where the system refuses a layer, the others are applied all the same, and `Sandbox.describe` says why it is missing.
+Where the system refuses a layer, the others are applied all the same, and `Restrictions` says why the layer is missing.
 
 What this does not protect against:
 
@@ -23,8 +23,9 @@ What this does not protect against:
   and use memory and time up to the limits.
 - A fault of the kernel.
 
-Ordering: the fork server calls `prepare` once. A worker calls `enter_worker` straight after the fork; a verifier worker
-then makes its socket and calls `Sandbox.enter`, before it reads any request. Nothing of this can be undone.
+Order: the fork server calls `prepare` once. A worker calls `enter_worker` straight after the fork. A verifier worker
+then makes its socket, calls `Sandbox.enter` and tells the main process what holds, before it reads any request. No
+layer can be removed again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ import signal
 import sys
 import sysconfig
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -140,9 +140,9 @@ def _lower(limit: int, value: int) -> None:
         resource.setrlimit(limit, (value, value))
 
 
-# ------------------------------------------------------------------ what a verifier worker is refused
+# ------------------------------------------------------------------ what a verifier worker is denied
 
-REFUSED_CALLS = """
+DENIED_CALLS = """
 socket socketpair connect bind listen accept accept4 sendmsg sendmmsg recvmsg recvmmsg
 fork vfork clone execve execveat
 kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_open pidfd_getfd pidfd_send_signal
@@ -163,7 +163,7 @@ shmget shmat shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl m
 
 @dataclass(frozen=True)
 class Condition:
-    """Refuse a system call when the bits of one argument under the mask have this value.
+    """Deny a system call when the bits of one argument under the mask have this value.
 
     By default the mask leaves the lower 32 bits, which are all that the kernel reads of a command's number.
     """
@@ -174,8 +174,8 @@ class Condition:
     mask: int = 0xFFFFFFFF
 
 
-def refused_conditions() -> list[Condition]:
-    """Return when calls that a verifier worker needs are refused all the same."""
+def denied_conditions() -> list[Condition]:
+    """Return the conditions under which calls that a verifier worker needs are denied."""
     # Flags with which opening a file changes something, and their masks.
     writing = (
         (os.O_WRONLY, os.O_ACCMODE),
@@ -197,16 +197,11 @@ def refused_conditions() -> list[Condition]:
 
 
 @dataclass(frozen=True)
-class Sandbox:
-    """What restricts a verifier worker here, in the order of application, and why other layers do not."""
+class Restrictions:
+    """The layers that restrict a process, in order of application, and why others do not, by name."""
 
-    layers: Mapping[str, Callable[[], object]]
+    layers: Sequence[str]
     missing: Mapping[str, str]
-
-    def enter(self) -> None:
-        """Restrict this process for good; raises OSError when the system refuses what it took in `prepare`."""
-        for apply in self.layers.values():
-            apply()
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -216,13 +211,35 @@ class Sandbox:
         return line
 
 
+@dataclass(frozen=True)
+class Sandbox:
+    """The layers to apply to a verifier worker, in order of application, and why others cannot be made."""
+
+    layers: Mapping[str, Callable[[], object]]
+    missing: Mapping[str, str]
+
+    def enter(self) -> Restrictions:
+        """Apply each layer to this process for good. A layer that the system refuses does not keep the others away."""
+        applied: list[str] = []
+        missing = dict(self.missing)
+        for name, apply in self.layers.items():
+            try:
+                apply()
+            except UNAVAILABLE as error:
+                missing[name] = _reason(error)
+            else:
+                applied.append(name)
+        return Restrictions(applied, missing)
+
+
+UNAVAILABLE = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
+"""What the system, and optional packages on systems that they do not support, raise for a layer."""
+
+
 def prepare(read_paths: Sequence[str]) -> Sandbox:
-    """Return the layers that the system takes, and why it refuses the others.
+    """Make the layers, with what takes time done once; this process stays as it is.
 
-    Each of Linux's layers is applied once to a thread that then ends. They restrict threads, not processes, so this
-    process stays as it is, and failures show before there is a worker.
-
-    A verifier worker may read below `read_paths` (folders or single files); those that do not exist are left out.
+    A verifier worker may read below `read_paths` (folders or single files). Paths that do not exist are left out.
     """
     present = sorted({os.path.realpath(path) for path in read_paths if os.path.exists(path)})
     of_linux: dict[str, Callable[[], Callable[[], object]]] = {
@@ -232,34 +249,22 @@ def prepare(read_paths: Sequence[str]) -> Sandbox:
     }
     layers: dict[str, Callable[[], object]] = {}
     missing: dict[str, str] = {}
-    # What optional packages raise on systems that they do not support.
-    unavailable = (ImportError, RuntimeError, OSError, ValueError, AttributeError)
+    if os.geteuid() == 0:
+        missing["process limit"] = "root is exempt from it"
+    else:
+        # First, since seccomp denies setting limits.
+        layers["process limit"] = lambda: _lower(resource.RLIMIT_NPROC, 0)
     for name, make in of_linux.items():
         try:
             _require_linux()
             layers[name] = make()
-        except unavailable as error:
+        except UNAVAILABLE as error:
             missing[name] = _reason(error)
-
-    def apply_each() -> None:
-        for name, apply in list(layers.items()):
-            try:
-                apply()
-            except unavailable as error:
-                missing[name] = _reason(error)
-                del layers[name]
-
-    thread = threading.Thread(target=apply_each)
-    thread.start()
-    thread.join()
-    if os.geteuid() == 0:
-        return Sandbox(layers, {"process limit": "root is exempt from it", **missing})
-    # First, since seccomp refuses to set limits.
-    return Sandbox({"process limit": lambda: _lower(resource.RLIMIT_NPROC, 0), **layers}, missing)
+    return Sandbox(layers, missing)
 
 
 def no_sandbox() -> Sandbox:
-    """Return a sandbox of no layers, for a library whose verifiers need what the layers refuse."""
+    """Return a sandbox of no layers, for a library whose verifiers need what the layers deny."""
     return Sandbox({}, {"any layer": "sandbox_verifiers is off"})
 
 
@@ -323,23 +328,23 @@ def _seccomp() -> Callable[[], object]:
 
 def _compile_filter(seccomp: Any) -> bytes:
     calls = seccomp.SyscallFilter(seccomp.ALLOW)
-    refuse = seccomp.ERRNO(errno.EPERM)
+    deny = seccomp.ERRNO(errno.EPERM)
 
     def add(action: int, name: str, *conditions: Any) -> None:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
         if number != -1:  # a call that this system has
             calls.add_rule(action, number, *conditions)
 
-    for name in REFUSED_CALLS.split():
-        add(refuse, name)
+    for name in DENIED_CALLS.split():
+        add(deny, name)
     # A filter cannot read their arguments, which lie in memory. Told that they do not exist, libraries use older calls.
     for name in ("clone3", "openat2"):
         add(seccomp.ERRNO(errno.ENOSYS), name)
-    for rule in refused_conditions():
-        add(refuse, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
+    for rule in denied_conditions():
+        add(deny, rule.call, seccomp.Arg(rule.argument, seccomp.MASKED_EQ, rule.mask, rule.value))
     # A verifier worker needs them, but without this argument (an address, a new limit).
     for name, argument in (("sendto", 4), ("prlimit64", 2)):
-        add(refuse, name, seccomp.Arg(argument, seccomp.NE, 0))
+        add(deny, name, seccomp.Arg(argument, seccomp.NE, 0))
     with tempfile.TemporaryFile() as file:
         calls.export_bpf(file)
         file.seek(0)

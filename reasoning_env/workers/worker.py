@@ -84,11 +84,15 @@ class Channel:
 
 
 class Worker:
-    """One generator or verifier worker: its process and the channel to it."""
+    """One generator or verifier worker: its process and the channel to it.
 
-    def __init__(self, role: Role, pid: int, channel: Channel) -> None:
+    `sandbox` is one line for the log: what restricts a verifier worker, and what the system refused.
+    """
+
+    def __init__(self, role: Role, pid: int, channel: Channel, *, sandbox: str = "") -> None:
         self.role = role
         self.pid = pid
+        self.sandbox = sandbox
         self._channel = channel
         self._pidfd: int | None = None
         self._killed = False

@@ -57,7 +57,7 @@ HOSTILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     "start a thread": ("_thread.start_new_thread(int, ())", (SECCOMP,)),
 }
-"""Python source by name, with the layers that must refuse it, each of them alone."""
+"""Python source by name, with the layers that must deny it, each of them alone."""
 
 HARMLESS: Mapping[str, str] = {
     "import pure Python": "assert 'tabnanny' not in sys.modules\nimport tabnanny",
@@ -86,7 +86,7 @@ HARMLESS: Mapping[str, str] = {
     "write to an open file": "open(null, 'w').write('x')",
     "ask for a limit": "resource.getrlimit(resource.RLIMIT_AS)",
 }
-"""What verifiers and their libraries do, which no layer may refuse."""
+"""What verifiers and their libraries do, which no layer may deny."""
 
 DRIVER = """
 import _thread, ctypes, dataclasses, fcntl, json, os, resource, socket, subprocess, sys
@@ -125,7 +125,15 @@ for name, source in plan["sources"].items():
         outcome = report.read()
     became_another_program = os.waitpid(pid, 0)[1] == 0
     outcomes[name] = outcome or ("ran" if became_another_program else "died")
-print(json.dumps({"layers": list(prepared.layers), "missing": prepared.missing, "outcomes": outcomes}))
+read_end, write_end = os.pipe()
+if os.fork() == 0:
+    restrictions = prepared.enter()
+    os.write(write_end, json.dumps([list(restrictions.layers), restrictions.missing]).encode())
+    os._exit(0)
+os.close(write_end)
+with open(read_end) as report:
+    layers, missing = json.load(report)
+print(json.dumps({"layers": layers, "missing": missing, "outcomes": outcomes}))
 """
 
 

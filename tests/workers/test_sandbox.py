@@ -18,7 +18,7 @@ from reasoning_env.records import Problem, Reason
 from reasoning_env.workers.pool import WorkerPool
 
 from .sandbox_probes import BOTH, HARMLESS, HOSTILE, LANDLOCK, SECCOMP, Run, run_probes, run_python
-from .support import library_info, make, running_pool
+from .support import make, running_pool
 
 NOBODY = 65534
 
@@ -41,8 +41,8 @@ UNGUARDED = {
     "spawn a program": ("os.posix_spawn('/bin/true', ['true'], {})", SECCOMP),
     "signal the fork server": ("os.kill(os.getppid(), 0)", SECCOMP),
 }
-"""Answers that are Python source, which a verifier without a guard executes, with a layer that refuses each."""
-RAN, REFUSED = (1.0, Reason.SCORED), (0.5, Reason.SCORED)
+"""Answers that are Python source, which a verifier without a guard executes, with a layer that denies each."""
+RAN, DENIED = (1.0, Reason.SCORED), (0.5, Reason.SCORED)
 
 
 async def _execute(pool: WorkerPool, problem: Problem, source: str) -> tuple[float, Reason]:
@@ -57,26 +57,24 @@ async def sandboxed(fake_library: Path) -> AsyncIterator[WorkerPool]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def missing(fake_library: Path) -> dict[str, str]:
-    """Layers that this machine lacks, with the reasons."""
-    line = (await library_info(fake_library, sandbox_verifiers=True)).sandbox
+async def missing(sandboxed: WorkerPool) -> dict[str, str]:
+    """Layers that this machine lacks, with the line that says why."""
+    line = sandboxed.sandbox
     return {name: line for name in BOTH if name in line.partition("; not by ")[2]}
 
 
 @on_linux
 @on_one_loop
 @pytest.mark.parametrize(("source", "layer"), UNGUARDED.values(), ids=UNGUARDED)
-async def test_code_in_a_worker_is_refused(
-    sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str
-) -> None:
+async def test_worker_is_denied(sandboxed: WorkerPool, missing: dict[str, str], source: str, layer: str) -> None:
     if layer in missing:
         assert "is not installed" not in missing[layer]
         pytest.skip(missing[layer])
-    assert await _execute(sandboxed, await make(sandboxed), source) == REFUSED
+    assert await _execute(sandboxed, await make(sandboxed), source) == DENIED
 
 
 @on_linux
-async def test_code_runs_where_the_sandbox_is_off(fake_library: Path) -> None:
+async def test_sandbox_off(fake_library: Path) -> None:
     async with running_pool(fake_library, sandbox_verifiers=False) as pool:
         problem = await make(pool)
         outcomes = {name: await _execute(pool, problem, source) for name, (source, _) in UNGUARDED.items()}
@@ -84,7 +82,7 @@ async def test_code_runs_where_the_sandbox_is_off(fake_library: Path) -> None:
 
 
 @on_one_loop
-async def test_worker_scores_on_after_a_refusal(sandboxed: WorkerPool) -> None:
+async def test_worker_scores_on_after_a_denial(sandboxed: WorkerPool) -> None:
     problem = await make(sandboxed, seed=3)
     verdicts = await sandboxed.score(problem, ["python open('/etc/passwd')", "3", "33"])
     assert [verdict.score for verdict in verdicts[1:]] == [1.0, 0.0]
@@ -98,8 +96,13 @@ async def test_worker_scores_on_after_a_refusal(sandboxed: WorkerPool) -> None:
         (False, "^verifier workers are sandboxed by nothing; .*sandbox_verifiers is off"),
     ],
 )
-async def test_library_info_tells_of_the_sandbox(fake_library: Path, on: bool, told: str) -> None:
-    assert re.search(told, (await library_info(fake_library, sandbox_verifiers=on)).sandbox)
+async def test_sandbox_is_logged_once(
+    fake_library: Path, caplog: pytest.LogCaptureFixture, on: bool, told: str
+) -> None:
+    caplog.set_level("INFO", "reasoning_env.workers")
+    async with running_pool(fake_library, verifiers=2, sandbox_verifiers=on) as pool:
+        assert re.search(told, pool.sandbox)
+    assert [line for line in caplog.messages if "sandboxed" in line] == [pool.sandbox]
 
 
 # ------------------------------------------------------------------ layer by layer
@@ -125,13 +128,13 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Runner:
 
 
 @on_linux
-def test_hostile_probes_run_without_layers(behind: Runner) -> None:
+def test_no_layers(behind: Runner) -> None:
     assert behind().outcomes == dict.fromkeys(HOSTILE, "ran")
 
 
 @on_linux
 @pytest.mark.parametrize("layer", BOTH)
-def test_layer_refuses_alone(behind: Runner, layer: str) -> None:
+def test_layer_denies_alone(behind: Runner, layer: str) -> None:
     run = behind("no_new_privs", layer)
     refusals = ("PermissionError", "ValueError: not allowed to raise", "RuntimeError: can't start new thread")
     names = [name for name, (_, layers) in HOSTILE.items() if layer in layers]
@@ -139,7 +142,7 @@ def test_layer_refuses_alone(behind: Runner, layer: str) -> None:
 
 
 @on_linux
-def test_what_verifiers_need_works_behind_all_layers(behind: Runner, tmp_path: Path) -> None:
+def test_verifiers_work_behind_all_layers(behind: Runner, tmp_path: Path) -> None:
     assert run_probes(behind().layers, HARMLESS, tmp_path).outcomes == dict.fromkeys(HARMLESS, "ran")
 
 
@@ -147,34 +150,34 @@ def test_what_verifiers_need_works_behind_all_layers(behind: Runner, tmp_path: P
 
 
 @cache
-def _prepared(changes: str) -> dict[str, Any]:
-    """What a fresh interpreter prepares after the changes were made to it."""
+def _entered(changes: str) -> dict[str, Any]:
+    """What restricts a fresh interpreter that enters a sandbox after the changes were made to it."""
     script = (
         "import json, os, sys\nfrom reasoning_env.workers import sandbox\n"
         f"{changes}\n"
-        "made = sandbox.prepare(sandbox.code_paths())\n"
-        "print(json.dumps({'layers': list(made.layers), 'missing': made.missing, 'line': made.describe()}))"
+        "made = sandbox.prepare(sandbox.code_paths()).enter()\n"
+        "print(json.dumps({'layers': made.layers, 'missing': made.missing, 'line': made.describe()}))"
     )
-    prepared: dict[str, Any] = json.loads(run_python(script))
-    return prepared
+    entered: dict[str, Any] = json.loads(run_python(script))
+    return entered
 
 
-def test_every_layer_either_works_or_has_its_reason() -> None:
-    prepared = _prepared("")
-    assert sorted([*prepared["layers"], *prepared["missing"]]) == sorted(["process limit", "no_new_privs", *BOTH])
-    assert all(prepared["missing"].values())
+def test_each_layer_holds_or_has_a_reason() -> None:
+    entered = _entered("")
+    assert sorted([*entered["layers"], *entered["missing"]]) == sorted(["process limit", "no_new_privs", *BOTH])
+    assert all(entered["missing"].values())
 
 
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_ordinary_user_has_the_layers_of_root_and_the_process_limit() -> None:
+def test_layers_of_an_ordinary_user() -> None:
     become = f"import landlock, pyseccomp; os.setgid({NOBODY}); os.setuid({NOBODY}); sandbox.code_paths = lambda: []"
-    assert set(_prepared(become)["layers"]) == {*_prepared("")["layers"], "process limit"}
+    assert set(_entered(become)["layers"]) == {*_entered("")["layers"], "process limit"}
 
 
 @on_linux
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_ordinary_user_cannot_fork_beyond_the_process_limit() -> None:
+def test_process_limit() -> None:
     script = (
         "import dataclasses, os\nfrom reasoning_env.workers.sandbox import prepare\n"
         f"os.setuid({NOBODY})\n"
@@ -186,10 +189,10 @@ def test_ordinary_user_cannot_fork_beyond_the_process_limit() -> None:
 
 
 @on_linux
-def test_process_that_prepares_is_not_restricted() -> None:
+def test_preparing_restricts_nothing() -> None:
     after = "prepare = sandbox.prepare\ndef checked(paths):\n    made = prepare(paths)\n    os.listdir('/etc')\n"
     after += "    os.fork() or os._exit(0)\n    return made\nsandbox.prepare = checked"
-    assert _prepared(after)["layers"] == _prepared("")["layers"]
+    assert _entered(after)["layers"] == _entered("")["layers"]
 
 
 @on_linux
@@ -208,17 +211,18 @@ def test_process_that_prepares_is_not_restricted() -> None:
         (LANDLOCK, "sandbox._landlock = lambda paths: lambda: open('/no/such/file')", "No such file or directory"),
     ],
 )
-def test_layer_that_raises_is_left_out_alone(layer: str, changes: str, reason: str) -> None:
-    usual, prepared = _prepared(""), _prepared(changes)
+def test_refused_layer(layer: str, changes: str, reason: str) -> None:
+    usual = _entered("")
+    entered = _entered(changes)
     if layer in usual["missing"]:
         pytest.skip(usual["missing"][layer])
-    assert prepared["missing"][layer] == reason
-    assert set(prepared["layers"]) == {*usual["layers"]} - {layer}
-    assert f"{layer} ({reason})" in prepared["line"]
+    assert entered["missing"][layer] == reason
+    assert set(entered["layers"]) == {*usual["layers"]} - {layer}
+    assert f"{layer} ({reason})" in entered["line"]
 
 
-def test_system_other_than_linux_has_the_process_limit_alone() -> None:
+def test_other_systems() -> None:
     changes = "import sysconfig; sysconfig.get_config_vars(); sys.platform = 'darwin'; os.geteuid = lambda: 1"
-    prepared = _prepared(changes)
-    assert prepared["layers"] == ["process limit"]
-    assert prepared["missing"] == dict.fromkeys(["no_new_privs", *BOTH], "there is none on darwin")
+    entered = _entered(changes)
+    assert entered["layers"] == ["process limit"]
+    assert entered["missing"] == dict.fromkeys(["no_new_privs", *BOTH], "there is none on darwin")
