@@ -46,13 +46,13 @@ if TYPE_CHECKING or not __package__:
     import reasoning_env as core
     from reasoning_env import atropos
     from reasoning_env.atropos import ReasoningGymEnvConfig
-    from reasoning_env.records import DropReason, Group, Split
+    from reasoning_env.records import DropReason, Group
     from reasoning_env.results import EvaluationResult
 else:
     from . import reasoning_env as core
     from .reasoning_env import atropos
     from .reasoning_env.atropos import ReasoningGymEnvConfig
-    from .reasoning_env.records import DropReason, Group, Split
+    from .reasoning_env.records import DropReason, Group
     from .reasoning_env.results import EvaluationResult
 
 logger = logging.getLogger("reasoning_gym_environment")
@@ -121,8 +121,7 @@ class ReasoningGymEnv(BaseEnv):
         It is in flight until its group is delivered, refused or dropped. Raises ServerError in `process` when too many
         groups failed in a row, and the error that ended the workers.
         """
-        processing = self._run.line.mode is atropos.RunMode.PROCESS
-        return await self._run.line.next(max_failures=self.config.max_failed_groups_in_a_row if processing else None)
+        return await self._run.steps.next()
 
     async def collect_trajectories(
         self, item: atropos.RolloutItem
@@ -132,21 +131,19 @@ class ReasoningGymEnv(BaseEnv):
         This is the line of one problem. `get_next_item` has drawn and generated it and made its prompt; here it is
         completed, judged, learnt from and dumped; `handle_send_to_api` sends what is returned.
         """
-        run, problem = self._run, item.problem
+        steps = self._run.steps
         try:
-            rollouts = await run.line.complete(item)
+            rollouts = await steps.complete(item)
         except Exception as error:  # clients raise all sorts of things; it never becomes a score of 0
-            timed_out = isinstance(error, TimeoutError)
-            run.line.drop(problem, DropReason.TIMED_OUT if timed_out else DropReason.INFERENCE, error)
+            reason = DropReason.TIMED_OUT if isinstance(error, TimeoutError) else DropReason.INFERENCE
+            steps.drop(item.problem, reason, error)
             return None, []
         try:
-            scored = await self.score(Group(problem, item.prompt.messages, tuple(rollouts)))
+            scored = await self.score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
         except Exception as error:  # of ours or of a subclass
-            run.line.drop(problem, DropReason.SCORING, error)
+            steps.drop(item.problem, DropReason.SCORING, error)
             return None, []
-        delivered_later = scored is not None and run.line.mode is atropos.RunMode.SERVE
-        if not delivered_later:
-            run.session.done(problem)
+        steps.end_unless_sent(item.problem, scored)
         return scored, []
 
     async def score(self, group: Group) -> ScoredDataGroup | None:
@@ -157,14 +154,12 @@ class ReasoningGymEnv(BaseEnv):
 
         Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
         """
-        config, run = self.config, self._run
-        judged = await run.line.judge(group)
-        # `process` counts what it is handed, so there BaseEnv itself drops groups without a signal.
-        filtered = config.ensure_scores_are_not_same and run.line.mode is not atropos.RunMode.PROCESS
+        steps = self._run.steps
+        judged = await steps.judge(group)
         packed: ScoredDataGroup | None = None
-        if judged.has_signal or not filtered:
-            packed = await run.line.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
-        run.line.observe(judged)
+        if judged.has_signal or not self._run.mode.drops_equal_scores(self.config):
+            packed = await steps.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
+        steps.observe(judged)
         return packed
 
     async def handle_send_to_api(
@@ -180,24 +175,20 @@ class ReasoningGymEnv(BaseEnv):
             self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
         )
 
-    async def _send_scored_data_to_api(self, scored_data: ScoredDataGroup | list[ScoredDataGroup]) -> None:
-        """Hand over to the queue, and wait for the delivery only where many groups wait."""
-        await atropos.hand_over(self._run, scored_data, most_waiting=self.max_num_workers)
+    async def _send_scored_data_to_api(
+        self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
+    ) -> list[asyncio.Future[None]]:
+        """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
+        return atropos.enqueue(self._run, scored_data)
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.
 
         Where no problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
         """
-        run = self._run
-        try:
-            metrics = await atropos.evaluate(run, run.line.sampling(Split.EVAL), self.curr_step)
-        except core.ReasoningEnvError as error:
-            if run.mode is atropos.RunMode.EVALUATE:
-                raise
-            logger.error("the evaluation failed: %s", error)
-            return
-        await self.wandb_log(metrics)
+        metrics = await self._run.mode.evaluate(self._run.evaluations, self.curr_step)
+        if metrics is not None:
+            await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
         """Restore the state of the current step, or of the last step before it, which registering has read."""
@@ -244,8 +235,9 @@ class ReasoningGymEnv(BaseEnv):
     async def setup_wandb(self) -> None:
         """Start wandb as BaseEnv does it, but in a thread; run-api is asked for nothing where there is none."""
         if self.config.use_wandb:
-            if self._run.mode not in (atropos.RunMode.PROCESS, atropos.RunMode.EVALUATE):
-                self.wandb_group, self.wandb_project = await self._run.run_api.wandb_group_and_project()
+            names = await self._run.mode.wandb_names(self._run.run_api)
+            if names is not None:
+                self.wandb_group, self.wandb_project = names
             atropos.go_offline_without_account()
             config = self.config
             await atropos.start_run(config.wandb_name, self._run.uuid, self.wandb_project, self.wandb_group, config)
@@ -295,7 +287,7 @@ class ReasoningGymEnv(BaseEnv):
     ) -> None:
         """Keep some rollouts of the group for the next table."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
-        await atropos.keep_rollouts(self, groups, None if item is None else item.problem)
+        await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Log the interval's metrics, with `wandb_metrics` beside them."""
@@ -317,17 +309,19 @@ class ReasoningGymEnv(BaseEnv):
 
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
-        await atropos.run_until_signal(lambda: atropos.serve(self, self._run), self.close)
+        await atropos.run_until_signal(lambda: self._run_in(atropos.Serve()), self.close)
 
     async def process_manager(self) -> None:
         """Write `total_steps` groups to a file, then end; the same call goes on with a file that has fewer."""
-        await atropos.run_until_signal(lambda: atropos.process(self, self._run), self.close)
-
-    async def _evaluate_alone(self) -> EvaluationResult:
-        return await atropos.evaluate_alone(self, self._run)
+        await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_evaluate(self) -> None:
-        await atropos.run_until_signal(self._evaluate_alone, self.close)
+        await atropos.run_until_signal(lambda: self._run_in(atropos.Evaluate()), self.close)
+
+    async def _run_in(self, mode: atropos.Serve | atropos.Process | atropos.Evaluate) -> EvaluationResult | None:
+        """Do all that a command does, up to `close`; returns what the mode returns."""
+        self._run.mode = mode
+        return await mode.run(self, self._run)
 
     async def close(self) -> None:
         """Finish or keep what is in flight, save the state, leave run-api and end all that was started.
@@ -340,14 +334,15 @@ class ReasoningGymEnv(BaseEnv):
     @property
     def results(self) -> Mapping[str, Any] | None:
         """Results of the last evaluation, as its results.json holds them; None before."""
-        return self._run.results
+        last = self._run.evaluations.last
+        return None if last is None else last.results
 
     def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
         """Print what came of the run; `keep` chooses the completions that `process` makes chat data of.
 
         `as_json` prints the results of an evaluation as JSON.
         """
-        atropos.print_summary(self._run, keep, as_json=as_json)
+        self._run.mode.print_summary(self._run.session.metrics, keep=keep, as_json=as_json)
 
     @classmethod
     def cli(cls) -> None:

@@ -9,34 +9,37 @@ from .cli import commands, evaluate_model
 from .config import (
     ENV_NAME,
     ReasoningGymEnvConfig,
-    RunMode,
     check_base_settings,
     check_batch_size,
     explain_construction,
     set_log_levels,
 )
+from .environment import RolloutItem
 from .inference.servers import ServerConfig, choose_server_class, complete_servers, tokenizer_if_needed
-from .line import RolloutItem
-from .modes.evaluate import evaluate, evaluate_alone
-from .modes.process import process
+from .modes.evaluate import Evaluate
+from .modes.mode import Imported, Mode
+from .modes.process import Process
 from .modes.sent_groups import BackgroundWriter
-from .modes.serve import serve
+from .modes.serve import Serve
 from .modes.shutdown import close
 from .run import Run
 from .run_api import Registration
-from .sending import hand_over, send_groups
-from .summary import print_summary
+from .sending import enqueue, send_groups
 from .wandb import go_offline_without_account, keep_rollouts, log_metrics, rollout_table, start_run
 
 __all__ = [
     "ENV_NAME",
     "BackgroundWriter",
     "CheckpointStore",
+    "Evaluate",
+    "Imported",
+    "Mode",
+    "Process",
     "ReasoningGymEnvConfig",
     "Registration",
     "RolloutItem",
     "Run",
-    "RunMode",
+    "Serve",
     "ServerConfig",
     "check_base_settings",
     "check_batch_size",
@@ -44,20 +47,15 @@ __all__ = [
     "close",
     "commands",
     "complete_servers",
-    "evaluate",
-    "evaluate_alone",
+    "enqueue",
     "evaluate_model",
     "explain_construction",
     "go_offline_without_account",
-    "hand_over",
     "keep_rollouts",
     "log_metrics",
-    "print_summary",
-    "process",
     "rollout_table",
     "run_until_signal",
     "send_groups",
-    "serve",
     "set_log_levels",
     "start_run",
     "tokenizer_if_needed",

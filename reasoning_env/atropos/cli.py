@@ -31,11 +31,12 @@ from ..session import check_names_of_tasks
 from ..settings import ReasoningSettings, default_text, range_text
 from ..storage.folders import find_checkout
 from .config import BASE_RANGES, Range, put_event_loop_first
+from .evaluations import preview
 from .inference.failures import describe_failure
 from .inference.server_checks import wait_for_address
 from .inference.servers import needs_tokenizer
 from .launch import Launch, build_launch, server_class
-from .modes.evaluate import preview
+from .modes.evaluate import Evaluate
 from .modes.group_file import check_path
 
 logger = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
     await check_first(launch, "evaluate")
     env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
     try:
-        return await env._evaluate_alone()  # type: ignore[no-any-return]
+        return await env._run_in(Evaluate())  # type: ignore[no-any-return]
     finally:
         await env.close()
 

@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,16 +20,6 @@ from ..problems.seeds import INSTANCES
 from ..prompts.chat_format import ChatFormat
 from ..prompts.chat_templates import PLAIN
 from ..settings import ReasoningSettings, TemplateOptions, fingerprint
-
-
-class RunMode(StrEnum):
-    """Who drives the environment."""
-
-    IMPORTED = "imported"
-    """A user's own code, which calls the hooks."""
-    SERVE = "serve"
-    PROCESS = "process"
-    EVALUATE = "evaluate"
 
 
 @dataclass(frozen=True)

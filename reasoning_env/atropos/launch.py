@@ -21,7 +21,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ..errors import ConfigError, did_you_mean
-from .config import check_url
+from .config import ReasoningGymEnvConfig, check_url
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -41,7 +41,7 @@ class Sections(BaseModel):
 class Launch:
     """A command's configs; `given` are the settings that differ from its defaults, as `section.name`."""
 
-    config: BaseModel
+    config: ReasoningGymEnvConfig
     servers: ServerBaseline | list[APIServerConfig]
     slurm: bool
     testing: bool

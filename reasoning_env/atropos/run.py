@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from atroposlib.envs.server_handling.server_baseline import ServerBaseline
+
 from ..dumps.writer import RolloutDumper
-from ..evaluations.folder import Results
-from ..metrics.recorder import progress_line
 from ..problems.plan import describe_run
 from ..records import DropReason, Problem
 from ..runtime.concurrency import cancel_all
@@ -23,19 +23,21 @@ from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool
 from .config import (
-    RunMode,
+    ReasoningGymEnvConfig,
     calm_garbage_collector,
     does_stop_after_answer,
     make_chat_format,
     run_api_entry,
 )
 from .delivery import DeliveryQueue
+from .environment import RolloutItem
+from .evaluations import ModelEvaluations
+from .group_steps import GroupSteps
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type
-from .line import Line, RolloutItem
-from .modes.group_file import GroupFile
+from .modes.mode import Mode
 from .run_api import RunApiSession
 from .summary import panel_lines, shows_panel
 
@@ -57,13 +59,13 @@ class Run:
 
     def __init__(
         self,
-        config: Any,
+        config: ReasoningGymEnvConfig,
         manager: Callable[[], Any],
         tokenizer: Any,
         folder: Path,
         *,
         trainer_limit: Callable[[], int],
-        server_config: Any = None,
+        server_config: ServerBaseline | None = None,
         testing: bool = False,
         pool: WorkerPool | None = None,
     ) -> None:
@@ -94,7 +96,7 @@ class Run:
             self.run_api,
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
-        self.line = Line(
+        self.steps = GroupSteps(
             config,
             self.session,
             self.inference,
@@ -103,29 +105,20 @@ class Run:
             trainer_limit=trainer_limit,
             testing=testing,
         )
+        self.evaluations = ModelEvaluations(config, self.session, self.inference, self.steps, server_config)
         self.checkpoints: CheckpointStore | None = None
-        self.evaluation_progress: Callable[[], str] = str
-        self.evaluation_end: Callable[[], str] = str
-        self.results: Results | None = None
-        """Of the last evaluation, as results.json holds them."""
-        self.evaluation_folder: Path | None = None
-        """Where the last evaluation is kept."""
-        self.group_file: GroupFile | None = None
-        """Where `process` writes, once it does."""
-        self.wanted_groups = 0
-        """How many groups `process` is to write; 0 where there is no such number."""
         self._background: list[asyncio.Task[None]] = []
         self._step: Callable[[], int] | None = None
         self._collect_state: Callable[[], Mapping[str, Any]] = dict
 
     @property
-    def mode(self) -> RunMode:
-        """Who drives the environment."""
-        return self.line.mode
+    def mode(self) -> Mode:
+        """What runs the environment: user code, until a command puts its mode here."""
+        return self.steps.mode
 
     @mode.setter
-    def mode(self, mode: RunMode) -> None:
-        self.line.mode = mode
+    def mode(self, mode: Mode) -> None:
+        self.steps.mode = mode
 
     @property
     def servers(self) -> Sequence[Any]:
@@ -133,7 +126,7 @@ class Run:
         return self.inference.servers
 
     def _prepare(self, problem: Problem) -> RolloutItem | None:
-        return self.line.prepare(problem)
+        return self.steps.prepare(problem)
 
     # ---- beginning and end
 
@@ -147,9 +140,10 @@ class Run:
         try:
             await self.start_dumps()
             if not self._testing:
-                await check_servers(self.servers, self.line.startup_timeout_s, self.inference.options)
+                startup_timeout_s = self.mode.startup_timeout_s(self.config)
+                await check_servers(self.servers, startup_timeout_s, self.inference.options)
                 await check_tokenizer(self.servers, self.chat)
-                log_reply_kind(self.servers, for_training=self.mode is RunMode.SERVE)
+                log_reply_kind(self.servers, for_training=self.mode.for_training)
         except BaseException:
             await self.session.close()
             raise
@@ -180,8 +174,7 @@ class Run:
         if self._background:
             await cancel_all(self._background)
             self._background.clear()
-            if self.mode is not RunMode.EVALUATE:
-                logger.info("%s", self.progress_line())
+            self.mode.log_last_progress(self.progress())
 
     async def stop_sending(self, deadline: float) -> None:
         """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
@@ -235,10 +228,8 @@ class Run:
         return self.session.report(**self._stats())
 
     def progress_line(self) -> str:
-        """Return how far the run has come; in the command `evaluate`, how far the evaluation has."""
-        if self.mode is RunMode.EVALUATE:
-            return self.evaluation_progress()
-        return progress_line(self.progress())
+        """Return the log line on how far the run has come."""
+        return self.mode.progress_line(self.progress())
 
     def progress(self) -> dict[str, object]:
         """Return totals and recent rates of the groups, by name."""
@@ -252,16 +243,18 @@ class Run:
     def _stats(self) -> dict[str, Any]:
         return {
             "dumps": None if self.dumper is None else self.dumper.stats(),
-            "delivery": self.queue.stats if self.mode is RunMode.SERVE else None,
+            "delivery": self.mode.delivery_stats(self.queue),
         }
 
     async def _tell_progress(self) -> None:
         """Show a panel on a terminal, while that is there, and log lines anywhere else."""
-        if self.mode in (RunMode.SERVE, RunMode.PROCESS) and shows_panel():
+        if self.mode.shows_panel and shows_panel():
             with contextlib.suppress(OSError), live_panel() as show:
                 while True:
                     await asyncio.sleep(1.0)
-                    show(panel_lines(self))
+                    how_far = self.mode.describe_progress()
+                    title = f"{self.mode.name}: {how_far}   " if how_far else f"{self.mode.name}: "
+                    show(panel_lines(title, self.progress(), self.session.metrics.tasks))
         await self._log_progress()
 
     async def _log_progress(self) -> None:
@@ -274,7 +267,7 @@ class Run:
             last = line
 
 
-def _make_dumper(config: Any, run_uuid: str, folder: Path) -> RolloutDumper | None:
+def _make_dumper(config: ReasoningGymEnvConfig, run_uuid: str, folder: Path) -> RolloutDumper | None:
     if not config.dump_rollouts and not config.dump_failed_rollouts:
         return None
     return RolloutDumper(

@@ -1,6 +1,6 @@
-"""What becomes of scored groups after `collect_trajectories`: checked, written, and handed over for delivery.
+"""Send scored groups: check them, write them to a file, and put them into the delivery queue.
 
-As BaseEnv does it, but for one thing: BaseEnv counts tokens one by one, which holds the event loop for 13 ms where
+As in BaseEnv, but for the count of tokens: BaseEnv counts them one by one, which holds the event loop for 13 ms if
 eight completions have 32,000 tokens each.
 """
 
@@ -8,37 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
 
-from ..records import Problem
 from ..runtime.turns import in_turn
 from .config import ReasoningGymEnvConfig
-from .line import RolloutItem
+from .environment import Environment, RolloutItem
 from .run import Run
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class _Sending:
-    """Groups on their way to the queue: their problem, and whether they were handed over for delivery."""
-
-    problem: Problem | None
-    begun: bool = False
-
-
-_SENDING: ContextVar[_Sending] = ContextVar("sending")
-"""What `hand_over` sends: BaseEnv's hook between the two does not say whose groups it has."""
-
-
 async def send_groups(
-    env: Any,
+    env: Environment,
     run: Run,
     groups: ScoredDataGroup | list[ScoredDataGroup],
     item: RolloutItem | None,
@@ -46,11 +31,15 @@ async def send_groups(
     do_send: bool,
     token_limit: int,
 ) -> None:
-    """Check groups, write and send those that pass; where none is sent, their problem is done.
+    """Check groups, write and send the groups that pass, and end the flight of their problem when they have arrived.
 
-    A group with a member of `token_limit` tokens is not sent, unless that is 0.
+    Args:
+        groups: Groups of one problem, packed.
+        item: The problem, and its prompt; None if nobody knows it.
+        do_send: Give the groups to the delivery queue.
+        token_limit: A group is not sent if a member has so many tokens; 0 for no limit.
     """
-    config: ReasoningGymEnvConfig = env.config
+    config = env.config
     complete = [group for group in _as_list(groups) if is_complete(group, config)]
     to_send = [group for group in complete if is_short_enough(group, token_limit)]
     for group in to_send:
@@ -59,16 +48,15 @@ async def send_groups(
             group["messages"] = [[{"role": "user", "content": text}] for text in texts]
         if env.jsonl_writer is not None:
             env.jsonl_writer.write(group)
-    sending = _Sending(None if item is None else item.problem)
+    deliveries: Collection[asyncio.Future[None]] = ()
     if to_send and do_send:
         env.items_sent_this_step += len(to_send)
-        token = _SENDING.set(sending)
-        try:
-            await env._send_scored_data_to_api(to_send if isinstance(groups, list) else to_send[0])
-        finally:
-            _SENDING.reset(token)
-    if item is not None and not sending.begun:
-        run.session.done(item.problem)
+        # A subclass may override this hook of BaseEnv, and return nothing.
+        deliveries = await env._send_scored_data_to_api(to_send if isinstance(groups, list) else to_send[0]) or ()
+    if item is not None:
+        run.steps.end(item.problem, deliveries)
+    if deliveries and run.queue.stats.waiting > env.max_num_workers:
+        await asyncio.wait(deliveries)
     for group in complete:
         env.completion_lengths += [await in_turn(partial(_completion_length, mask)) for mask in group["masks"]]
     if config.use_wandb:
@@ -76,22 +64,9 @@ async def send_groups(
             await env.add_rollouts_for_wandb(group, item)
 
 
-async def hand_over(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup], *, most_waiting: int) -> None:
-    """Give groups to the queue, whose problem is done once they have arrived; wait for that where many others wait."""
-    sending = _SENDING.get(None)
-    delivered = [run.queue.put(group) for group in _as_list(groups)]
-    if sending is not None:
-        sending.begun = True
-        if sending.problem is not None:
-            _end_flight(run, sending.problem, delivered)
-    if run.queue.stats.waiting > most_waiting:
-        await asyncio.wait(delivered)
-
-
-def _end_flight(run: Run, problem: Problem, delivered: Sequence[asyncio.Future[None]]) -> None:
-    """Have the problem done once all its groups were delivered, refused or dropped."""
-    arrived = asyncio.gather(*delivered)
-    arrived.add_done_callback(lambda done: None if done.cancelled() else run.session.done(problem))
+def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[asyncio.Future[None]]:
+    """Put groups into the delivery queue; each future is done when its group was delivered, refused or dropped."""
+    return [run.queue.put(group) for group in _as_list(groups)]
 
 
 def is_complete(group: Mapping[str, Any] | None, config: ReasoningGymEnvConfig) -> bool:

@@ -19,6 +19,8 @@ from atroposlib.envs.base import ScoredDataGroup
 
 from ..records import Problem
 from ..runtime.turns import in_background
+from .config import ReasoningGymEnvConfig
+from .environment import Environment
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +44,9 @@ def go_offline_without_account() -> None:
         logger.warning("no wandb account is configured; metrics are kept offline in ./wandb (`wandb sync` sends them)")
 
 
-async def start_run(name: str | None, run_uuid: str, project: str | None, group: str | None, config: Any) -> None:
+async def start_run(
+    name: str | None, run_uuid: str, project: str | None, group: str | None, config: ReasoningGymEnvConfig
+) -> None:
     """Start a wandb run, in a thread because that takes a second or more."""
     await asyncio.to_thread(
         wandb.init,
@@ -61,13 +65,18 @@ def table_rows(
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
 
-async def keep_rollouts(env: Any, groups: Sequence[ScoredDataGroup], problem: Problem | None) -> None:
+async def keep_rollouts(
+    env: Environment,
+    groups: Sequence[ScoredDataGroup],
+    problem: Problem | None,
+    decode: Callable[[Sequence[int]], str],
+) -> None:
     """Keep some rollouts of a problem's groups for the next table."""
     keep, task, expected = env.config.num_rollouts_per_group_for_logging, "", ""
     if problem is not None:
         task, expected = problem.task, problem.answer or ""
     for group in groups:
-        rows = await in_background(table_rows, group, keep, env._run.chat.decode, task, expected)
+        rows = await in_background(table_rows, group, keep, decode, task, expected)
         env.rollouts_for_wandb.append(rows)
     del env.rollouts_for_wandb[: -env.config.num_rollouts_to_keep or None]
 
@@ -93,7 +102,7 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
     return {f"train/completion_lengths{name}": float(value) for name, value in named.items()}
 
 
-async def log_metrics(env: Any, metrics: Mapping[str, Any], clients: Sequence[Any]) -> None:
+async def log_metrics(env: Environment, metrics: Mapping[str, Any], clients: Sequence[Any]) -> None:
     """Log metrics with BaseEnv's own beside them, and begin a new interval.
 
     BaseEnv's method asks all servers for metrics, which stand-ins for servers do not have, and keeps the last one's.

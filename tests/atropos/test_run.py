@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasoning_env.atropos.config import RunMode
+from reasoning_env.atropos import Evaluate, Mode, Process, Serve
 from reasoning_env.atropos.run import Run
 from reasoning_env.records import Sampling, Split, Timeouts
 from reasoning_env.runtime.concurrency import cancel_all
@@ -27,25 +27,25 @@ def make_run(tokenizer: Any, *, trainer_limit: int = -1, **fields: Any) -> Run:
 def test_token_limit_is_the_smaller_of_ours_and_the_trainers(
     tokenizer: Any, own: int, trainer: int, limit: int
 ) -> None:
-    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).line.sampling(Split.TRAIN)
+    sampling = make_run(tokenizer, max_token_length=own, trainer_limit=trainer).steps.sampling(Split.TRAIN)
     assert sampling == Sampling(temperature=1.0, top_p=1.0, token_limit=limit, split="train")
 
 
 @pytest.mark.parametrize(
     ("fields", "mode", "startup_s", "timeouts"),
     [
-        ({}, RunMode.SERVE, math.inf, Timeouts(600, math.inf)),
-        ({}, RunMode.PROCESS, 30.0, Timeouts(600, 30.0)),
-        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.SERVE, 5, Timeouts(None, math.inf)),
-        ({"worker_timeout": -1, "startup_timeout_s": 5}, RunMode.EVALUATE, 5, Timeouts(None, 5)),
+        ({}, Serve(), math.inf, Timeouts(600, math.inf)),
+        ({}, Process(), 30.0, Timeouts(600, 30.0)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, Serve(), 5, Timeouts(None, math.inf)),
+        ({"worker_timeout": -1, "startup_timeout_s": 5}, Evaluate(), 5, Timeouts(None, 5)),
     ],
 )
 def test_only_serve_waits_for_ever_and_once_it_runs_whatever_it_is_told(
-    tokenizer: Any, fields: dict[str, Any], mode: RunMode, startup_s: float, timeouts: Timeouts
+    tokenizer: Any, fields: dict[str, Any], mode: Mode, startup_s: float, timeouts: Timeouts
 ) -> None:
     run = make_run(tokenizer, **fields)
     run.mode = mode
-    assert (run.line.startup_timeout_s, run.line.timeouts()) == (startup_s, timeouts)
+    assert (mode.startup_timeout_s(run.config), run.steps.timeouts()) == (startup_s, timeouts)
 
 
 def test_before_setup_there_is_nothing_to_report(tokenizer: Any) -> None:

@@ -10,9 +10,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from reasoning_env.atropos.config import RunMode
 from reasoning_env.atropos.inference.servers import ReplyKind
-from reasoning_env.atropos.modes.serve import serve
+from reasoning_env.atropos.modes.serve import Serve
 from reasoning_env.errors import ConfigError
 
 STATUS = {"current_step": 0, "queue_size": 0, "self_queue_size": 0, "max_group_size": 4}
@@ -23,6 +22,7 @@ CONFIG = {
     "total_steps": 100,
     "max_batches_offpolicy": 2,
     "min_batch_allocation": None,
+    "startup_timeout_s": None,
 }
 
 
@@ -45,9 +45,7 @@ def make_env(*statuses: dict[str, int], **config: Any) -> Any:
 
 def make_run() -> Any:
     """Return what `serve` needs of the collaborators."""
-    inference = SimpleNamespace(reply_kind=ReplyKind.TOKENS)
-    line = SimpleNamespace(startup_timeout_s=math.inf)
-    return AsyncMock(mode=RunMode.IMPORTED, inference=inference, line=line)
+    return AsyncMock(inference=SimpleNamespace(reply_kind=ReplyKind.TOKENS))
 
 
 def told(mock: Any) -> list[str]:
@@ -56,8 +54,8 @@ def told(mock: Any) -> list[str]:
 
 async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> None:
     env, run = make_env(OVER), make_run()
-    await serve(env, run)
-    assert (run.mode, told(run)) == (RunMode.SERVE, ["start_dumps", "run_api.wait_until_there"])
+    await Serve().run(env, run)
+    assert told(run) == ["start_dumps", "run_api.wait_until_there"]
     run.run_api.wait_until_there.assert_called_with(math.inf)
     assert told(env) == ["setup", "setup_wandb", "register_env", "get_server_info", "env_step_checks"]
 
@@ -75,7 +73,7 @@ async def test_hooks_are_called_in_base_envs_order_once_run_api_is_there() -> No
 async def test_it_ends_when_the_trainer_has_or_will_find_its_last_batch(status: dict[str, int], over: bool) -> None:
     env = make_env({**STATUS, **status}, OVER)
     [worker] = env.workers
-    await serve(env, make_run())
+    await Serve().run(env, make_run())
     assert (env.env_step_checks.call_count == 1) is over
     await asyncio.wait([worker])
     assert worker.cancelled()
@@ -97,7 +95,7 @@ async def test_workers_are_put_back_when_run_api_has_enough_and_added_otherwise(
     config: dict[str, Any], status: dict[str, int], enough: bool
 ) -> None:
     env = make_env({**STATUS, **status}, {**OVER, "current_step": 2000}, **config)
-    await serve(env, make_run())
+    await Serve().run(env, make_run())
     assert env.add_train_workers.called is not enough
     assert (env.backlog, env.running_items) == ((["an item"], {}) if enough else ([], {"a": {"item": "an item"}}))
     assert len(env.workers) == (0 if enough else 1)
@@ -106,7 +104,7 @@ async def test_workers_are_put_back_when_run_api_has_enough_and_added_otherwise(
 async def test_no_worker_is_added_where_there_are_as_many_as_allowed() -> None:
     env = make_env(STATUS, STATUS, OVER)
     env.max_num_workers = 1
-    await serve(env, make_run())
+    await Serve().run(env, make_run())
     assert not env.add_train_workers.called
     assert len(env.mainloop_timings) == 2
 
@@ -115,5 +113,5 @@ async def test_chat_servers_are_refused_before_anything_is_started() -> None:
     run = make_run()
     run.inference.reply_kind = ReplyKind.CHAT
     with pytest.raises(ConfigError, match="server_type"):
-        await serve(make_env(), run)
+        await Serve().run(make_env(), run)
     assert told(run) == []

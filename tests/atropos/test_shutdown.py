@@ -10,17 +10,18 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from reasoning_env.atropos.config import RunMode
+from reasoning_env.atropos import Mode, Process, Serve
 from reasoning_env.atropos.modes.shutdown import close
 
 STEPS = ["stop_background", "client.close", "stop_sending", "save_last", "run_api.leave", "session.close"]
-ORDER = [*STEPS, "dumper.close", "group_file.close", "jsonl_writer.close"]
+ORDER = [*STEPS, "dumper.close", "mode_file.close", "jsonl_writer.close"]
 
 
-def make_world(mode: RunMode, grace_s: float = 600.0) -> tuple[Any, Any]:
+def make_world(mode: Mode, grace_s: float = 600.0) -> tuple[Any, Any]:
     """Return an environment with one worker that never ends, and its collaborators."""
-    files = {name: Mock() for name in ("dumper", "group_file", "jsonl_writer")}
+    files = {name: Mock() for name in ("dumper", "mode_file", "jsonl_writer")}
     run = AsyncMock(mode=mode, inference=SimpleNamespace(outage_s=0.0), **files)
+    mode.close = run.mode_file.close  # type: ignore[method-assign]
     client = SimpleNamespace(check_task=asyncio.create_task(asyncio.sleep(600)), openai=run.client)
     run.inference.clients = [client]
     env = SimpleNamespace(
@@ -40,7 +41,7 @@ def told(run: Any) -> list[str]:
 
 @pytest.mark.parametrize("why", ["no grace", "inference is out", "not served"])
 async def test_groups_in_flight_are_not_waited_for_without_need(why: str) -> None:
-    mode = RunMode.PROCESS if why == "not served" else RunMode.SERVE
+    mode = Process() if why == "not served" else Serve()
     env, run = make_world(mode, 0.0 if why == "no grace" else 600.0)
     run.inference.outage_s = 5.0 if why == "inference is out" else 0.0
     await close(env, run)
@@ -52,7 +53,7 @@ async def test_groups_in_flight_are_not_waited_for_without_need(why: str) -> Non
 async def test_error_in_one_step_does_not_keep_the_others_from_happening(
     step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    env, run = make_world(RunMode.PROCESS)
+    env, run = make_world(Process())
     run.configure_mock(**{f"{step}.side_effect": OSError})
     await close(env, run)
     assert told(run) == ORDER

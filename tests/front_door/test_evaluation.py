@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos import ReasoningGymEnvConfig, RunMode
-from reasoning_env.atropos.modes.evaluate import preview
+from reasoning_env.atropos import Evaluate, ReasoningGymEnvConfig, Serve
+from reasoning_env.atropos.evaluations import preview
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import GenerationRequest, InferenceServer, cut, generations
 
@@ -80,7 +80,7 @@ async def test_evaluation_that_fails_as_a_whole_ends_the_command_and_not_a_train
     await env.evaluate()
     assert "ERROR" in [record.levelname for record in caplog.records]
     assert list((tmp_path / "evals").iterdir()) == []
-    env._run.mode = RunMode.EVALUATE
+    env._run.mode = Evaluate()
     with pytest.raises(ServerError):
         await env.evaluate()
     server.recover()
@@ -93,7 +93,7 @@ async def test_interrupted_evaluation_goes_on_where_it_stopped(
 ) -> None:
     env = await make_env(tasks="chain_sum", num_eval_samples_per_task=4, max_eval_workers=1)
     env.config.data_dir_to_save_evals = str(tmp_path)
-    env._run.mode = RunMode.EVALUATE
+    env._run.mode = Evaluate()
     stuck = asyncio.Event()
 
     async def stick_at_the_third(request: GenerationRequest) -> list[str]:
@@ -149,7 +149,7 @@ async def test_each_evaluation_while_training_has_a_folder_that_names_the_step(
     make_env: MakeEnv, tmp_path: Path
 ) -> None:
     env = await make_env(tasks="gcd", num_eval_samples_per_task=1, data_dir_to_save_evals=str(tmp_path))
-    env._run.mode = RunMode.SERVE
+    env._run.mode = Serve()
     for env.curr_step in (10, 20):
         await env.evaluate()
     found = [json.loads(path.read_text()) for path in tmp_path.glob("*/results.json")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoning_env.atropos import RunMode
+from reasoning_env.atropos import Process, Serve
 from reasoning_env.dumps import stream_groups
 from reasoning_env.errors import ServerError
 from reasoning_env.prompts.chat_format import ChatFormat
@@ -83,9 +83,9 @@ async def test_only_process_ends_when_group_after_group_fails(make_env: MakeEnv,
     env.config.startup_timeout_s = 0.01  # how long requests are tried again
     for _ in range(2):
         assert (await collect(env))[0] is None
-    env._run.mode = RunMode.SERVE
+    env._run.mode = Serve()
     assert await env.get_next_item()
-    env._run.mode = RunMode.PROCESS
+    env._run.mode = Process()
     with pytest.raises(ServerError, match=r"\b2\b"):
         await env.get_next_item()
 

@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import RunMode
+from reasoning_env.atropos import Imported, Mode, Process, Serve
 from reasoning_env.errors import RefusedError, ScoringError, ServerError, WorkerError
 from reasoning_env.records import Rollout
 from tests.records import make_group, make_rollout
@@ -28,13 +28,13 @@ def completions(item: Any) -> list[Rollout]:
 
 async def test_scored_group_is_observed_dumped_and_returned(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env()
-    env._run.line._dumper = Mock()
+    env._run.steps._dumper = Mock()
     group, item = await collect(env, "right", *[WRONG] * (GROUP_SIZE - 1))
     assert group["scores"] == [1.0, *[0.0] * (GROUP_SIZE - 1)]
-    [dumped] = [call.args[0] for call in env._run.line._dumper.offer.call_args_list]
+    [dumped] = [call.args[0] for call in env._run.steps._dumper.offer.call_args_list]
     assert dumped.problem is item.problem
     assert env._run.session.metrics.total.groups == 1
-    env._run.line._dumper = None
+    env._run.steps._dumper = None
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ async def test_failed_group_is_dropped_and_counted(
 ) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.line.complete = AsyncMock(return_value=completions(item), side_effect=completing)
-    env._run.line.judge = AsyncMock(side_effect=judging)
+    env._run.steps.complete = AsyncMock(return_value=completions(item), side_effect=completing)
+    env._run.steps.judge = AsyncMock(side_effect=judging)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {reason: 1}
     assert env._run.session.in_flight == 0
@@ -62,7 +62,7 @@ async def test_failed_group_is_dropped_and_counted(
 async def test_error_of_a_subclass_that_scores_drops_the_group(make_env: MakeEnv) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.line.complete = AsyncMock(return_value=completions(item))
+    env._run.steps.complete = AsyncMock(return_value=completions(item))
     env.score = AsyncMock(side_effect=ZeroDivisionError)
     assert await env.collect_trajectories(item) == (None, [])
     assert env._run.session.metrics.dropped == {"scoring_failed": 1}
@@ -77,8 +77,8 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
         waiting.set()
         await asyncio.Event().wait()
 
-    env._run.line.complete = AsyncMock(return_value=completions(item))
-    setattr(env._run.line, where, wait)
+    env._run.steps.complete = AsyncMock(return_value=completions(item))
+    setattr(env._run.steps, where, wait)
     collecting = asyncio.create_task(env.collect_trajectories(item))
     await waiting.wait()
     collecting.cancel()
@@ -90,10 +90,10 @@ async def test_cancelled_group_stays_in_flight(make_env: MakeEnv, where: str) ->
 
 async def test_scored_group_ends_the_failures_in_a_row(make_env: MakeEnv) -> None:
     env: Any = await make_env(max_failed_groups_in_a_row=2, group_size=2)
-    env._run.mode = RunMode.PROCESS
+    env._run.mode = Process()
     for error in (ServerError("gone"), None, ServerError("gone")):
         item = await env.get_next_item()
-        env._run.line.complete = AsyncMock(return_value=completions(item), side_effect=error)
+        env._run.steps.complete = AsyncMock(return_value=completions(item), side_effect=error)
         await env.collect_trajectories(item)
     assert await env.get_next_item()
 
@@ -104,7 +104,7 @@ async def test_what_no_other_group_escapes_ends_the_run(
 ) -> None:
     env: Any = await make_env()
     item = await env.get_next_item()
-    env._run.line.complete = AsyncMock(side_effect=error)
+    env._run.steps.complete = AsyncMock(side_effect=error)
     caplog.clear()
     await env.collect_trajectories(item)
     with pytest.raises(type(error), match=str(error)):
@@ -119,7 +119,7 @@ async def test_what_no_other_group_escapes_ends_the_run(
 async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
     """An environment in `serve` whose deliveries a test settles, with a scored group and its item."""
     env: Any = await make_env(group_size=2)
-    env._run.mode = RunMode.SERVE
+    env._run.mode = Serve()
     queue = env._run.queue = Mock(drain=AsyncMock(), close=AsyncMock())
     queue.stats.waiting = 0
     puts: list[asyncio.Future[None]] = []
@@ -130,10 +130,10 @@ async def sending(make_env: MakeEnv) -> AsyncIterator[Any]:
 
     queue.put = put
     item = await env.get_next_item()
-    env._run.line.complete = AsyncMock(return_value=completions(item))
+    env._run.steps.complete = AsyncMock(return_value=completions(item))
     group, _ = await env.collect_trajectories(item)
     yield env, item, group, puts
-    env._run.mode = RunMode.IMPORTED
+    env._run.mode = Imported()
 
 
 async def test_flight_lasts_until_the_delivery(sending: Any) -> None:
@@ -157,10 +157,10 @@ async def test_flight_ends_where_base_env_refuses_the_group(sending: Any) -> Non
 
 async def test_flight_ends_with_a_group_without_signal(make_env: MakeEnv, collect: Collect) -> None:
     env: Any = await make_env(group_size=2)
-    env._run.mode = RunMode.SERVE
+    env._run.mode = Serve()
     assert (await collect(env, WRONG, WRONG))[0] is None
     assert env._run.session.in_flight == 0
-    env._run.mode = RunMode.IMPORTED
+    env._run.mode = Imported()
 
 
 async def test_flight_ends_at_once_where_nothing_is_delivered(make_env: MakeEnv, collect: Collect) -> None:
@@ -172,14 +172,14 @@ async def test_flight_ends_at_once_where_nothing_is_delivered(make_env: MakeEnv,
 # ---------------------------------------------------------------------------- what is sent
 
 
-@pytest.mark.parametrize("mode", [RunMode.SERVE, RunMode.PROCESS])
-async def test_groups_on_their_way_out_share_the_rollouts_arrays(make_env: MakeEnv, mode: RunMode) -> None:
+@pytest.mark.parametrize("mode", [Serve(), Process()])
+async def test_groups_on_their_way_out_share_the_rollouts_arrays(make_env: MakeEnv, mode: Mode) -> None:
     env: Any = await make_env()
     env._run.mode = mode
     arrays = {"tokens": array("i", [1, 2]), "masks": array("i", [-100, 2]), "logprobs": array("d", [1.0, -0.5])}
     rollout = replace(make_rollout(1.0), **arrays)
-    packed = await env._run.line.pack(make_group([rollout]), as_lists=False)
-    env._run.mode = RunMode.IMPORTED
+    packed = await env._run.steps.pack(make_group([rollout]), as_lists=False)
+    env._run.mode = Imported()
     assert packed["tokens"][0] is rollout.tokens
     assert packed["masks"][0] is rollout.masks
     assert packed["inference_logprobs"][0] is rollout.logprobs

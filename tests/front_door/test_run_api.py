@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reasoning_env.atropos import Run, RunMode
+from reasoning_env.atropos import Run, Serve
 from reasoning_env.atropos.run_api import RunApiSession
 from reasoning_env.errors import ConfigError
 from reasoning_env.records import ProblemSpec
@@ -38,7 +38,7 @@ def make(api: ServedRunApi, make_env: MakeEnv) -> MakeEnv:
     async def make_registered(**fields: Any) -> Env:
         fixed = {"tasks": "chain_sum,gcd,lcm", "ensure_scores_are_not_same": False, "shutdown_grace_s": 0.0}
         env = await make_env(**{**fixed, "rollout_server_url": api.url, **fields})
-        env._run.mode = RunMode.SERVE
+        env._run.mode = Serve()
         await env.register_env()
         await env.get_server_info()
         return env
@@ -100,10 +100,10 @@ def resume(make: MakeEnv, api: ServedRunApi, tmp_path: Path) -> MakeEnv:
     return start
 
 
-Serve = Callable[..., Awaitable[list[ProblemSpec]]]
+ServeGroups = Callable[..., Awaitable[list[ProblemSpec]]]
 
 
-async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: Serve) -> None:
+async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: ServeGroups) -> None:
     first = await resume(0)
     await serve(first, 8)
     first.save_checkpoint(STEP, {"mine": [1, 2]})
@@ -111,13 +111,13 @@ async def test_data_of_a_subclass_goes_on(resume: MakeEnv, serve: Serve) -> None
     assert second.mine == [1, 2]
 
 
-async def count_shared(serve: Serve, environments: Sequence[Env]) -> int:
+async def count_shared(serve: ServeGroups, environments: Sequence[Env]) -> int:
     seeds = [spec.seed for env in environments for spec in await serve(env, 20)]
     return len(seeds) - len(set(seeds))
 
 
 async def test_instances_share_no_problem(
-    resume: MakeEnv, make: MakeEnv, serve: Serve, api: ServedRunApi, tmp_path: Path
+    resume: MakeEnv, make: MakeEnv, serve: ServeGroups, api: ServedRunApi, tmp_path: Path
 ) -> None:
     environments = [await resume(0), await make(instance=1)]
     api.forget()
@@ -127,7 +127,7 @@ async def test_instances_share_no_problem(
     assert await count_shared(serve, environments) == 0
 
 
-async def test_no_problem_is_shared_without_checkpoint_dir(make: MakeEnv, serve: Serve) -> None:
+async def test_no_problem_is_shared_without_checkpoint_dir(make: MakeEnv, serve: ServeGroups) -> None:
     assert await count_shared(serve, [await make(), await make()]) == 0
 
 

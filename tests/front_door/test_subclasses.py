@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from atroposlib.envs.base import ScoredDataGroup
 
-from reasoning_env.atropos import RolloutItem, RunMode
+from reasoning_env.atropos import Evaluate, Imported, Mode, Process, RolloutItem, Serve
 from reasoning_env.atropos.launch import build_launch
 from reasoning_env.atropos.wire import LONG_FIELDS
 from reasoning_env.records import Group
@@ -87,7 +87,7 @@ async def env(workers: Any, server: InferenceServer, api: ServedRunApi) -> Async
     fields = make_config(tasks="chain_sum,gcd", group_size=2, rollout_server_url=api.url, shutdown_grace_s=0.0)
     env = Own(OwnConfig(**fields.model_dump()), [server.config("vllm")], pool=workers)
     await env.setup()
-    env._run.mode = RunMode.SERVE
+    env._run.mode = Serve()
     await env.register_env()
     await env.get_server_info()
     yield env
@@ -126,8 +126,8 @@ async def test_problems_that_are_passed_over_are_not_in_flight(env: Own) -> None
     assert env.session.in_flight == 4
 
 
-@pytest.mark.parametrize("mode", RunMode)
-async def test_group_has_lists_as_atropos_has_them(env: Own, server: InferenceServer, mode: RunMode) -> None:
+@pytest.mark.parametrize("mode", [Imported(), Serve(), Process(), Evaluate()])
+async def test_group_has_lists_as_atropos_has_them(env: Own, server: InferenceServer, mode: Mode) -> None:
     env._run.mode = mode
     item = await env.get_next_item()
     server.policy = lambda request: [right(item), WRONG]

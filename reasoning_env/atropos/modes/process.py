@@ -14,44 +14,132 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ...dumps.chat import chat_path, write_chat
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
+from ...metrics.recorder import MetricsRecorder
 from ...records import Group, Problem, ProblemSpec, Split
 from ...runtime.concurrency import cancel_all
 from ...runtime.turns import in_background
-from ..config import RunMode, made_with
-from ..line import RolloutItem
+from ..config import ReasoningGymEnvConfig, made_with
+from ..environment import Environment, RolloutItem
 from ..run import Run
 from .group_file import GroupFile, check_path, encode_line
+from .mode import Mode
 from .shutdown import finish_in_flight
 
 logger = logging.getLogger(__name__)
 
 
-async def process(env: Any, run: Run) -> None:
-    """Write groups until the file holds `total_steps` of them; raises OutputError if the disk takes no more."""
-    run.mode = RunMode.PROCESS
-    config = env.config
-    # BaseEnv's command sets these two beside the config.
-    config.group_size = getattr(env, "group_size_to_process", config.group_size)
-    total = getattr(env, "n_groups_to_process", config.total_steps)
-    path = check_path(config.data_path_to_save_groups)
-    if total < 1:
-        raise ConfigError("env.total_steps: `process` needs the number of groups that it is to write")
-    # No trainer sets a limit here.
-    env.max_token_len = config.max_token_length
-    await env.setup()
-    await env.setup_wandb()
-    models = sorted({str(client.config.model_name) for client in run.inference.clients})
-    versions = {"models": models, "reasoning_gym": run.session.library.version}
-    file = run.group_file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
-    scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
-    if file.lines:
-        logger.info("%s holds %d of %d groups already", file.path, file.lines, total)
-    run.line.kept = {}
-    run.session.begin(done=file.positions, learn_from=scored)
-    run.wanted_groups = total
-    await _write_groups(env, run, file, total)
+class Process(Mode):
+    """Groups go to a file, until the file holds `total_steps` of them."""
+
+    name = "process"
+    shows_panel = True
+
+    def __init__(self) -> None:
+        self._file: GroupFile | None = None
+        self._total = 0
+        """Groups that the file is to hold."""
+        self._scored: dict[int, Group] = {}
+        """Scored groups that are not written yet, by the index of their problem."""
+
+    def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
+        return config.max_failed_groups_in_a_row
+
+    def drops_equal_scores(self, config: ReasoningGymEnvConfig) -> bool:
+        """Return False: every scored group is written."""
+        return False
+
+    def keep(self, group: Group) -> None:
+        self._scored[group.problem.spec.index] = group
+
+    def describe_progress(self) -> str:
+        if self._file is None:
+            return ""
+        return f"{self._file.lines:,} of {self._total:,} groups"
+
+    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
+        """Print the table of the tasks and where the groups are; with `keep`, make chat data of the groups."""
+        super().print_summary(metrics, keep=keep, as_json=as_json)
+        file = self._file
+        if file is None or not file.lines:
+            return
+        if file.lines > metrics.total.groups:
+            print("\nThe table is of this run alone.")
+        print(f"\n{file.lines} groups are in {file.path}; look at them with the command `report {file.path}`")
+        if keep is not None:
+            print(f"{write_chat(file.path, keep)} conversations are in {chat_path(file.path, keep)}")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    async def run(self, env: Environment, run: Run) -> None:
+        """Write groups until the file holds `total_steps` of them.
+
+        Raises ConfigError for a file or a number of groups that cannot be, OutputError if the disk takes no more, and
+        what the hooks of the environment raise.
+        """
+        config = env.config
+        # BaseEnv's command sets these two beside the config.
+        config.group_size = getattr(env, "group_size_to_process", config.group_size)
+        total: Any = getattr(env, "n_groups_to_process", config.total_steps)
+        self._total = total
+        path = check_path(config.data_path_to_save_groups)
+        if self._total < 1:
+            raise ConfigError("env.total_steps: `process` needs the number of groups that it is to write")
+        # No trainer sets a limit here.
+        env.max_token_len = config.max_token_length
+        await env.setup()
+        await env.setup_wandb()
+        models = sorted({str(client.config.model_name) for client in run.inference.clients})
+        versions = {"models": models, "reasoning_gym": run.session.library.version}
+        file = self._file = GroupFile(path, {**made_with(config, run.session.plan), **versions})
+        scored = await _open(file, learns=config.complexity_mode == "curriculum" or config.task_sampling == "adaptive")
+        if file.lines:
+            logger.info("%s holds %d of %d groups already", file.path, file.lines, self._total)
+        run.session.begin(done=file.positions, learn_from=scored)
+        await self._write_groups(env, run, file)
+
+    async def _write_groups(self, env: Environment, run: Run, file: GroupFile) -> None:
+        """Begin groups until the file has all of them; whatever ends it, no group is under way then."""
+        under_way: set[asyncio.Task[None]] = set()
+        logged_at = 0.0
+        try:
+            while file.lines < self._total:
+                while len(under_way) < env.max_num_workers and file.lines + len(under_way) < self._total:
+                    item = await env.get_next_item()
+                    under_way.add(asyncio.create_task(self._write_group(env, file, item)))
+                ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                errors = [error for group in ended if (error := group.exception()) is not None]
+                if errors:
+                    raise errors[0]
+                env.curr_step = file.lines
+                if time.monotonic() - logged_at >= 2.0:
+                    logged_at = time.monotonic()
+                    await env.wandb_log()
+        except asyncio.CancelledError:
+            await finish_in_flight(under_way, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
+            raise
+        finally:
+            await cancel_all(under_way)
+
+    async def _write_group(self, env: Environment, file: GroupFile, item: RolloutItem) -> None:
+        """Sample a group and write it; a group that is dropped is counted and logged, and not written."""
+        position = item.problem.spec.index
+        packed, _ = await env.collect_trajectories(item)
+        if packed:
+            packed = await env.postprocess_histories(packed)
+        # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
+        group = self._scored.pop(position, Group(item.problem, item.prompt.messages, ()))
+        if not packed:
+            return
+        env.completion_lengths += [rollout.completion_tokens or 0 for rollout in group.rollouts]
+        if env.config.use_wandb:
+            await env.add_rollouts_for_wandb(packed, item)
+        pieces = await in_background(encode_line, packed, group)
+        await _in_thread(file.append, position, *pieces)
 
 
 async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
@@ -64,47 +152,6 @@ async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[fl
 
     await (_in_thread(file.open, read) if learns else _in_thread(file.open))
     return scored
-
-
-async def _write_groups(env: Any, run: Run, file: GroupFile, total: int) -> None:
-    """Begin groups until the file has all of them; whatever ends it, no group is under way then."""
-    under_way: set[asyncio.Task[None]] = set()
-    logged_at = 0.0
-    try:
-        while file.lines < total:
-            while len(under_way) < env.max_num_workers and file.lines + len(under_way) < total:
-                item = await env.get_next_item()
-                under_way.add(asyncio.create_task(_write_group(env, run, file, item)))
-            ended, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-            errors = [error for group in ended if (error := group.exception()) is not None]
-            if errors:
-                raise errors[0]
-            env.curr_step = file.lines
-            if time.monotonic() - logged_at >= 2.0:
-                logged_at = time.monotonic()
-                await env.wandb_log()
-    except asyncio.CancelledError:
-        await finish_in_flight(under_way, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
-        raise
-    finally:
-        await cancel_all(under_way)
-
-
-async def _write_group(env: Any, run: Run, file: GroupFile, item: RolloutItem) -> None:
-    """Sample a group and write it; a group that is dropped is counted and logged, and not written."""
-    position = item.problem.spec.index
-    packed, _ = await env.collect_trajectories(item)
-    if packed:
-        packed = await env.postprocess_histories(packed)
-    # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
-    group = (run.line.kept or {}).pop(position, Group(item.problem, item.prompt.messages, ()))
-    if not packed:
-        return
-    env.completion_lengths += [rollout.completion_tokens or 0 for rollout in group.rollouts]
-    if env.config.use_wandb:
-        await env.add_rollouts_for_wandb(packed, item)
-    pieces = await in_background(encode_line, packed, group)
-    await _in_thread(file.append, position, *pieces)
 
 
 def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:

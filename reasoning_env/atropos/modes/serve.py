@@ -8,43 +8,85 @@ that limit itself, and a problem stays in flight until its group is scored or dr
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
-from typing import Any
+
+from atroposlib.envs.base import ScoredDataGroup
 
 from ...errors import ConfigError
-from ..config import RunMode
+from ...metrics.stats import DeliveryStats
+from ..config import ReasoningGymEnvConfig
+from ..delivery import DeliveryQueue
+from ..environment import Environment
+from ..inference.client import InferenceClient
 from ..inference.servers import Training, names_of_types
 from ..run import Run
+from ..run_api import RunApiSession
+from .mode import Evaluations, Mode, evaluate_beside_training
+from .shutdown import finish_in_flight
+
+logger = logging.getLogger(__name__)
 
 
-async def serve(env: Any, run: Run) -> None:
-    """Serve groups until the trainer has had `total_steps` batches; raises ConfigError for chat servers."""
-    _refuse_chat(run)
-    run.mode = RunMode.SERVE
-    await run.start_dumps()
-    await run.run_api.wait_until_there(run.line.startup_timeout_s)
-    await env.setup()
-    _refuse_chat(run)  # of a server of type auto this is known only now
-    await env.setup_wandb()
-    await env.register_env()
-    await env.get_server_info()
-    while True:
-        started = time.time()
-        if env.last_loop_time is not None:
-            env.mainloop_timings.append(max(0.0, started - env.last_loop_time))
-        env.last_loop_time = started
-        await env.get_status()
-        await env.env_step_checks()
-        if _is_over(env):
-            break
-        if _has_enough(env):
-            _put_back_workers(env)
-        elif len(env.workers) < env.max_num_workers:
-            await env.add_train_workers()
-        await asyncio.sleep(0.1)
-    for worker in env.workers:
-        worker.cancel()
+class Serve(Mode):
+    """Groups go to a trainer by way of run-api, until the trainer has had `total_steps` batches."""
+
+    name = "serve"
+    shows_panel = True
+    for_training = True
+
+    def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
+        return config.startup_timeout_s or math.inf
+
+    def outage_s(self, config: ReasoningGymEnvConfig) -> float:
+        return math.inf
+
+    def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
+        """Tell whether a group was packed: its problem stays in flight until the group is delivered."""
+        return packed is not None
+
+    def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
+        return queue.stats
+
+    async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
+        return await run_api.wandb_group_and_project()
+
+    async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
+        return await evaluate_beside_training(evaluations, step)
+
+    async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
+        """Cancel evaluations, and give groups in flight `shutdown_grace_s` to be scored."""
+        for task in filter(None, [env.eval_runner, *env.eval_workers]):
+            task.cancel()
+        await finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: inference.outage_s)
+
+    async def run(self, env: Environment, run: Run) -> None:
+        """Serve groups until the trainer has had its batches; raises ConfigError for chat servers."""
+        _refuse_chat(run)
+        await run.start_dumps()
+        await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
+        await env.setup()
+        _refuse_chat(run)  # of a server of type auto this is known only now
+        await env.setup_wandb()
+        await env.register_env()
+        await env.get_server_info()
+        while True:
+            started = time.time()
+            if env.last_loop_time is not None:
+                env.mainloop_timings.append(max(0.0, started - env.last_loop_time))
+            env.last_loop_time = started
+            await env.get_status()
+            await env.env_step_checks()
+            if _is_over(env):
+                break
+            if _has_enough(env):
+                _put_back_workers(env)
+            elif len(env.workers) < env.max_num_workers:
+                await env.add_train_workers()
+            await asyncio.sleep(0.1)
+        for worker in env.workers:
+            worker.cancel()
 
 
 def _refuse_chat(run: Run) -> None:
@@ -58,12 +100,12 @@ def _refuse_chat(run: Run) -> None:
         )
 
 
-def _is_over(env: Any) -> bool:
+def _is_over(env: Environment) -> bool:
     waiting_batches = env.status_dict["queue_size"] * env.config.group_size // env.config.batch_size
     return bool(env.status_dict["current_step"] + waiting_batches > env.config.total_steps)
 
 
-def _has_enough(env: Any) -> bool:
+def _has_enough(env: Environment) -> bool:
     """Tell whether run-api's queue holds all that may be off policy, this environment's share included."""
     if env.derived_batch_size == -1:
         return True
@@ -78,7 +120,7 @@ def _has_enough(env: Any) -> bool:
     return bool(status["self_queue_size"] >= own_share)
 
 
-def _put_back_workers(env: Any) -> None:
+def _put_back_workers(env: Environment) -> None:
     """Cancel the workers; their items are collected again, in `backlog`."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:

@@ -10,20 +10,15 @@ from functools import partial
 from typing import Any
 
 from ...runtime.concurrency import cancel_all
-from ..config import RunMode
+from ..environment import Environment
 from ..run import Run
 
 logger = logging.getLogger(__name__)
 
 
-async def close(env: Any, run: Run) -> None:
+async def close(env: Environment, run: Run) -> None:
     """End groups in flight, delivery, state, registration, workers and files. Safe to call twice."""
     deadline = time.monotonic() + env.config.shutdown_grace_s
-
-    async def finish() -> None:
-        for task in filter(None, [env.eval_runner, *env.eval_workers]):
-            task.cancel()
-        await finish_in_flight(env.workers, env.config.shutdown_grace_s, outage_s=lambda: run.inference.outage_s)
 
     async def stop_working() -> None:
         checks = [getattr(client, "check_task", None) for client in run.inference.clients]
@@ -35,12 +30,16 @@ async def close(env: Any, run: Run) -> None:
         for client in filter(None, [getattr(client, "openai", None) for client in run.inference.clients]):
             await client.close()
 
-    steps = [stop_working, close_clients, lambda: run.stop_sending(deadline), lambda: run.save_last(env.curr_step)]
-    steps += [run.run_api.leave, run.session.close]
-    writers = filter(None, [run.dumper, run.group_file, env.jsonl_writer])
-    steps += [partial(asyncio.to_thread, writer.close) for writer in writers]
-    if run.mode is RunMode.SERVE:
-        steps.insert(0, finish)
+    steps = [
+        lambda: run.mode.finish_groups(env, run.inference),
+        stop_working,
+        close_clients,
+        lambda: run.stop_sending(deadline),
+        lambda: run.save_last(env.curr_step),
+        run.run_api.leave,
+        run.session.close,
+    ]
+    steps += [partial(asyncio.to_thread, file.close) for file in (run.dumper, run.mode, env.jsonl_writer) if file]
     await _run_all(steps)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,24 +18,18 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Spl
 from ..rewards import reward
 from ..runtime.turns import in_turn
 from ..session import Session
-from .config import RunMode
+from .config import ReasoningGymEnvConfig
+from .environment import RolloutItem
 from .inference.chat import PlainChat
 from .inference.client import InferenceClient
 from .inference.failures import MAX_FAILURES, describe_failure
+from .modes.mode import Imported, Mode
 from .wire import LONG_FIELDS
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class RolloutItem:
-    """What BaseEnv carries from `get_next_item` to `collect_trajectories`."""
-
-    problem: Problem
-    prompt: Prompt = field(repr=False)
-
-
-class Line:
+class GroupSteps:
     """What a group goes through; `ReasoningGymEnv.collect_trajectories` shows the order.
 
     `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive. With `testing`, failed
@@ -47,7 +41,7 @@ class Line:
 
     def __init__(
         self,
-        config: Any,
+        config: ReasoningGymEnvConfig,
         session: Session[RolloutItem],
         inference: InferenceClient,
         chat: ChatFormat | PlainChat,
@@ -56,7 +50,7 @@ class Line:
         trainer_limit: Callable[[], int],
         testing: bool = False,
     ) -> None:
-        self.mode = RunMode.IMPORTED
+        self.mode: Mode = Imported()
         self._config = config
         self._session = session
         self._inference = inference
@@ -64,19 +58,21 @@ class Line:
         self._dumper = dumper
         self._trainer_limit = trainer_limit
         self._testing = testing
-        self.kept: dict[int, Group] | None = None
-        """Scored groups by problem index, where a mode takes them from here."""
         self._failures_in_a_row = 0
         self._last_failure = ""
         self._fatal: WorkerError | RefusedError | None = None
 
-    async def next(self, *, max_failures: int | None) -> RolloutItem:
+    async def next(self) -> RolloutItem:
         """Return the next problem with its prompt; it is in flight until its group is delivered or dropped.
 
-        Raises what no other group can escape, and ServerError after `max_failures` failed groups in a row.
+        Raises:
+            ServerError: As many groups in a row failed as the mode allows.
+            WorkerError: There are no workers.
+            RefusedError: The inference server refuses all requests.
         """
         if self._fatal is not None:
             raise self._fatal
+        max_failures = self.mode.max_failures(self._config)
         if max_failures is not None and self._failures_in_a_row >= max_failures:
             raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
         return await self._session.next()
@@ -100,7 +96,7 @@ class Line:
         """Return what a trainer gets of a group: lists where somebody may look at it, else the rollouts' arrays."""
         truncated, messages = self._config.mask_too_long_completions, self._config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
-        if as_lists or self.mode is RunMode.IMPORTED:
+        if as_lists or self.mode.packs_lists:
             for name in LONG_FIELDS:
                 if packed[name] is not None:
                     packed[name] = [await in_turn(partial(list, sequence)) for sequence in packed[name]]
@@ -113,8 +109,7 @@ class Line:
         self._session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
         if self._dumper is not None:
             self._dumper.offer(group)
-        if self.kept is not None:
-            self.kept[group.problem.spec.index] = group
+        self.mode.keep(group)
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
         """Count and log a problem that gives no group; an infrastructure error is never scored 0."""
@@ -122,10 +117,27 @@ class Line:
         self._last_failure = describe_failure(error)
         if isinstance(error, (WorkerError, RefusedError)):
             self._fatal = error
-        self._session.drop(problem, reason)
+        self._session.metrics.record_dropped(reason)
+        self.end(problem)
         # What ends the run is told once, at its end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
+
+    def end_unless_sent(self, problem: Problem, packed: ScoredDataGroup | None) -> None:
+        """End the flight of a collected group's problem, unless the mode sends the group; None is a group to drop."""
+        if not self.mode.is_in_flight(packed):
+            self.end(problem)
+
+    def end(self, problem: Problem, deliveries: Collection[asyncio.Future[None]] = ()) -> None:
+        """End the flight of a problem once all `deliveries` of its groups are done.
+
+        Every flight ends here, and may end twice. Deliveries that are cancelled leave the problem in flight.
+        """
+        if not deliveries:
+            self._session.done(problem)
+            return
+        arrived = asyncio.gather(*deliveries)
+        arrived.add_done_callback(lambda done: None if done.cancelled() else self._session.done(problem))
 
     def sampling(self, split: Split) -> Sampling:
         """Return how to sample.
@@ -154,20 +166,14 @@ class Line:
             return None
         return RolloutItem(problem, prompt)
 
-    @property
-    def startup_timeout_s(self) -> float:
-        """How long to wait for a server that is not there at the start."""
-        # Outside `serve` somebody waits for the command, so that it gives up after half a minute.
-        return self._config.startup_timeout_s or (math.inf if self.mode is RunMode.SERVE else 30.0)
-
     def timeouts(self) -> Timeouts:
-        """Return the time limits of requests; `serve` waits for a server that goes away later as long as it takes."""
-        reply_s, serving = self._config.worker_timeout, self.mode is RunMode.SERVE
+        """Return the time limits of requests for completions."""
+        reply_s = self._config.worker_timeout
         if self._testing and reply_s == type(self._config).model_fields["worker_timeout"].default:
             reply_s = self.testing_reply_s
         return Timeouts(
             reply_s=reply_s if reply_s > 0 else None,
-            outage_s=math.inf if serving else self.startup_timeout_s,
+            outage_s=self.mode.outage_s(self._config),
             tries=MAX_FAILURES if self._testing else None,
         )
 

@@ -1,0 +1,89 @@
+"""Types of an environment: the items that its hooks pass on, and the attributes and hooks that the adapter uses.
+
+Atropos has no types. `Environment` is all that the type checker knows of BaseEnv and of its subclasses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from atroposlib.envs.base import ScoredDataGroup
+
+from ..records import Problem, Prompt
+from .config import ReasoningGymEnvConfig
+
+
+@dataclass(frozen=True)
+class RolloutItem:
+    """A problem with its prompt: BaseEnv passes it from `get_next_item` to `collect_trajectories`."""
+
+    problem: Problem
+    prompt: Prompt = field(repr=False)
+
+
+class GroupWriter(Protocol):
+    """The file of the groups that are sent."""
+
+    def write(self, obj: Mapping[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Environment(Protocol):
+    """An environment, as the modes use it: they call its hooks, which a subclass may override."""
+
+    config: ReasoningGymEnvConfig
+    tokenizer: Any
+    """BaseEnv's; None if all servers are chat servers."""
+    jsonl_writer: GroupWriter | None
+    max_token_len: int
+    """The trainer's limit of tokens; -1 for none."""
+    curr_step: int
+
+    # Workers: tasks that collect a group each
+    max_num_workers: int
+    workers: set[asyncio.Task[Any]]
+    running_items: dict[UUID, dict[str, Any]]
+    """For each worker a dict, in which `item` is a RolloutItem."""
+    backlog: list[RolloutItem]
+    """Items of cancelled workers, which are collected again before new ones."""
+    eval_runner: asyncio.Task[Any] | None
+    eval_workers: set[asyncio.Task[Any]]
+
+    # The loop of `serve`
+    status_dict: Mapping[str, Any]
+    """What run-api said last."""
+    last_loop_time: float | None
+    mainloop_timings: list[float]
+
+    @property
+    def derived_batch_size(self) -> int: ...
+
+    # Metrics of the interval
+    items_sent_this_step: int
+    completion_lengths: list[int]
+    rollouts_for_wandb: list[Any]
+    task_successful: list[Any]
+    wandb_prepend: str | None
+
+    async def setup(self) -> None: ...
+    async def setup_wandb(self) -> None: ...
+    async def register_env(self) -> None: ...
+    async def get_server_info(self) -> None: ...
+    async def get_status(self) -> None: ...
+    async def env_step_checks(self) -> None: ...
+    async def add_train_workers(self) -> None: ...
+    async def get_next_item(self) -> RolloutItem: ...
+    async def collect_trajectories(self, item: RolloutItem) -> tuple[ScoredDataGroup | None, list[RolloutItem]]: ...
+    async def postprocess_histories(self, trajectories: ScoredDataGroup) -> ScoredDataGroup: ...
+    async def evaluate(self) -> None: ...
+    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None: ...
+    async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]: ...
+    async def add_rollouts_for_wandb(self, scored_data: ScoredDataGroup, item: RolloutItem | None = None) -> None: ...
+    async def _send_scored_data_to_api(
+        self, scored_data: ScoredDataGroup | list[ScoredDataGroup]
+    ) -> Collection[asyncio.Future[None]] | None: ...
+    def perf_stats(self, metrics_dict: dict[str, Any]) -> dict[str, Any]: ...

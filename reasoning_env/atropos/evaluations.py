@@ -1,0 +1,226 @@
+"""Evaluate a model on the fixed set, into a folder and as metrics; say before what will be sent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from atroposlib.envs.server_handling.server_baseline import ServerBaseline
+
+from .. import __version__
+from ..evaluations.folder import open_folder
+from ..evaluations.plan import FIRST_SEED, MAX_COMPLETION_TOKENS, EvaluationPlan
+from ..evaluations.run import Evaluation, Evaluator, metrics
+from ..records import Sampling, Split
+from ..results import EvaluationResult
+from ..session import Session
+from ..settings import SYSTEM_PROMPT, fingerprint
+from .config import ReasoningGymEnvConfig
+from .environment import RolloutItem
+from .group_steps import GroupSteps
+from .inference.client import InferenceClient
+from .inference.failures import address
+from .inference.server_checks import context_length
+from .inference.servers import CHAT, ReplyKind
+
+logger = logging.getLogger(__name__)
+
+NO_LIMIT = 2**24
+"""More tokens than any server takes: where a preset's budget is the only limit."""
+
+
+class ModelEvaluations:
+    """Evaluates the served model on the fixed set, as often as it is asked to.
+
+    `server_config` is that of the first inference server; None if there is no server, as in a test.
+    """
+
+    def __init__(
+        self,
+        config: ReasoningGymEnvConfig,
+        session: Session[RolloutItem],
+        inference: InferenceClient,
+        steps: GroupSteps,
+        server_config: ServerBaseline | None,
+    ) -> None:
+        self._config = config
+        self._session = session
+        self._inference = inference
+        self._steps = steps
+        self._server_config = server_config
+        self._evaluation: Evaluation | None = None
+        self.last: EvaluationResult | None = None
+        """Results of the last evaluation, whatever ended it; None before."""
+
+    async def run(self, *, step: int | None, resume: bool) -> dict[str, float]:
+        """Evaluate the model and return the metrics.
+
+        Whatever ends the evaluation, the problems that are done are kept.
+
+        Args:
+            step: The trainer's, for the results; None without a trainer.
+            resume: Go on with an equal evaluation that was interrupted, if there is one.
+
+        Raises:
+            ServerError: No problem could be evaluated.
+            ConfigError: The folder cannot be made.
+            ReasoningEnvError: The folder cannot be written.
+        """
+        self._evaluation = None
+        plan = self._session.eval_plan
+        remarks = list(plan.remarks)
+        sampling = self._steps.sampling(Split.EVAL)
+        if plan.preset is not None or self._config.eval_max_completion_tokens is not None:
+            contexts = await asyncio.gather(*map(context_length, self._inference.servers))
+            sampling, shorter = limit_sampling(self._config, plan, sampling, contexts)
+            remarks += shorter
+        made_with = self._made_with(plan, sampling, step)
+        folder = await asyncio.to_thread(
+            open_folder,
+            Path(self._config.data_dir_to_save_evals or "evals"),
+            made_with,
+            problems=len(plan.tasks) * plan.samples_per_task,
+            remarks=remarks,
+            resume=resume,
+        )
+        categories = {task.name: task.category for task in self._session.library.tasks}
+        base_url = made_with["server"]["base_url"]
+        logger.info("%s at %s: %s", made_with["model"], base_url, describe(self._session, sampling))
+        evaluation = self._evaluation = Evaluation(self._evaluator(plan, sampling), folder, plan.preset, categories)
+        try:
+            await evaluation.run(self._session.evaluation_set)
+        finally:
+            # After Ctrl-C too.
+            results = await evaluation.conclude()
+            self.last = EvaluationResult(results, folder.path)
+        return metrics(results)
+
+    def progress_line(self) -> str:
+        """Return how far the evaluation is; empty before it begins."""
+        return "" if self._evaluation is None else self._evaluation.progress()
+
+    def describe(self) -> str:
+        """Return what the last evaluation has evaluated, and its folder; empty if it has not begun."""
+        return "" if self._evaluation is None else self._evaluation.describe()
+
+    def _evaluator(self, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
+        return Evaluator(
+            scorer=self._session.pool,
+            completer=self._inference,
+            make_prompt=self._steps.prompt,
+            sampling=sampling,
+            settings=self._config,
+            thinking=self._session.thinking,
+            repeats=plan.repeats,
+            library_scores=plan.preset is not None,
+            workers=self._config.max_eval_workers,
+            timeouts=self._steps.timeouts(),
+            note_dropped=self._steps.drop,
+        )
+
+    def _made_with(self, plan: EvaluationPlan, sampling: Sampling, step: int | None) -> dict[str, Any]:
+        """Return what identifies the evaluation: `results.json` begins with it, and an equal evaluation resumes it."""
+        config = self._config
+        server = self._server_config
+        # Values that the settings leave open, as they were decided.
+        settings = {
+            "tasks": plan.tasks,
+            "task_params": {task: dict(params) for task, params in plan.params.items()},
+            "num_eval_samples_per_task": plan.samples_per_task,
+            "eval_repeats": plan.repeats,
+            "eval_seed": config.eval_seed if plan.preset is None else FIRST_SEED,
+            "eval_temperature": sampling.temperature,
+            "eval_top_p": sampling.top_p,
+            "max_token_length": sampling.token_limit if sampling.token_limit < NO_LIMIT else None,
+            "max_completion_tokens": sampling.max_completion_tokens,
+            "system_prompt": self._session.system_prompt(Split.EVAL),
+            "thinking_formats": list(self._session.thinking.names),
+        }
+        is_chat = self._inference.reply_kind is ReplyKind.CHAT
+        server_type = CHAT if is_chat else getattr(server, "server_type", "unknown")
+        base_url = _without_password(address(self._inference.servers[0]))
+        return {
+            "model": str(getattr(server, "model_name", None)),
+            "server": {"type": server_type, "base_url": base_url},
+            "step": step,
+            "preset": plan.preset.name if plan.preset else None,
+            "settings": {**fingerprint(config, "evaluation"), **settings},
+            "versions": {
+                "reasoning_gym": self._session.library.version,
+                "environment": __version__,
+                "python": platform.python_version(),
+            },
+        }
+
+
+async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
+    """Return what an evaluation would send, in a line; asks no server, whose context may be shorter."""
+    session = Session(config, checkout=checkout)
+    try:
+        await session.start()
+        sampling = Sampling(config.eval_temperature, config.eval_top_p, config.max_token_length, Split.EVAL.value)
+        sampling, _ = limit_sampling(config, session.eval_plan, sampling, [])
+        return describe(session, sampling)
+    finally:
+        await session.close()
+
+
+def describe(session: Session[Any], sampling: Sampling) -> str:
+    """Return in a line what an evaluation asks for, and the most that it can cost."""
+    plan = session.eval_plan
+    problems = len(plan.tasks) * plan.samples_per_task
+    completions, most = problems * plan.repeats, sampling.max_completion_tokens or sampling.token_limit
+    protocol = f" ({plan.preset.name})" if plan.preset else ""
+    prompt = "this environment's" if session.settings.system_prompt == SYSTEM_PROMPT else "your system_prompt"
+    if plan.system_prompt is not None:
+        prompt = "the library's own"
+    elif not session.settings.system_prompt:
+        prompt = "the question alone"
+    return (
+        f"{problems:,} problems of {len(plan.tasks)} tasks{protocol}, {completions:,} completions, at most "
+        f"{_in_millions(completions * most)} tokens of completions; prompt: {prompt}; temperature "
+        f"{sampling.temperature:g}, top_p {sampling.top_p:g}; at most {most:,} tokens a completion"
+        f"{'' if sampling.max_completion_tokens else ', prompt included'}"
+    )
+
+
+def _in_millions(number: int) -> str:
+    return f"{number / 1e6:,.1f} million" if number >= 1_000_000 else f"{number:,}"
+
+
+def limit_sampling(
+    config: ReasoningGymEnvConfig, plan: EvaluationPlan, sampling: Sampling, contexts: Iterable[int | None]
+) -> tuple[Sampling, list[str]]:
+    """Return the sampling with the budget of completions that the user or the preset sets, and remarks on it.
+
+    Such a budget counts up to what the servers' `contexts`, and a `max_token_length` that was set, allow.
+    """
+    if plan.preset is None and config.eval_max_completion_tokens is None:
+        return sampling, []
+    limits = list(contexts)
+    if config.max_token_length != type(config).model_fields["max_token_length"].default:
+        limits.append(config.max_token_length)
+    limit = min(filter(None, limits), default=NO_LIMIT)
+    remarks = []
+    # But for some large puzzles, prompts of presets take at most 1024 tokens.
+    if plan.preset is not None and limit < MAX_COMPLETION_TOKENS + 1024:
+        remarks.append(
+            f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "
+            "scores of tasks with truncated completions, and all means over such tasks, are not comparable"
+        )
+        logger.warning("%s", remarks[0])
+    most = config.eval_max_completion_tokens or MAX_COMPLETION_TOKENS
+    if plan.preset is not None and most != MAX_COMPLETION_TOKENS:
+        remarks.append(f"a completion has {most} tokens; the published ones {MAX_COMPLETION_TOKENS}")
+    return replace(sampling, token_limit=limit, max_completion_tokens=most), remarks
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,0 +1,145 @@
+"""The modes of an environment: what depends on whether user code, `serve`, `process` or `evaluate` runs it.
+
+An environment has one `Mode` at a time. `Imported` is the mode of a new environment; each command puts its own mode in
+its place. All other code asks the mode and never which mode it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from atroposlib.envs.base import ScoredDataGroup
+
+from ...errors import ReasoningEnvError
+from ...metrics.recorder import MetricsRecorder, progress_line
+from ...metrics.stats import DeliveryStats
+from ...records import Group
+from ...results import EvaluationResult
+from ..config import ReasoningGymEnvConfig
+from ..delivery import DeliveryQueue
+from ..environment import Environment
+from ..inference.client import InferenceClient
+from ..run_api import RunApiSession
+from ..summary import print_tasks
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 30.0
+"""Seconds to wait for a server by default: a user waits for the command."""
+
+
+class Evaluations(Protocol):
+    """What a mode uses of the evaluations of an environment (`..evaluations.ModelEvaluations`)."""
+
+    @property
+    def last(self) -> EvaluationResult | None: ...
+
+    async def run(self, *, step: int | None, resume: bool) -> dict[str, float]: ...
+    def progress_line(self) -> str: ...
+    def describe(self) -> str: ...
+
+
+class Mode:
+    """What the modes say; the defaults are those of a command that a user waits for."""
+
+    name: str
+    packs_lists = False
+    """Whether packed groups hold lists of tokens, as user code expects them, in place of the rollouts' arrays."""
+    for_training = False
+    """Whether a trainer gets the groups: then a server that gives text without tokens deserves a warning."""
+    shows_panel = False
+    """Whether a panel on a terminal shows the progress, in place of log lines."""
+
+    # ---- time limits
+
+    def startup_timeout_s(self, config: ReasoningGymEnvConfig) -> float:
+        """Return the seconds to wait at the start for a server that does not answer; may be infinite."""
+        return config.startup_timeout_s or PATIENCE_S
+
+    def outage_s(self, config: ReasoningGymEnvConfig) -> float:
+        """Return the seconds that all requests for completions may fail before groups are dropped; may be infinite."""
+        return self.startup_timeout_s(config)
+
+    def max_failures(self, config: ReasoningGymEnvConfig) -> int | None:
+        """Return after how many failed groups in a row the run ends; None for no limit."""
+        return None
+
+    # ---- groups
+
+    def drops_equal_scores(self, config: ReasoningGymEnvConfig) -> bool:
+        """Tell whether a group whose scores are all equal is dropped when it is scored."""
+        return config.ensure_scores_are_not_same
+
+    def keep(self, group: Group) -> None:
+        """Take a scored group, for what the mode does with groups itself."""
+
+    def is_in_flight(self, packed: ScoredDataGroup | None) -> bool:
+        """Tell whether the problem of a collected group, None for a dropped group, stays in flight."""
+        return False
+
+    # ---- reports
+
+    def delivery_stats(self, queue: DeliveryQueue) -> DeliveryStats | None:
+        """Return what metrics and progress report of the delivery; None for nothing."""
+        return None
+
+    def describe_progress(self) -> str:
+        """Return how far the run is from its end, for the first line of the panel; empty without a known end."""
+        return ""
+
+    def progress_line(self, progress: dict[str, object]) -> str:
+        """Return the log line for the totals `progress`; an equal line is not logged twice."""
+        return progress_line(progress)
+
+    def log_last_progress(self, progress: dict[str, object]) -> None:
+        """Log the totals of the run at its end."""
+        logger.info("%s", self.progress_line(progress))
+
+    def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
+        """Print a table of the tasks, worst first; nothing if no group was scored.
+
+        `process` makes chat data of the completions that `keep` chooses; `evaluate` prints its results `as_json`.
+        """
+        if metrics.tasks:
+            print_tasks(metrics)
+
+    # ---- hooks of the environment
+
+    async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
+        """Return group and project of the wandb run as the trainer registered them; None if there is no trainer."""
+        return None
+
+    async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
+        """Evaluate the model and return the metrics; None if the evaluation failed, which is logged."""
+        return await evaluate_beside_training(evaluations, None)
+
+    # ---- end
+
+    async def finish_groups(self, env: Environment, inference: InferenceClient) -> None:
+        """Wait for groups in flight before the environment ends."""
+
+    def close(self) -> None:
+        """Close the files of the mode; blocks. Safe to call twice."""
+
+
+class Imported(Mode):
+    """User code calls the hooks itself."""
+
+    name = "imported"
+    packs_lists = True
+
+    async def wandb_names(self, run_api: RunApiSession) -> tuple[str | None, str] | None:
+        return await run_api.wandb_group_and_project()
+
+
+async def evaluate_beside_training(evaluations: Evaluations, step: int | None) -> dict[str, float] | None:
+    """Evaluate the model at the trainer's step and return the metrics; a failure is logged and ends no training."""
+    try:
+        return await evaluations.run(step=step, resume=False)
+    except ReasoningEnvError as error:
+        logger.error("the evaluation failed: %s", error)
+        return None
+    finally:
+        if description := evaluations.describe():
+            logger.info("%s", description)
