@@ -1,7 +1,7 @@
-"""The `audit` command: what each task pays right, nearly right and unreasoned answers, by level.
+"""The `audit` command: the scores of right, nearly right and unreasoned answers, by task and level.
 
-It fails when a policy that does not reason earns more than a task's bound, or the oracle less than it should, so that
-a new release of the library can be checked by a machine.
+The command fails when a policy that does not reason earns more than a task's bound, or the oracle earns too little, so
+that a machine can check a new release of the library.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ DEFAULT_OUTPUT = "audit.json"
 
 
 def audit_command(argv: Sequence[str], folder: Path) -> int:
-    """Audit, print the table, save the numbers; returns 1 when a task fails, and 0 otherwise.
+    """Audit, save the numbers, print the table; returns 1 when a task fails, and 0 otherwise.
 
-    `folder` is where a checkout of the library may lie. Raises ConfigError for what a user got wrong, WorkerError when
-    nothing could be probed, and OSError when the numbers cannot be saved, after the table was printed.
+    `folder` may hold a checkout of the library. Raises:
+
+    - ConfigError: an option or a file cannot be used
+    - WorkerError: no problem could be probed
+    - OSError: the numbers cannot be saved
     """
     options = _parse(argv)
     if options.saved is not None:
@@ -79,7 +82,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     more = ", ".join(str(factor) for factor, _ in ROUNDS)
     help_text = f"problems a task and level; {more} times as many follow where it may fail (default: %(default)s)"
     parser.add_argument("--items", type=int, default=5, metavar="N", help=help_text)
-    parser.add_argument("--seed", type=int, default=42, help="another one draws other problems (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=42, help="decides which problems are drawn (default: %(default)s)")
     parser.add_argument(
         "--output", default=DEFAULT_OUTPUT, metavar="PATH", help="JSON file, or a folder for it (default: %(default)s)"
     )
@@ -90,7 +93,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         dest="saved",
         type=Path,
         metavar="FILE",
-        help="write the page of an earlier audit's JSON; probe nothing",
+        help="write the page of an earlier audit's JSON file, and probe nothing",
     )
     parser.add_argument("--plain", action="store_true", help="audit the library's own scores, not those of training")
     options = parser.parse_args(argv)
@@ -109,14 +112,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _page_of_saved(path: Path) -> str:
-    """Return the page of an audit that was saved; raises ConfigError for a file that holds none."""
+    """Return the page of a saved audit; raises ConfigError for a file without an audit."""
     try:
         return heat_map_page(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise ConfigError(f"--from: {path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--from") from error
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError) as error:
         raise ConfigError(
-            f"--from: {path} holds no audit of this version; name a file that `audit --output` has written"
+            f"{path} holds no audit of this version",
+            setting="--from",
+            remedy="name a file that `audit --output` has written",
         ) from error
 
 
@@ -127,7 +132,7 @@ def _output_file(text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--output: the folder {path.parent} cannot be made: {error.strerror}") from error
+        raise ConfigError(f"the folder {path.parent} cannot be made: {error.strerror}", setting="--output") from error
     return path
 
 
@@ -153,10 +158,10 @@ def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> 
     texts = {"TASK", "LEVEL", "MOST REJECTED", "BEST SHORTCUT", "ESCAPED", "RESULT"}
     print_table(list(rows[0]), [list(row.values()) for row in rows], numbers=rows[0].keys() - texts)
     print("""
-DRAWS: problems that were drawn for each one that is served; MOST REJECTED: the main cause (all are in the JSON)
-BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the most they may earn
+DRAWS: problems drawn for each served problem; MOST REJECTED: the most frequent cause (the JSON has all causes)
+BEST SHORTCUT: the answers without reasoning that earn most, with their mean score and the bound of the score
 ESCAPED: answers at which the verifier failed
-gives away: it is known to fail, and exclude_gameable leaves it out of training""")
+gives away: the task is known to fail, and exclude_gameable leaves the task out of training""")
 
 
 def _row(audit: TaskAudit, result: Result) -> dict[str, str]:

@@ -185,7 +185,9 @@ def open_folder(
         return _make(root, header)
     except OSError as error:
         raise ConfigError(
-            f"data_dir_to_save_evals: no folder can be made in {root} ({error.strerror}); name another one"
+            f"no folder can be made in {root} ({error.strerror})",
+            setting="data_dir_to_save_evals",
+            remedy="name another folder",
         ) from error
 
 

@@ -226,10 +226,16 @@ def plan_evaluation(
     _check_names(settings, library, preset)
     tasks = tuple(task for task in preset.tasks if task in tasks)
     if not tasks:
-        raise ConfigError(f"eval_preset: {preset.name} has none of the selected tasks; select others, or take it out")
+        raise ConfigError(
+            f"{preset.name} has none of the selected tasks",
+            setting="eval_preset",
+            remedy="select others, or take the preset out",
+        )
     samples = settings.num_eval_samples_per_task or SIZE
     if samples > SIZE:
-        raise ConfigError(f"num_eval_samples_per_task: {preset.name} has {SIZE} problems of each task; got {samples}")
+        raise ConfigError(
+            f"{preset.name} has {SIZE} problems of each task", setting="num_eval_samples_per_task", got=samples
+        )
     plan = EvaluationPlan(
         tasks=choose_eval_tasks(tasks, settings.num_eval_tasks),
         samples_per_task=samples,
@@ -251,7 +257,9 @@ def _check_names(settings: ReasoningSettings, library: LibraryInfo, preset: Pres
     unknown = [name for name in named if name in names and name not in preset.tasks]
     if unknown:
         raise ConfigError(
-            f"{field}: the preset {preset.name} has no {', '.join(unknown)}; take it out, or evaluate without a preset"
+            f"the preset {preset.name} has no {', '.join(unknown)}",
+            setting=field,
+            remedy="take the task out, or evaluate without a preset",
         )
 
 

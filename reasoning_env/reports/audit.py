@@ -1,4 +1,4 @@
-"""The outcome of an audit: what each task pays right, nearly right and unreasoned answers, as a report."""
+"""The results of an audit, as JSON and in one line: which tasks pass, and the score of each kind of answer."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..metrics.stats import LibraryInfo
 from .verifier_probes import TaskAudit, is_shortcut, role_of
 
 DEFAULTS = "defaults"
-"""Stands among levels for the library's own parameters."""
+"""The name, among levels, of the library's own parameters."""
 
 
 class Result(StrEnum):
-    """What the audit says of a task at a level."""
+    """The result of a task at a level."""
 
     PASSES = "passes"
     FAILS = "FAILS"
     GIVES_AWAY = "gives away"
-    """It is known to fail, and `exclude_gameable` leaves it out of training."""
+    """The task is known to fail, and `exclude_gameable` leaves the task out of training."""
     NOT_PROBED = "not probed"
 
 
@@ -35,12 +35,12 @@ def result_of(audit: TaskAudit) -> Result:
 
 
 def outcome_line(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> str:
-    """Say in one line that the audit passed, or which tasks fail it, with their worst faults."""
+    """Return one line: the audit passed, or the tasks that fail with the worst fault of each."""
     failed = [audit for audit in audits if results[audit.name] is Result.FAILS]
     if not failed:
         passed = sum(result is Result.PASSES for result in results.values())
         levels = f"{passed} of {len(audits)} tasks and levels"
-        return f"audit passed: {levels} pay no policy without reasoning more than their bound"
+        return f"audit passed: {levels} pay a policy without reasoning no more than the bound"
     return f"audit failed: {'; '.join(map(_describe_failure, failed))}"
 
 
@@ -51,7 +51,7 @@ def _describe_failure(audit: TaskAudit) -> str:
 
 
 def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], library: LibraryInfo) -> dict[str, Any]:
-    """Return every number, in a form that JSON can hold."""
+    """Return every number of the audit, as JSON values."""
     return {
         "library": {"version": library.version, "path": library.path},
         "failed": [name for name, result in results.items() if result is Result.FAILS],
@@ -77,12 +77,15 @@ def make_report(audits: Sequence[TaskAudit], results: Mapping[str, Result], libr
 
 def _numbers(audit: TaskAudit, probe: str) -> dict[str, Any]:
     tally = audit.tallies[probe]
-    best = tally.best
+    best = None
+    if tally.best is not None:
+        answer = (tally.best.answer or "")[:200]
+        best = {"seed": tally.best_seed, "score": tally.best.score, "answer": answer}
     return {
         "role": role_of(probe).value,
         "items": len(tally.scores),
         "mean": audit.mean(probe),
         "slowest_ms": 1000 * tally.slowest_s,
         "reasons": {reason.value: count for reason, count in sorted(tally.reasons.items())},
-        "best": best and {"seed": tally.best_seed, "score": best.score, "answer": (best.answer or "")[:200]},
+        "best": best,
     }

@@ -1,9 +1,9 @@
-"""Probe verifiers with right, nearly right and unreasoned answers, and tally what these earn.
+"""Probe verifiers with right, nearly right and unreasoned answers, and tally the scores.
 
-Four parts: the kinds of probes and what a high score of each says (`PolicyRole`); what they earn on a task
+Four parts: the kinds of probes and the meaning of a high score of each (`PolicyRole`); the scores on a task
 (`TaskAudit`); the rounds in which a task is probed (`audit_task`); and the probes themselves (`make_probes`, a pure
-function of a task's problems, in order). Every verdict counts, also those of verifiers that failed, which score 0; a
-policy without an answer to a problem earns 0 on it.
+function of a task's problems, in order). Every verdict counts: a verifier that fails scores 0, and a policy without an
+answer to a problem earns 0 on the problem.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ..verifiers.shortcuts import NUMBER, copies, filled_boards, fragments, layo
 FEW_OPTIONS = 4
 """Most different right answers of a task without facts that count as its options."""
 ROUNDS = ((2, 0.5), (8, 1.0), (32, 1.0))
-"""How many times as many problems follow, for kinds that earned more than what share of the bound before."""
+"""The further rounds: how many times as many problems as `items`, for the kinds above which share of the bound."""
 LONG_BYTES = 20_000
-"""Length of the longest probes: the largest answer that the environment's own default lets through to a verifier."""
+"""Length of the longest probes: the default of `max_answer_bytes`, the longest answer that reaches a verifier."""
 WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 CONSTANTS: Mapping[str, str] = {
     **{text: text for text in ("0", "1", "nan", "inf", "I don't know", "True False", "yes no", "[]", "{}", '""')},
@@ -41,11 +41,11 @@ CONSTANTS: Mapping[str, str] = {
     "20 kB of words": ("the quick brown fox jumps over the lazy dog " * LONG_BYTES)[:LONG_BYTES].strip(),
     "20 kB of digits": ("1234567890" * LONG_BYTES)[:LONG_BYTES],
 }
-"""Answers without regard to the question, by the kind of probe."""
+"""Answers that are the same for every question, by the kind of probe."""
 
 
 class Probe(StrEnum):
-    """The kinds of probes that are treated in a way of their own; there are others, named by what they say."""
+    """The kinds of probes that the code names; the other kinds are named by their text."""
 
     ORACLE = "oracle"
     PERTURBED = "perturbed oracle"
@@ -60,14 +60,14 @@ class Probe(StrEnum):
 
 
 class PolicyRole(StrEnum):
-    """What a high score for a kind of probe says about the verifier."""
+    """The meaning of a high score for a kind of probe."""
 
     REFERENCE = "reference"
-    """It pays for the right answer, or for an answer that is close to it."""
+    """The verifier pays for the right answer, or for an answer close to the right answer."""
     SHORTCUT = "shortcut"
-    """It pays for an answer that takes no reasoning: a fault."""
+    """The verifier pays for an answer that takes no reasoning: a fault."""
     UNREACHABLE = "unreachable"
-    """The same, for text that the answer rule refuses, so that no completion can bring it to a verifier."""
+    """The verifier pays for a text that the answer rule never lets through: no completion earns this score."""
 
 
 def role_of(probe: str) -> PolicyRole:
@@ -92,7 +92,7 @@ class Workers(Generator, Protocol):
 
 @dataclass
 class ProbeTally:
-    """What a kind of probe earned over a task's problems; `best` is its first best verdict, with seed."""
+    """The scores of a kind of probe over a task's problems; `best` is the first of the best verdicts."""
 
     scores: list[float] = field(default_factory=list)
     reasons: Counter[Reason] = field(default_factory=Counter)
@@ -105,21 +105,22 @@ class ProbeTally:
         self.reasons[verdict.reason] += 1
         self.slowest_s = max(self.slowest_s, verdict.scoring_s)
         if self.best is None or verdict.score > self.best.score:
-            self.best, self.best_seed = verdict, seed
+            self.best = verdict
+            self.best_seed = seed
 
 
 @dataclass(frozen=True)
 class TaskAudit:
-    """A task's results on `items` problems at a level (None: its defaults), a tally per kind of probe.
+    """A task's tallies over `items` problems at a level (None for the library's defaults), by kind of probe.
 
-    `options` is the number of answers to choose from, 0 where answers are free; `flawed` counts the problems that were
-    drawn again, by cause, and `failures` says why further problems are missing.
+    `options` is the number of answers to choose from, 0 for free answers. `flawed` counts the rejected problems by
+    cause. `failures` has the error of each problem that is missing.
     """
 
     FREE_BOUND: ClassVar[float] = 0.35
-    """The most that a policy without reasoning may earn in the mean where answers are free."""
+    """The highest mean score that a policy without reasoning may earn with free answers."""
     GUESS_MARGIN: ClassVar[float] = 0.15
-    """The most that it may earn above a fair guess, where there are few options."""
+    """How much more than a fair guess a policy without reasoning may earn, with few options."""
 
     task: str
     level: float | None
@@ -131,7 +132,7 @@ class TaskAudit:
 
     @property
     def draws(self) -> float:
-        """How many problems were drawn for each one that is served."""
+        """How many problems were drawn for each problem that is served."""
         return 1.0 + sum(self.flawed.values()) / self.items if self.items else 0.0
 
     @property
@@ -140,15 +141,15 @@ class TaskAudit:
 
     @property
     def bound(self) -> float:
-        """The most that a policy without reasoning may earn in the mean."""
+        """The highest mean score that a policy without reasoning may earn."""
         if not self.options:
             return self.FREE_BOUND
         return max(self.FREE_BOUND, 1 / self.options + self.GUESS_MARGIN)
 
     def mean(self, probe: str) -> float:
-        """Return the mean of a probe; a shortcut without an answer to a problem earns 0 on it.
+        """Return the mean score of a probe. A shortcut earns 0 on a problem to which the shortcut has no answer.
 
-        The best constant and the best split are chosen on some problems, and count over the others.
+        The best constant and the best split are chosen on a part of the problems, and their mean is over the others.
         """
         if probe not in self.tallies or not self.items:
             return 0.0
@@ -159,27 +160,28 @@ class TaskAudit:
 
     @property
     def worst(self) -> str | None:
-        """The policy without reasoning that earns most; None when all earn nothing."""
+        """The policy without reasoning that earns most; None when every such policy earns 0."""
         probes = [probe for probe in self.tallies if is_shortcut(probe) and self.mean(probe) > 0]
         return max(probes, key=self.mean, default=None)
 
     @property
     def faults(self) -> dict[str, str]:
-        """What is wrong with the task's rewards, by kind of probe."""
+        """A sentence for each fault of the task's rewards, by kind of probe."""
         faults: dict[str, str] = {}
         for probe in self.tallies:
             if is_shortcut(probe) and self.mean(probe) > self.bound:
                 faults[probe] = f"{str(probe)!r} earns {self.mean(probe):.2f}, over {self.bound:.2f}"
         if Probe.ORACLE in self.tallies:
-            oracle, perturbed = self.mean(Probe.ORACLE), self.mean(Probe.PERTURBED)
-            if oracle < 0.95:  # below 1: a rare problem whose own answer earns less is no fault of the task
+            oracle = self.mean(Probe.ORACLE)
+            perturbed = self.mean(Probe.PERTURBED)
+            if oracle < 0.95:  # not 1: a rare problem whose right answer earns less is no fault of the task
                 faults[Probe.ORACLE] = f"the oracle earns {oracle:.2f} only"
             if oracle < perturbed:
                 faults[Probe.PERTURBED] = f"the perturbed oracle earns {perturbed:.2f}, the oracle {oracle:.2f}"
         return faults
 
     def suspects(self, share: float) -> set[str]:
-        """Return the probes that earn more than a share of the bound, and all those with other faults."""
+        """Return the shortcuts that earn more than a share of the bound, and the probes with faults."""
         shortcuts = [probe for probe in self.tallies if is_shortcut(probe)]
         return {probe for probe in shortcuts if self.mean(probe) > share * self.bound} | self.faults.keys()
 
@@ -189,14 +191,14 @@ class TaskAudit:
 
     @property
     def escaped(self) -> dict[Reason, int]:
-        """How many answers the verifier could not cope with, by the way in which it failed."""
+        """How many answers the verifier failed at, by the kind of failure."""
         failures = (Reason.VERIFIER_ERROR, Reason.TIMEOUT, Reason.CRASH)
         return {reason: sum(tally.reasons[reason] for tally in self.tallies.values()) for reason in failures}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What to audit: a task with the parameters that it needs, at a level, and its problems' seed."""
+    """What to audit: a task, the parameters without which the task cannot be built, a level, and a seed of problems."""
 
     task: str
     level: float | None = None
@@ -209,25 +211,28 @@ class Setting:
 
 
 async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:
-    """Probe a task with `items` problems, then the kinds that could be faults in rounds of others.
+    """Probe a task with `items` problems, then with further rounds of problems for the kinds that could be faults.
 
-    The last round alone counts. A single further round is enough for a task that is known to give its answers away.
-    `failures` says what could not be generated or scored. Raises WorkerError when there are no workers any more.
+    Returns the last round, with the failures of all rounds. A task that is known to give its answers away has one
+    further round. Raises WorkerError when there are no workers any more.
     """
     audit = await _probe(workers, setting, range(items), None)
-    failures, position = audit.failures, items
-    for factor, share in ROUNDS[:1] if facts(setting.task).gives_away else ROUNDS:
+    failures = audit.failures
+    position = items
+    rounds = ROUNDS[:1] if facts(setting.task).gives_away else ROUNDS
+    for factor, share in rounds:
         suspects = audit.suspects(share)
         if not suspects:
             break
         numbers = range(position, position + factor * items)
         audit = await _probe(workers, setting, numbers, suspects)
-        failures, position = failures + audit.failures, numbers.stop
+        failures += audit.failures
+        position = numbers.stop
     return replace(audit, failures=failures)
 
 
 async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: Collection[str] | None) -> TaskAudit:
-    """Probe a task with some problems: with all kinds for None, otherwise with these shortcuts alone."""
+    """Probe a task with some problems: with every kind of probe, or with `suspects` as the only shortcuts."""
 
     def is_probed(probe: str) -> bool:
         return suspects is None or probe in suspects or not is_shortcut(probe)
@@ -239,7 +244,7 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
             problems.append(await workers.generate(setting.spec(number), 20.0))
         except GenerationError as error:
             failures.append(str(error))
-            if len(failures) == 3:  # a task that keeps failing is probed with what it gave until then
+            if len(failures) == 3:  # a task that keeps failing is probed with the problems made so far
                 break
     tallies: defaultdict[str, ProbeTally] = defaultdict(ProbeTally)
     items = 0
@@ -257,14 +262,15 @@ async def _probe(workers: Workers, setting: Setting, numbers: range, suspects: C
         await _try_best_constant(workers, problems, tallies)
     if is_probed(Probe.BEST_SPLIT):
         _try_best_split(problems, tallies)
-    options, flawed = _count_options(setting.task, problems), Counter[str]()
+    options = _count_options(setting.task, problems)
+    flawed = Counter[str]()
     for problem in problems:
         flawed.update(problem.flawed)
     return TaskAudit(setting.task, setting.level, items, dict(tallies), options, flawed, tuple(failures))
 
 
 def _count_options(task: str, problems: Sequence[Problem]) -> int:
-    """Return how many answers there are to choose from; 0 where answers are free."""
+    """Return the number of answers to choose from; 0 for free answers."""
     if task in FACTS:
         return facts(task).options
     answers = [answer.strip().casefold() for problem in problems if (answer := reference_answer(problem))]
@@ -273,13 +279,17 @@ def _count_options(task: str, problems: Sequence[Problem]) -> int:
 
 
 async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Choose the right answer of one problem that earns most on the first half, and try it on the second."""
-    first, second = problems[: len(problems) // 2], problems[len(problems) // 2 :]
+    """Choose the right answer that earns most on the first half of the problems, and try it on the second half."""
+    half = len(problems) // 2
+    first = problems[:half]
+    second = problems[half:]
     answers = Counter(answer for problem in first if (answer := reference_answer(problem)))
-    constants = [text for text, _ in answers.most_common(12)]  # each is scored on every problem
+    constants = [text for text, _ in answers.most_common(12)]  # each constant is scored on every problem
+    if not constants:
+        return
     earned = [0.0] * len(constants)
     try:
-        for problem in first if constants else ():
+        for problem in first:
             verdicts = await workers.score(problem, constants)
             earned = [sum(pair) for pair in zip(earned, (verdict.score for verdict in verdicts), strict=True)]
         if any(earned):
@@ -288,11 +298,11 @@ async def _try_best_constant(workers: Workers, problems: Sequence[Problem], tall
                 (verdict,) = await workers.score(problem, [best])
                 tallies.setdefault(Probe.BEST_CONSTANT, ProbeTally()).add(verdict, problem.spec.seed)
     except ScoringError:
-        pass  # told by the probes of the same problem
+        pass  # the other probes of the problem report the failure
 
 
 def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally]) -> None:
-    """Pay the best split where it names what the right answer chooses."""
+    """Score the best split: 1 where the split names the option of the right answer, else 0."""
     answered = [(problem, right) for problem in problems if (right := reference_answer(problem)) is not None]
     questions = [problem.question for problem, _ in answered]
     options = [_option(problem, right) for problem, right in answered]
@@ -301,16 +311,16 @@ def _try_best_split(problems: Sequence[Problem], tallies: dict[str, ProbeTally])
 
 
 def _option(problem: Problem, answer: str) -> str:
-    """Return what an answer chooses, whatever names the question has for it."""
+    """Return the option that an answer chooses, whatever the question calls the option."""
     metadata = json.loads(problem.metadata_json)
     return option(problem.task, {"question": problem.question, "answer": answer, "metadata": metadata})
 
 
 def surface_features(questions: Sequence[str]) -> list[list[float]]:
-    """Return what a split may look at, for each question: counts, single words, and whether two words are the same.
+    """Return the features of each question that a split may use: counts, single words, and equal pairs of words.
 
-    Words are looked at that do not come equally often in all questions, and those at the same positions of the same
-    lines, from the end.
+    Single words are words that do not come equally often in all questions. Pairs are of words at the same positions of
+    the same lines, counted from the question's end.
     """
     words = [Counter(WORD_OR_SIGN.findall(question.casefold())) for question in questions]
     common = Counter(word for of_question in words for word in of_question)
@@ -335,7 +345,7 @@ def surface_features(questions: Sequence[str]) -> list[list[float]]:
 
 
 def _words_by_position(question: str) -> dict[tuple[int, int], str]:
-    """Return a question's words by the number of their line, from the end, and their number in it."""
+    """Return a question's words by line, counted from the end, and position in the line."""
     lines = question.casefold().strip().splitlines()[::-1]
     return {
         (row, position): word
@@ -347,7 +357,9 @@ def _words_by_position(question: str) -> dict[tuple[int, int], str]:
 def count_surface(question: str) -> list[float]:
     """Count characters, words, lines, numbers and some marks; add the first, last and largest number."""
     signs = ("#", "0", "1", "1 1", "X", "O", ".", ",", "?", "(", "all ", "no ", "not ", "some ", " or ")
-    text, words, lines = question.casefold(), question.split(), question.strip().splitlines() or [""]
+    text = question.casefold()
+    words = question.split()
+    lines = question.strip().splitlines() or [""]
     numbers = [*map(float, NUMBER.findall(question))] or [0.0]
     sizes = [len(text), len({*text}), len(words), len({*words}), len(lines), len(lines[-1]), len(numbers)]
     doubled = len(re.findall(r"(?=(\S)\s?\1)", question))  # two equal marks side by side
@@ -356,12 +368,12 @@ def count_surface(question: str) -> list[float]:
 
 
 def pay_best_split(questions: Sequence[str], options: Sequence[str]) -> list[float]:
-    """Return what the best split earns on each problem, chosen on the other half of them.
+    """Return the score of the best split on each problem; the split is chosen on the other half of the problems.
 
-    A split is a feature of the question's surface with a limit: one option is named below it, another above.
+    A split is a feature of the question's surface and a limit: one option is named below the limit, another above.
 
-    Fewer than 20 problems are too few to choose a split. For these it is about the most that any split could earn:
-    whether the option is among the two most frequent, and came before.
+    Fewer than 20 problems are too few to choose a split. Their score is about the most that any split could earn: 1
+    for an option that is among the two most frequent options and came before.
     """
     frequent = [name for name, count in Counter(options).most_common(2) if count > 1]
     if len(options) < 20:
@@ -369,7 +381,9 @@ def pay_best_split(questions: Sequence[str], options: Sequence[str]) -> list[flo
     if not frequent:
         return [0.0] * len(options)
     rows = [*zip(surface_features(questions), options, strict=True)]
-    first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    half = len(rows) // 2
+    first = rows[:half]
+    second = rows[half:]
     earned = []
     for others, paid in ((second, first), (first, second)):
         split = _choose_split(others)
@@ -378,7 +392,7 @@ def pay_best_split(questions: Sequence[str], options: Sequence[str]) -> list[flo
 
 
 def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequence[float]], str]:
-    """Return the feature, its limit and the options below and above it that are right most often."""
+    """Return the split that is right most often: from a feature, its limit, and the options below and above."""
     ((most, right),) = Counter(name for _, name in rows).most_common(1)
     best = (right, 0, 0.0, most, most)
     for column in range(len(rows[0][0])):
@@ -398,12 +412,12 @@ def _choose_split(rows: Sequence[tuple[Sequence[float], str]]) -> Callable[[Sequ
 
 
 def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Return the answers to probe each of a task's problems with, by kind, in order of the problems."""
+    """Return the probes of each of a task's problems, by kind, in the order of the problems."""
     oracles = [reference_answer(problem) for problem in problems]
     different = sorted({oracle for oracle in oracles if oracle is not None})
     shared: dict[str, str] = {Probe.BLANK: " ", Probe.TAGGED: "<answer>qwxz</answer>", **CONSTANTS}
     if 2 <= len(different) <= 2 * FEW_OPTIONS:
-        # The shortest way to name them all: some verifiers pay by the share of the text that is right.
+        # The shortest text that names all options: some verifiers pay by the share of the text that is right.
         shared[Probe.ALL_OPTIONS] = " ".join(different)
     by_problem = []
     for position, (problem, oracle) in enumerate(zip(problems, oracles, strict=True)):
@@ -421,7 +435,7 @@ def make_probes(problems: Sequence[Problem]) -> list[dict[str, str]]:
 
 
 def reference_answer(problem: Problem) -> str | None:
-    """Return the oracle's answer or, where many are right, the metadata's example; None without these."""
+    """Return the oracle's answer or, where many answers are right, the metadata's example; None without either."""
     if problem.answer is not None:
         return problem.answer
     metadata = json.loads(problem.metadata_json)
@@ -434,7 +448,7 @@ def reference_answer(problem: Problem) -> str | None:
 
 
 def perturb(answer: str) -> str:
-    """Change the last digit or letter to the next one; text without any gets a letter appended."""
+    """Change the last digit or letter to the next; append a letter to a text without digits and letters."""
     for position in range(len(answer) - 1, -1, -1):
         for alphabet in (string.digits, string.ascii_lowercase, string.ascii_uppercase):
             number = alphabet.find(answer[position])
