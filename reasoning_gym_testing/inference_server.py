@@ -21,7 +21,7 @@ from aiohttp import web
 
 from .completions import TOKENIZER, Answer, Completion, GenerationRequest, Policy, Tokens, do_not_know
 from .http_server import FaultyServer
-from .protocols import MODEL_NAME, PATHS, read_request, write_reply, write_stream
+from .protocols import MODEL_NAME, all_paths, read_request, write_reply, write_stream
 
 LATENCY_SPREAD = 0.5
 """A request takes the latency, give or take this share of it."""
@@ -45,11 +45,13 @@ def server_settings(url: str, server_type: str = "vllm", tokenizer: str = TOKENI
 
 
 class InferenceServer(FaultyServer):
-    """Answers requests for completions with those of a policy, after `latency_s`, plus or minus half.
+    """Answers requests for completions with completions of a policy, after `latency_s`, plus or minus half.
 
-    Both may be replaced while the server runs. It answers at `paths`, and has no other page. `tokenizer` is a folder in
-    the format of transformers, and has to be the environment's. `requests` holds the newest requests that the policy
-    was asked. Requests for a single token, which are health checks and probes, are answered without it.
+    - `policy` and `latency_s` may be replaced while the server runs.
+    - `paths`: where the server answers; without them, in every protocol.
+    - `tokenizer`: a folder in the format of transformers; must be the environment's.
+    - `requests`: the newest requests that the policy was asked. Requests for a single token, which are health checks
+      and probes, are answered without the policy.
     """
 
     def __init__(
@@ -59,10 +61,10 @@ class InferenceServer(FaultyServer):
         latency_s: float = 0.0,
         tokenizer: str = TOKENIZER,
         port: int | None = None,
-        paths: Sequence[str] = PATHS,
+        paths: Sequence[str] | None = None,
     ) -> None:
         super().__init__(port)
-        self.paths = paths
+        self.paths = all_paths() if paths is None else paths
         self.policy = policy
         self.latency_s = latency_s
         self.requests: deque[GenerationRequest] = deque(maxlen=KEPT_REQUESTS)

@@ -1,9 +1,14 @@
-"""The protocols of inference servers: what clients send, and the replies that they expect."""
+"""The protocols of inference servers: how clients ask, and the replies that they expect.
+
+A protocol is a row of PROTOCOLS. The server, which reads requests and writes replies by the table, knows no protocol by
+name, except that chats may be streamed.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -15,17 +20,41 @@ from .completions import Completion, GenerationRequest, Tokens, lay_out
 MODEL_NAME = "policy"
 MAX_COMPLETIONS = 256
 DEFAULT_MAX_TOKENS = 16
-"""What vLLM and OpenAI assume for a request that does not say; for a chat they assume all of the context."""
+"""What vLLM and OpenAI assume for a request without a maximum; for a chat they assume all of the context."""
 CHAT_MAX_TOKENS = 2**20
 CACHED_REPLIES = 256
 STREAMED_CHARACTERS = 20
-PATHS = ("/generate", "/v1/completions", "/v1/chat/completions", "/v1/generate/")
 SGLANG_SAMPLING = {"n", "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "stop"}
 SGLANG_SAMPLING |= {"repetition_penalty", "presence_penalty", "frequency_penalty"}
 
+Body = Mapping[str, Any]
+"""The JSON of a request."""
+Completions = tuple[Completion, ...]
+"""What a policy has answered, with tokens and log-probabilities."""
 
-class _Asked(BaseModel):
-    """What a request says in the words of vLLM and OpenAI; other fields of it mean nothing here."""
+
+@dataclass(frozen=True)
+class Protocol:
+    """How clients of one kind ask, and what they are answered.
+
+    - `path`: where the server takes POSTs. Protocols may share a path.
+    - `takes`: whether a request to the path is one of this protocol; the first row of PROTOCOLS that takes it, answers.
+    - `in_common_words`: the request in the words of vLLM and OpenAI (see CommonRequest). Raises ValueError, KeyError,
+      TypeError or AttributeError for a request that no server would take.
+    - `write`: the body of the reply, as JSON.
+    - `keeps_stop`: whether a completion always keeps the text with which it was asked to stop.
+    """
+
+    name: str
+    path: str
+    takes: Callable[[Body], bool]
+    in_common_words: Callable[[Body], Mapping[str, Any]]
+    write: Callable[[GenerationRequest, Completions, Tokens], bytes]
+    keeps_stop: bool = False
+
+
+class CommonRequest(BaseModel):
+    """A request in the words of vLLM and OpenAI; other fields have no meaning here."""
 
     model_config = ConfigDict(strict=True)
 
@@ -41,21 +70,25 @@ class _Asked(BaseModel):
     return_token_ids: bool = False
 
 
+def all_paths() -> list[str]:
+    """Return where the protocols are asked."""
+    return list(dict.fromkeys(protocol.path for protocol in PROTOCOLS))
+
+
 def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest:
-    """Return what a POST to one of PATHS asks for. Raises ValueError for what no server would take."""
+    """Return what a POST asks for. Raises ValueError for a request that no server would take."""
     body = json.loads(content)
     try:
-        protocol, plain = _in_common_words(path, body)
-    except (KeyError, TypeError, AttributeError) as error:
+        protocol = next(row for row in PROTOCOLS if row.path == path and row.takes(body))
+        common = protocol.in_common_words(body)
+    except (StopIteration, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is no request that {path} takes: {error!r}") from error
-    asked = _Asked.model_validate(plain)
-    if protocol == "openai" and asked.return_token_ids and asked.logprobs is not None:
-        protocol = "completions"
-    if asked.stream and protocol != "chat":
+    asked = CommonRequest.model_validate(common)
+    if asked.stream and protocol.name != CHAT:
         raise ValueError("only chats are streamed here")
     prompt, prompt_ids = tokens.read_prompt(asked.prompt)
     return GenerationRequest(
-        protocol,
+        protocol.name,
         prompt,
         prompt_ids,
         asked.n,
@@ -64,60 +97,108 @@ def read_request(path: str, content: bytes, tokens: Tokens) -> GenerationRequest
         asked.top_p,
         asked.stream,
         tuple(asked.stop),
-        asked.include_stop_str_in_output or protocol in ("vllm", "sglang", "completions"),
+        asked.include_stop_str_in_output or protocol.keeps_stop,
     )
 
 
-def _in_common_words(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the protocol's name, and the body in the words of vLLM and OpenAI."""
-    match path:
-        case "/generate" if "sampling_params" in body:
-            sampling = body["sampling_params"]
-            if sampling.keys() - SGLANG_SAMPLING or body["return_logprob"] is not True:
-                raise ValueError(f"expected return_logprob, and sampling_params out of {sorted(SGLANG_SAMPLING)}")
-            limit = sampling.get("max_new_tokens", DEFAULT_MAX_TOKENS)
-            prompt = body["text"] if "text" in body else body["input_ids"]
-            return "sglang", {**sampling, "prompt": prompt, "max_tokens": limit}
-        case "/generate":
-            prompt = body["prompt"]
-            return "vllm", {**body, "prompt": prompt["prompt_token_ids"] if isinstance(prompt, dict) else prompt}
-        case "/v1/completions":
-            return "openai", dict(body)
-        case "/v1/chat/completions":
-            limit = body.get("max_completion_tokens") or body.get("max_tokens") or CHAT_MAX_TOKENS
-            return "chat", {**body, "prompt": lay_out(body["messages"]), "max_tokens": limit}
-        case _:
-            (prompt,) = body["prompts"]
-            return "trl", {**body, "prompt": prompt}
+def write_reply(asked: GenerationRequest, completions: Completions, tokens: Tokens) -> bytes:
+    """Return the body of the protocol's reply, as JSON."""
+    protocol = next(row for row in PROTOCOLS if row.name == asked.protocol)
+    return protocol.write(asked, completions, tokens)
 
 
-def write_reply(asked: GenerationRequest, completions: tuple[Completion, ...], tokens: Tokens) -> bytes:
-    """Return the body of a protocol's reply, as JSON."""
-    if asked.protocol != "completions":
-        body = _write_plain_reply(asked.protocol, completions, len(asked.prompt_ids))
-        # Apart, so that the same completions of different prompts are written once.
-        of_prompt = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
-        return body[:-1] + of_prompt if asked.protocol == "vllm" else body
+def to_json(value: object) -> bytes:
+    """Return JSON without blanks, as servers write it."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _usage(completions: Sequence[Completion], prompt_tokens: int) -> dict[str, int]:
+    completion_tokens = sum(len(completion.token_logprobs) for completion in completions)
+    return {
+        "prompt_tokens": prompt_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "completion_tokens": completion_tokens,
+    }
+
+
+# ---------------------------------------------------------------------------- Atropos' vLLM server
+
+
+def _vllm_request(body: Body) -> Mapping[str, Any]:
+    prompt = body["prompt"]
+    return {**body, "prompt": prompt["prompt_token_ids"] if isinstance(prompt, dict) else prompt}
+
+
+def _vllm_reply(asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
+    # The prompt apart, so that the same completions of different prompts are written once.
+    return _vllm_completions(completions)[:-1] + b',"prompt_token_ids":%b}' % to_json(asked.prompt_ids)
+
+
+@lru_cache(CACHED_REPLIES)
+def _vllm_completions(completions: Completions) -> bytes:
+    return to_json(
+        {
+            "text": [completion.text for completion in completions],
+            "finish_reasons": [completion.finish_reason for completion in completions],
+            "logprobs": [
+                [[{str(token_id): logprob}] for token_id, logprob in completion.token_logprobs]
+                for completion in completions
+            ],
+        }
+    )
+
+
+# ---------------------------------------------------------------------------- SGLang
+
+
+def _sglang_request(body: Body) -> Mapping[str, Any]:
+    sampling = body["sampling_params"]
+    if sampling.keys() - SGLANG_SAMPLING or body["return_logprob"] is not True:
+        raise ValueError(f"expected return_logprob, and sampling_params out of {sorted(SGLANG_SAMPLING)}")
+    prompt = body["text"] if "text" in body else body["input_ids"]
+    return {**sampling, "prompt": prompt, "max_tokens": sampling.get("max_new_tokens", DEFAULT_MAX_TOKENS)}
+
+
+def _sglang_reply(asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
+    return _sglang_completions(completions, len(asked.prompt_ids))
+
+
+@lru_cache(CACHED_REPLIES)
+def _sglang_completions(completions: Completions, prompt_tokens: int) -> bytes:
+    replies = [
+        {
+            "text": completion.text,
+            "meta_info": {
+                "finish_reason": {"type": completion.finish_reason},
+                "prompt_tokens": prompt_tokens,
+                "output_token_logprobs": [[logprob, token_id, None] for token_id, logprob in completion.token_logprobs],
+            },
+        }
+        for completion in completions
+    ]
+    return to_json(replies if len(replies) != 1 else replies[0])
+
+
+# ---------------------------------------------------------------------------- /v1/completions with token ids
+
+
+def _completions_reply(asked: GenerationRequest, completions: Completions, tokens: Tokens) -> bytes:
     head = {"id": "0", "object": "text_completion", "created": 0, "model": MODEL_NAME}
     usage = _usage(completions, len(asked.prompt_ids))
-    end = b',"prompt_token_ids":%b}' % _to_json(asked.prompt_ids)
+    end = b',"prompt_token_ids":%b}' % to_json(asked.prompt_ids)
     choices = [
         b'{"index":%d,' % index + _choice_with_tokens(completion, tokens, asked.stop) + end
         for index, completion in enumerate(completions)
     ]
-    return _to_json(head)[:-1] + b',"choices":[%b],"usage":%b}' % (b",".join(choices), _to_json(usage))
-
-
-@lru_cache(CACHED_REPLIES)
-def _write_plain_reply(protocol: str, completions: tuple[Completion, ...], prompt_tokens: int) -> bytes:
-    return _to_json(_reply(protocol, completions, prompt_tokens))
+    return to_json(head)[:-1] + b',"choices":[%b],"usage":%b}' % (b",".join(choices), to_json(usage))
 
 
 @lru_cache(CACHED_REPLIES)
 def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str, ...]) -> bytes:
-    """Return a completion in the words of vLLM that was asked for token ids, without the index and the prompt."""
-    ids, logprobs = completion.token_ids or (), completion.logprobs or ()
-    texts = list(map(tokens.text_of, ids))
+    """Return a completion as vLLM writes it with token ids, without the index and the prompt."""
+    ids = completion.token_ids or ()
+    logprobs = completion.logprobs or ()
+    texts = [tokens.text_of(token_id) for token_id in ids]
     choice = {
         "text": completion.text,
         "logprobs": {
@@ -131,26 +212,44 @@ def _choice_with_tokens(completion: Completion, tokens: Tokens, stop: tuple[str,
         "token_ids": ids,
         "prompt_logprobs": None,
     }
-    return _to_json(choice)[1:-1]
+    return to_json(choice)[1:-1]
 
 
-def _usage(completions: Sequence[Completion], prompt_tokens: int) -> dict[str, int]:
-    completion_tokens = sum(len(completion.token_logprobs) for completion in completions)
-    return {
-        "prompt_tokens": prompt_tokens,
-        "total_tokens": prompt_tokens + completion_tokens,
-        "completion_tokens": completion_tokens,
-    }
+# ---------------------------------------------------------------------------- OpenAI's text and chat, TRL
 
 
-def _to_json(value: object) -> bytes:
-    """Return JSON without blanks, as servers write it."""
-    return json.dumps(value, separators=(",", ":")).encode()
+def _openai_reply(asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
+    return _openai_completions(asked.protocol, completions, len(asked.prompt_ids))
 
 
-def write_stream(completions: Sequence[Completion], prompt_tokens: int) -> bytes:
+@lru_cache(CACHED_REPLIES)
+def _openai_completions(protocol: str, completions: Completions, prompt_tokens: int) -> bytes:
+    """Return OpenAI's reply with text, or with messages for chats."""
+    choices = []
+    for index, completion in enumerate(completions):
+        content: dict[str, Any] = {"text": completion.text}
+        if protocol == CHAT:
+            content = {"message": {"role": "assistant", "content": completion.text}}
+        choices.append({"index": index, **content, "logprobs": None, "finish_reason": completion.finish_reason})
+    return to_json(
+        {
+            "id": "0",
+            "object": "chat.completion" if protocol == CHAT else "text_completion",
+            "created": 0,
+            "model": MODEL_NAME,
+            "choices": choices,
+            "usage": _usage(completions, prompt_tokens),
+        }
+    )
+
+
+def _chat_request(body: Body) -> Mapping[str, Any]:
+    limit = body.get("max_completion_tokens") or body.get("max_tokens") or CHAT_MAX_TOKENS
+    return {**body, "prompt": lay_out(body["messages"]), "max_tokens": limit}
+
+
+def write_stream(completions: Completions, prompt_tokens: int) -> bytes:
     """Return a chat's reply as server-sent events: the text in pieces, then the finish reason, then the usage."""
-    whole = _reply("chat", completions, prompt_tokens)
     frame = {"id": "0", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
     chunks: list[dict[str, Any]] = []
     for index, completion in enumerate(completions):
@@ -162,58 +261,73 @@ def write_stream(completions: Sequence[Completion], prompt_tokens: int) -> bytes
             delta = {"role": "assistant", "content": piece}
             chunks.append({**frame, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
         chunks.append({**frame, "choices": [{"index": index, "delta": {}, "finish_reason": completion.finish_reason}]})
-    chunks.append({**frame, "choices": [], "usage": whole["usage"]})
+    chunks.append({**frame, "choices": [], "usage": _usage(completions, prompt_tokens)})
     events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     return "".join([*events, "data: [DONE]\n\n"]).encode()
 
 
-def _reply(protocol: str, completions: Sequence[Completion], prompt_tokens: int) -> Any:
-    match protocol:
-        case "vllm":
-            return {
-                "text": [completion.text for completion in completions],
-                "finish_reasons": [completion.finish_reason for completion in completions],
-                "logprobs": [
-                    [[{str(token_id): logprob}] for token_id, logprob in completion.token_logprobs]
-                    for completion in completions
-                ],
-            }
-        case "sglang":
-            replies = [
-                {
-                    "text": completion.text,
-                    "meta_info": {
-                        "finish_reason": {"type": completion.finish_reason},
-                        "prompt_tokens": prompt_tokens,
-                        "output_token_logprobs": [
-                            [logprob, token_id, None] for token_id, logprob in completion.token_logprobs
-                        ],
-                    },
-                }
-                for completion in completions
-            ]
-            return replies if len(replies) != 1 else replies[0]
-        case "trl":
-            return {"completion_ids": [completion.token_ids for completion in completions]}
-        case _:
-            chat = protocol == "chat"
-            return {
-                "id": "0",
-                "object": "chat.completion" if chat else "text_completion",
-                "created": 0,
-                "model": MODEL_NAME,
-                "choices": [
-                    {
-                        "index": index,
-                        **(
-                            {"message": {"role": "assistant", "content": completion.text}}
-                            if chat
-                            else {"text": completion.text}
-                        ),
-                        "logprobs": None,
-                        "finish_reason": completion.finish_reason,
-                    }
-                    for index, completion in enumerate(completions)
-                ],
-                "usage": _usage(completions, prompt_tokens),
-            }
+def _trl_request(body: Body) -> Mapping[str, Any]:
+    (prompt,) = body["prompts"]
+    return {**body, "prompt": prompt}
+
+
+def _trl_reply(_asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
+    return to_json({"completion_ids": [completion.token_ids for completion in completions]})
+
+
+# ---------------------------------------------------------------------------- the table
+
+
+def _asks_for_tokens(body: Body) -> bool:
+    return body.get("return_token_ids") is True and body.get("logprobs") is not None
+
+
+CHAT = "chat"
+PROTOCOLS: list[Protocol] = [
+    Protocol(
+        "sglang",
+        "/generate",
+        takes=lambda body: "sampling_params" in body,
+        in_common_words=_sglang_request,
+        write=_sglang_reply,
+        keeps_stop=True,
+    ),
+    Protocol(
+        "vllm",
+        "/generate",
+        takes=lambda body: True,
+        in_common_words=_vllm_request,
+        write=_vllm_reply,
+        keeps_stop=True,
+    ),
+    Protocol(
+        "completions",
+        "/v1/completions",
+        takes=_asks_for_tokens,
+        in_common_words=dict,
+        write=_completions_reply,
+        keeps_stop=True,
+    ),
+    Protocol(
+        "openai",
+        "/v1/completions",
+        takes=lambda body: True,
+        in_common_words=dict,
+        write=_openai_reply,
+    ),
+    Protocol(
+        CHAT,
+        "/v1/chat/completions",
+        takes=lambda body: True,
+        in_common_words=_chat_request,
+        write=_openai_reply,
+    ),
+    Protocol(
+        "trl",
+        "/v1/generate/",
+        takes=lambda body: True,
+        in_common_words=_trl_request,
+        write=_trl_reply,
+    ),
+]
+"""Every protocol that the server speaks. A row more is a protocol more."""

@@ -8,46 +8,38 @@ import math
 import random
 import struct
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from reasoning_env.atropos.inference import replies
-from reasoning_env.atropos.inference.protocols import COMPLETIONS, SGLANG, VLLM
+from reasoning_env.atropos.inference.protocols.completions import COMPLETIONS
+from reasoning_env.atropos.inference.protocols.sglang import SGLANG
+from reasoning_env.atropos.inference.protocols.vllm import VLLM
 from reasoning_env.atropos.inference.replies import ReplyError, TokenProtocol
+from reasoning_env.atropos.inference.servers import SERVER_TYPES
 from reasoning_env.runtime.turns import in_turn, in_turns
+from reasoning_gym_testing import Completion, GenerationRequest
+from reasoning_gym_testing.protocols import write_reply
 
-PROTOCOLS = [VLLM, SGLANG, COMPLETIONS]
-NAMES = ["vllm", "sglang", "completions"]
+NAMES = {row.protocol: row.name for row in SERVER_TYPES if row.protocol is not None}
+each_protocol = pytest.mark.parametrize("protocol", NAMES, ids=list(NAMES.values()))
+TOKENS: Any = Mock(text_of=lambda token_id: "x")
+"""In place of the rig's tokenizer, which has no texts for impossible token ids."""
 
 
 def write(protocol: TokenProtocol, *completions: tuple[list[Any], list[Any]]) -> Any:
-    """What a server of the protocol answers, as Python's objects."""
-    if protocol is VLLM:
-        logprobs = [[[{str(token): value}] for token, value in zip(*one, strict=True)] for one in completions]
-        return {"text": ["x"] * len(completions), "logprobs": logprobs, "finish_reasons": ["stop"] * len(completions)}
-    if protocol is SGLANG:
-        return [
-            {
-                "text": "x",
-                "meta_info": {
-                    "finish_reason": {"type": "stop", "matched": 7},
-                    "output_token_logprobs": [[value, token, None] for token, value in zip(*one, strict=True)],
-                },
-            }
-            for one in completions
-        ]
-    return {
-        "choices": [
-            {
-                "index": index,
-                "text": "x",
-                "logprobs": {"token_logprobs": values, "tokens": ["x"] * len(values)},
-                "finish_reason": "stop",
-                "token_ids": tokens,
-            }
-            for index, (tokens, values) in enumerate(completions)
-        ]
-    }
+    """Return what the rig's server answers in the protocol, as Python's objects."""
+    asked = GenerationRequest(NAMES[protocol], "", (1, 2), len(completions), 16, 1.0, 1.0)
+    written = tuple(
+        Completion("x", token_ids=tuple(tokens), logprobs=tuple(map(hashable, values)))
+        for tokens, values in completions
+    )
+    return json.loads(write_reply(asked, written, TOKENS))
+
+
+def hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def read(protocol: TokenProtocol, body: bytes) -> list[tuple[list[int], list[float], str | None]]:
@@ -62,7 +54,7 @@ def in_bits(numbers: list[float]) -> list[bytes]:
     return [struct.pack("d", number) for number in numbers]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize("piece_bytes", [0, 1, 7, 100, 10_000])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
 def test_numbers_are_the_same_however_they_are_cut(
@@ -74,7 +66,7 @@ def test_numbers_are_the_same_however_they_are_cut(
     assert read(protocol, body) == [(tokens, values, "stop"), ([5], [-0.5], "stop")]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize("value", ["x", None, [-0.5], math.nan, True])
 def test_what_cannot_be_is_told_behind_the_first_piece_too(
     monkeypatch: pytest.MonkeyPatch, protocol: TokenProtocol, value: object
@@ -85,7 +77,7 @@ def test_what_cannot_be_is_told_behind_the_first_piece_too(
         read(protocol, body)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])
 def test_numbers_arrive_as_they_were_sent_to_the_bit(protocol: TokenProtocol, separators: tuple[str, str]) -> None:
     chance = random.Random(7)
@@ -99,17 +91,20 @@ def test_numbers_arrive_as_they_were_sent_to_the_bit(protocol: TokenProtocol, se
     assert second == ([5], [-0.5], "stop")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 def test_completion_without_tokens_is_empty(protocol: TokenProtocol) -> None:
     assert read(protocol, json.dumps(write(protocol, ([], []))).encode()) == [([], [], "stop")]
 
 
-def test_sglang_answers_a_single_completion_without_a_list() -> None:
-    [reply] = write(SGLANG, ([5], [-0.5]))
-    assert read(SGLANG, json.dumps(reply).encode()) == [([5], [-0.5], "stop")]
+@pytest.mark.parametrize("in_list", [False, True])
+def test_single_completion_of_sglang(in_list: bool) -> None:
+    reply = write(SGLANG, ([5], [-0.5]))
+    assert isinstance(reply, dict)
+    body = json.dumps([reply] if in_list else reply).encode()
+    assert read(SGLANG, body) == [([5], [-0.5], "stop")]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 def test_reply_that_is_cut_anywhere_is_told(protocol: TokenProtocol) -> None:
     body = json.dumps(write(protocol, ([5, 6], [-0.5, -1.5]), ([7], [-0.25]))).encode()
     for end in range(len(body)):
@@ -117,7 +112,7 @@ def test_reply_that_is_cut_anywhere_is_told(protocol: TokenProtocol) -> None:
             read(protocol, body[:end])
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize(
     ("tokens", "values", "reason"),
     [
@@ -141,7 +136,7 @@ def test_numbers_that_cannot_be_are_told(
         read(protocol, json.dumps(write(protocol, (tokens, values))).encode())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize("body", ["", "}{", "null", "7", "[1, 2]", "{}", '{"choices": 7, "logprobs": 7}', '"text"'])
 def test_reply_of_another_shape_is_told(protocol: TokenProtocol, body: str) -> None:
     with pytest.raises(ReplyError):
@@ -171,7 +166,7 @@ HOSTILE_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=NAMES)
+@each_protocol
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 @pytest.mark.parametrize("texts_first", [True, False])
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["compact", "spaced"])

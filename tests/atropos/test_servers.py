@@ -80,7 +80,7 @@ async def check_reading(server: InferenceServer, kind: str, tokenizer: Any) -> N
             await one.openai.close()
 
 
-KINDS = ["auto", "vllm", "sglang", "completions"]
+KINDS = ["auto", *(row.name for row in SERVER_TYPES if row.protocol is not None)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

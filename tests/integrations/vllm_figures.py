@@ -24,7 +24,8 @@ from atroposlib.envs.server_handling.server_manager import ServerManager
 from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from reasoning_env.atropos.inference.client import InferenceClient
-from reasoning_env.atropos.inference.protocols import COMPLETIONS, VLLM
+from reasoning_env.atropos.inference.protocols.completions import COMPLETIONS
+from reasoning_env.atropos.inference.protocols.vllm import VLLM
 from reasoning_env.atropos.inference.rollouts import rollout_from_text, rollout_from_tokens
 from reasoning_env.atropos.inference.servers import choose_server_class
 from reasoning_env.prompts.chat_format import ChatFormat

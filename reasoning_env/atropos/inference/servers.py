@@ -33,7 +33,9 @@ from pydantic import Field
 from ...errors import ConfigError, ServerError
 from .chat import ChatRequests
 from .failures import Meaning, address, describe_failure, explain_failure
-from .protocols import COMPLETIONS, SGLANG, VLLM
+from .protocols.completions import COMPLETIONS
+from .protocols.sglang import SGLANG
+from .protocols.vllm import VLLM
 from .replies import ReplyError, TokenProtocol, TokenReply, TokenRequests
 
 logger = logging.getLogger(__name__)
@@ -349,7 +351,7 @@ class ServerConfig(APIServerConfig):  # type: ignore[misc]
     )
 
 
-def _allow_server_types() -> None:
+def allow_server_types() -> None:
     """Let settings of servers name every row of SERVER_TYPES.
 
     This changes Atropos' own models, whose `server_type` knows four types only: importers, files and the command line
@@ -361,7 +363,7 @@ def _allow_server_types() -> None:
         config_class.model_rebuild(force=True)
 
 
-_allow_server_types()
+allow_server_types()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,116 @@
+"""A made-up protocol takes a row in the table of servers and a row in the rig's: the way that docs/servers.md shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from atroposlib.envs.server_handling.vllm_server import VLLMServer
+
+from reasoning_env.atropos.inference import servers
+from reasoning_env.atropos.inference.replies import (
+    Body,
+    Numbers,
+    RawCompletion,
+    TokenProtocol,
+    TokenRequests,
+    as_ids,
+    decode,
+    read_floats,
+)
+from reasoning_env.atropos.inference.servers import ReplyKind, ServerType
+from reasoning_gym_testing import GenerationRequest, InferenceServer, protocols
+from reasoning_gym_testing.completions import Tokens
+from reasoning_gym_testing.protocols import Completions, Protocol, to_json
+
+from .conftest import WRONG, Collect, MakeEnv
+
+# ------------------------------------------------------------ reasoning_env/atropos/inference/protocols/
+
+
+class Sample(msgspec.Struct):
+    ids: msgspec.Raw
+    logprobs: msgspec.Raw
+    end: str
+
+
+class Reply(msgspec.Struct):
+    samples: list[Sample]
+
+
+def request(prompt: Sequence[int], _model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ids": list(prompt), "count": options["n"], "limit": options["max_tokens"]}
+
+
+def request_for_text(text: str, _model: str) -> dict[str, Any]:
+    return {"ids": text, "count": 1, "limit": 1}
+
+
+def cut(body: Body) -> Iterator[RawCompletion]:
+    for sample in decode(body, msgspec.json.Decoder(Reply)).samples:
+        yield RawCompletion(sample.ids, sample.logprobs, sample.end)
+
+
+def read(completion: RawCompletion) -> Numbers:
+    yield
+    return as_ids(msgspec.json.decode(completion.ids)), read_floats(completion.logprobs)
+
+
+MADE_UP = TokenProtocol(
+    endpoint="POST /v1/samples",
+    path="/samples",
+    below_v1=True,
+    request=request,
+    cut=cut,
+    read=read,
+    request_for_text=request_for_text,
+    prompt_of=lambda body: None,
+)
+
+# ------------------------------------------------------------ reasoning_env/atropos/inference/servers.py
+
+
+class MadeUpServer(TokenRequests, VLLMServer):  # type: ignore[misc]  # atroposlib has no types
+    """A server of the made-up protocol."""
+
+    protocol = MADE_UP
+
+
+ROW = ServerType("made-up", MadeUpServer, ReplyKind.TOKENS, MADE_UP.endpoint)
+
+# ------------------------------------------------------------ reasoning_gym_testing/protocols.py
+
+
+def in_common_words(body: protocols.Body) -> Mapping[str, Any]:
+    return {"prompt": body["ids"], "n": body["count"], "max_tokens": body["limit"]}
+
+
+def write(_asked: GenerationRequest, completions: Completions, _tokens: Tokens) -> bytes:
+    samples = [{"ids": one.token_ids, "logprobs": one.logprobs, "end": one.finish_reason} for one in completions]
+    return to_json({"samples": samples})
+
+
+RIG_ROW = Protocol("made-up", "/v1/samples", lambda body: True, in_common_words, write, keeps_stop=True)
+
+# ------------------------------------------------------------ the tests
+
+
+@pytest.fixture(autouse=True)
+def rows() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(servers, "SERVER_TYPES", [ROW, *servers.SERVER_TYPES])
+        patch.setattr(protocols, "PROTOCOLS", [RIG_ROW, *protocols.PROTOCOLS])
+        servers.allow_server_types()
+        yield
+    servers.allow_server_types()
+
+
+@pytest.mark.parametrize("kind", ["made-up", "auto"])
+async def test_group_arrives(make_env: MakeEnv, server: InferenceServer, collect: Collect, kind: str) -> None:
+    env = await make_env(kind)
+    group, item = await collect(env, "right", WRONG, WRONG, WRONG)
+    assert group["scores"] == [1.0, 0.0, 0.0, 0.0]
+    assert {asked.protocol for asked in server.requests} == {"made-up"}
+    assert group["inference_logprobs"][0][: len(item.prompt.tokens)] == [1.0] * len(item.prompt.tokens)
