@@ -157,7 +157,7 @@ class ReasoningGymEnv(BaseEnv):
         steps = self._run.steps
         judged = await steps.judge(group)
         packed: ScoredDataGroup | None = None
-        if judged.has_signal or not self._run.mode.drops_equal_scores(self.config):
+        if judged.has_signal or not steps.mode.drops_equal_scores(self.config):
             packed = await steps.pack(judged, as_lists=type(self) is not ReasoningGymEnv)
         steps.observe(judged)
         return packed

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from atroposlib.envs.base import ScoredDataGroup
@@ -18,6 +19,7 @@ from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Spl
 from ..rewards import reward
 from ..runtime.turns import in_turn
 from ..session import Session
+from ..workers.pool import WorkerPool
 from .config import ReasoningGymEnvConfig
 from .environment import RolloutItem
 from .inference.chat import PlainChat
@@ -42,22 +44,31 @@ class GroupSteps:
     def __init__(
         self,
         config: ReasoningGymEnvConfig,
-        session: Session[RolloutItem],
         inference: InferenceClient,
         chat: ChatFormat | PlainChat,
         dumper: RolloutDumper | None,
         *,
         trainer_limit: Callable[[], int],
         testing: bool = False,
+        pool: WorkerPool | None = None,
+        checkout: Path | None = None,
     ) -> None:
         self.mode: Mode = Imported()
         self._config = config
-        self._session = session
         self._inference = inference
         self._chat = chat
         self._dumper = dumper
         self._trainer_limit = trainer_limit
         self._testing = testing
+        self.session = Session(
+            config,
+            prepare=self.prepare,
+            pool=pool,
+            checkout=checkout,
+            group_size=config.group_size,
+            preamble=config.custom_thinking_prompt or "",
+            thinking=chat.thinking,
+        )
         self._failures_in_a_row = 0
         self._last_failure = ""
         self._fatal: WorkerError | RefusedError | None = None
@@ -75,7 +86,7 @@ class GroupSteps:
         max_failures = self.mode.max_failures(self._config)
         if max_failures is not None and self._failures_in_a_row >= max_failures:
             raise ServerError(f"{self._failures_in_a_row} groups in a row failed; the last: {self._last_failure}")
-        return await self._session.next()
+        return await self.session.next()
 
     async def complete(self, item: RolloutItem) -> Sequence[Rollout]:
         """Return `group_size` rollouts; raises ServerError, TimeoutError and what clients raise."""
@@ -88,8 +99,8 @@ class GroupSteps:
 
         Raises ScoringError when a fault of ours persists, and WorkerError when there are no workers left.
         """
-        verdicts = await self._session.judge(group.problem, [rollout.text for rollout in group.rollouts])
-        judged = replace(group, thinking_formats=self._session.thinking.names)
+        verdicts = await self.session.judge(group.problem, [rollout.text for rollout in group.rollouts])
+        judged = replace(group, thinking_formats=self.session.thinking.names)
         return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
@@ -106,7 +117,7 @@ class GroupSteps:
         """Count a scored group, learn from it and dump it; its problem stays in flight."""
         self._failures_in_a_row = 0
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
-        self._session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
+        self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
         if self._dumper is not None:
             self._dumper.offer(group)
         self.mode.keep(group)
@@ -117,7 +128,7 @@ class GroupSteps:
         self._last_failure = describe_failure(error)
         if isinstance(error, (WorkerError, RefusedError)):
             self._fatal = error
-        self._session.metrics.record_dropped(reason)
+        self.session.metrics.record_dropped(reason)
         self.end(problem)
         # What ends the run is told once, at its end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
@@ -134,10 +145,10 @@ class GroupSteps:
         Every flight ends here, and may end twice. Deliveries that are cancelled leave the problem in flight.
         """
         if not deliveries:
-            self._session.done(problem)
+            self.session.done(problem)
             return
         arrived = asyncio.gather(*deliveries)
-        arrived.add_done_callback(lambda done: None if done.cancelled() else self._session.done(problem))
+        arrived.add_done_callback(lambda done: None if done.cancelled() else self.session.done(problem))
 
     def sampling(self, split: Split) -> Sampling:
         """Return how to sample.
@@ -155,7 +166,7 @@ class GroupSteps:
 
     def prompt(self, problem: Problem) -> Prompt:
         """Build a problem's prompt."""
-        return self._chat.prompt(self._session.messages(problem))
+        return self._chat.prompt(self.session.messages(problem))
 
     def prepare(self, problem: Problem) -> RolloutItem | None:
         """Return the problem with its prompt; None where prompt, expected answer and completion do not fit."""

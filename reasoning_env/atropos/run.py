@@ -15,10 +15,9 @@ from atroposlib.envs.server_handling.server_baseline import ServerBaseline
 
 from ..dumps.writer import RolloutDumper
 from ..problems.plan import describe_run
-from ..records import DropReason, Problem
+from ..records import DropReason
 from ..runtime.concurrency import cancel_all
 from ..runtime.terminal import live_panel
-from ..session import Session
 from ..storage.checkpoints import Checkpoint, CheckpointStore
 from ..storage.folders import default_dumps_folder, find_checkout
 from ..workers.pool import WorkerPool
@@ -30,7 +29,6 @@ from .config import (
     run_api_entry,
 )
 from .delivery import DeliveryQueue
-from .environment import RolloutItem
 from .evaluations import ModelEvaluations
 from .group_steps import GroupSteps
 from .inference.chat import PlainChat
@@ -81,29 +79,22 @@ class Run:
             stop_after_answer=does_stop_after_answer(config),
             chat_template_kwargs=config.chat_template_kwargs,
         )
-        self.session = Session(
-            config,
-            prepare=self._prepare,
-            pool=pool,
-            checkout=find_checkout(folder),
-            group_size=config.group_size,
-            preamble=config.custom_thinking_prompt or "",
-            thinking=self.chat.thinking,
-        )
         self.dumper = _make_dumper(config, self.uuid, folder)
-        self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
-        self.queue = DeliveryQueue(
-            self.run_api,
-            on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
-        )
         self.steps = GroupSteps(
             config,
-            self.session,
             self.inference,
             self.chat,
             self.dumper,
             trainer_limit=trainer_limit,
             testing=testing,
+            pool=pool,
+            checkout=find_checkout(folder),
+        )
+        self.session = self.steps.session
+        self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
+        self.queue = DeliveryQueue(
+            self.run_api,
+            on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),
         )
         self.evaluations = ModelEvaluations(config, self.session, self.inference, self.steps, server_config)
         self.checkpoints: CheckpointStore | None = None
@@ -124,9 +115,6 @@ class Run:
     def servers(self) -> Sequence[Any]:
         """Atropos' inference servers, and what tests have put in their place."""
         return self.inference.servers
-
-    def _prepare(self, problem: Problem) -> RolloutItem | None:
-        return self.steps.prepare(problem)
 
     # ---- beginning and end
 
