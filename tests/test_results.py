@@ -28,12 +28,12 @@ def file(tmp_path: Path) -> Path:
     return write_groups(tmp_path / "groups.jsonl", gcd=[1.0, 0.0], lcm=[0.0, 0.0])
 
 
-def test_worst_task_comes_first_and_all_tasks_last(file: Path) -> None:
+def test_worst_task_comes_first(file: Path) -> None:
     rows = read_groups(file).rows()
     assert [(row["task"], row["score"]) for row in rows] == [("lcm", 0.0), ("gcd", 0.5), ("ALL TASKS", 0.25)]
 
 
-def test_rows_have_intervals_around_their_means(file: Path) -> None:
+def test_rows_have_intervals(file: Path) -> None:
     assert all(row["score_low"] <= row["score"] <= row["score_high"] for row in read_groups(file).rows())
 
 
@@ -42,12 +42,12 @@ def test_groups_can_be_iterated_twice(file: Path) -> None:
     assert list(groups) == list(groups) != []
 
 
-def test_a_rollout_tells_its_problem_and_what_was_answered(file: Path) -> None:
+def test_record_of_a_rollout(file: Path) -> None:
     rollout = next(read_groups(file).rollouts())
     assert (rollout["reference"], rollout["answer"], rollout["completion"]) == ("gcd:1", "5", "<b>5</b>")
 
 
-def test_data_frame_has_a_row_for_each_rollout(file: Path) -> None:
+def test_data_frame_of_rollouts(file: Path) -> None:
     pytest.importorskip("pandas")
     assert list(read_groups(file).to_pandas()["score"]) == [1.0, 0.0, 0.0, 0.0]
 
@@ -58,25 +58,25 @@ def test_missing_pandas_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) ->
         read_groups(file).to_pandas()
 
 
-def test_table_for_notebooks_escapes_what_it_shows(tmp_path: Path) -> None:
+def test_notebook_table_is_escaped(tmp_path: Path) -> None:
     file = write_groups(tmp_path / "<script>.jsonl", **{"<img src=x>": [0.0]})
     html = read_groups(file)._repr_html_()
     assert "<img" not in html
     assert "<script>" not in html
 
 
-def test_file_without_groups_has_no_rows(tmp_path: Path) -> None:
+def test_empty_file_has_no_rows(tmp_path: Path) -> None:
     groups = read_groups(write_groups(tmp_path / "empty.jsonl"))
     assert groups.rows() == []
     assert "no rollouts" in groups._repr_html_()
 
 
-def test_folder_that_is_no_evaluation_is_refused(tmp_path: Path) -> None:
+def test_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is no folder of an evaluation: No such file"):
         read_evaluation(tmp_path)
 
 
-def test_evaluation_that_has_scored_nothing_has_no_rows(tmp_path: Path) -> None:
+def test_evaluation_without_scores(tmp_path: Path) -> None:
     result = EvaluationResult({"model": "m", "overall": None, "tasks": {}, "finished": False}, tmp_path)
     assert result.rows() == []
     assert "nothing was scored" in str(result)

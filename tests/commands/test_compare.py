@@ -44,7 +44,7 @@ def compare(capsys: pytest.CaptureFixture[str]) -> Compare:
     return compare
 
 
-def test_problems_are_paired_and_tasks_sorted_by_their_change(write: Write, compare: Compare) -> None:
+def test_tasks_are_sorted_by_change(write: Write, compare: Compare) -> None:
     first = write("a", {"same": [1.0, 0.0], "worse": [1.0] * 8, "mixed": [0.0, 1.0, 0.5]}, fingerprint="f")
     second = write("b", {"same": [1.0, 0.0], "worse": [0.0] * 8, "mixed": [[0.0, 1.0], 1.0, 0.25]}, fingerprint="f")
     (one,) = compare(first, second)
@@ -61,27 +61,31 @@ def test_problems_are_paired_and_tasks_sorted_by_their_change(write: Write, comp
     assert (overall["better"], overall["worse"]) == (1, 9)
 
 
-def test_accuracy_counts_right_answers_only(write: Write, compare: Compare) -> None:
+def test_accuracy(write: Write, compare: Compare) -> None:
     first, second = write("a", {"task": [0.5, 1.0]}), write("b", {"task": [0.9, [1.0, 0.98]]})
     (one,) = compare("--accuracy", first, second)
     assert (one["overall"]["first"], one["overall"]["second"]) == (0.5, 0.25)
     assert [{**one["overall"], "task": "task"}] == one["tasks"], "the interval too"
 
 
-def test_every_further_folder_is_compared_with_the_first(write: Write, compare: Compare) -> None:
+def test_each_folder_against_the_first(write: Write, compare: Compare) -> None:
     folders = [write(name, {"task": [score]}) for name, score in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
     assert [one["overall"]["change"] for one in compare(*folders)] == [0.5, 1.0]
 
 
-def test_problems_that_one_lacks_and_damaged_lines_are_left_out(
-    write: Write, compare: Compare, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unpaired_problems_are_left_out(write: Write, compare: Compare) -> None:
     first, second = write("a", {"task": [1.0, 1.0, []]}), write("b", {"task": [0.0, 0.5, 1.0]})
+    (one,) = compare(first, second)
+    assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
+
+
+def test_damaged_lines_are_left_out(write: Write, compare: Compare, caplog: pytest.LogCaptureFixture) -> None:
+    first, second = write("a", {"task": [1.0]}), write("b", {"task": [0.0]})
     with open(first / "samples.jsonl", "a") as file:
         file.write('not a line\n{"item_id": "ta')
     with caplog.at_level(logging.WARNING):
         (one,) = compare(first, second)
-    assert (one["overall"]["problems"], one["unpaired"], one["overall"]["change"]) == (2, 1, -0.75)
+    assert one["overall"]["problems"] == 1
     [record] = caplog.records
     assert str(first / "samples.jsonl") in record.getMessage()
 
@@ -95,9 +99,7 @@ def change_problem(folder: Path, number: int) -> None:
     (folder / "samples.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def test_problems_that_differ_are_named_and_the_others_compared(
-    write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_different_problems_are_named(write: Write, compare: Compare, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"codeio": [1.0, 1.0, 0.0]}, fingerprint="f")
     second = write("b", {"codeio": [0.0, 1.0, 0.0]}, fingerprint="g")
     change_problem(second, 1)
@@ -116,9 +118,7 @@ def test_problems_that_differ_are_named_and_the_others_compared(
         ({"eval_seed": 4, "tasks": ["gcd"] * 100}, "tasks: None and "),
     ],
 )
-def test_evaluations_without_a_common_problem_are_refused_with_what_differs(
-    write: Write, settings: dict[str, Any], words: str
-) -> None:
+def test_no_common_problem_names_settings(write: Write, settings: dict[str, Any], words: str) -> None:
     first = write("a", {"task": [1.0]}, settings={"eval_seed": 4, "model": "x"})
     second = write("b", {"other": [1.0]}, settings=settings)
     with pytest.raises(ConfigError, match=words) as refusal:
@@ -126,9 +126,7 @@ def test_evaluations_without_a_common_problem_are_refused_with_what_differs(
     assert len(str(refusal.value)) < 400
 
 
-def test_long_settings_that_differ_are_told_by_what_they_have_in_common(
-    write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_long_settings_are_shortened(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"task{number}" for number in range(100)]
     first = write("a", {"task": [1.0]}, settings={"tasks": names, "task_params": {"gcd": 1}}, preset="rg-easy")
     second = write("b", {"task": [1.0]}, settings={"tasks": names[4:], "task_params": {"gcd": 2}}, preset="rg-hard")
@@ -145,7 +143,7 @@ def ranked(*paths: Path, form: str, capsys: pytest.CaptureFixture[str]) -> list[
     return capsys.readouterr().out.splitlines()
 
 
-def test_ranking_has_published_models_as_rows(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranking_has_published_models(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     published = {"lab/good": {"comparable": 0.9, "overall": 0.8}, "lab/poor": {"comparable": 0.1, "overall": 0.2}}
     more = {"published": published, "comparable": {"library_score": 0.5}}
     folder = write("a", {"task": [1.0]}, overall={"mean_score": 0.25, "library_score": 0.5, "problems": 1}, **more)
@@ -162,7 +160,7 @@ def test_ranking_has_published_models_as_rows(write: Write, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("differs", ["task", "problem"])
-def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write, differs: str) -> None:
+def test_unfinished_without_common_problem(write: Write, differs: str) -> None:
     first, second = write("a", {"one": [1.0]}), write("b", {"other" if differs == "task" else "one": [1.0]})
     if differs == "problem":
         change_problem(second, 0)
@@ -171,7 +169,7 @@ def test_evaluations_that_are_not_finished_need_problems_in_common(write: Write,
 
 
 @pytest.mark.parametrize("damage", ["missing", "results", "list", "newer", "foreign", "samples", "empty"])
-def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
+def test_folder_without_evaluation(write: Write, damage: str) -> None:
     first, second = write("a", {"task": [1.0]}), write("b", {"task": [1.0]})
     if damage == "missing":
         second = second / "nothing"
@@ -187,7 +185,7 @@ def test_what_is_no_evaluation_is_refused(write: Write, damage: str) -> None:
         compare_command([str(first), str(second)])
 
 
-def test_table_names_both_folders_what_differs_and_every_task(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     first = write("a", {"gcd": [1.0], "lcm": [0.0]}, settings={"seed": 1, "model": "x"})
     compare_command([str(first), str(write("b", {"gcd": [0.0], "lcm": [0.0]}, settings={"seed": 1, "model": "y"}))])
     lines = capsys.readouterr().out.splitlines()
@@ -196,7 +194,7 @@ def test_table_names_both_folders_what_differs_and_every_task(write: Write, caps
     assert "-1.000" in lines[6].split()
 
 
-def test_page_holds_the_comparison(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_is_written(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [write("a", {"gcd": [1.0, 0.0]}), write("b", {"gcd": [1.0, 1.0]})]
     page = tmp_path / "both.html"
     assert compare_command([*map(str, folders), "--html", str(page)]) == 0
@@ -213,7 +211,7 @@ def page_data(page: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("options", [[], ["--accuracy"]])
-def test_page_has_the_numbers_of_the_table(write: Write, compare: Compare, tmp_path: Path, options: list[str]) -> None:
+def test_page_has_the_same_numbers(write: Write, compare: Compare, tmp_path: Path, options: list[str]) -> None:
     folders = [write("a", {"gcd": [0.5, 1.0, 0.0], "lcm": [0.2]}), write("b", {"gcd": [0.9, 0.5, 1.0], "lcm": [0.3]})]
     (told,) = compare(*options, *folders)
     page = tmp_path / "both.html"
@@ -225,7 +223,7 @@ def test_page_has_the_numbers_of_the_table(write: Write, compare: Compare, tmp_p
     assert [{**row, "task": names[row["task"]]} for row in shown["tasks"]] == told["tasks"]
 
 
-def test_page_names_settings_and_problems_that_differ(write: Write, tmp_path: Path) -> None:
+def test_page_names_differences(write: Write, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0, 0.0]}, settings={"eval_temperature": 0.6})
     second = write_evaluation(
         tmp_path / "b",
@@ -242,7 +240,7 @@ def test_page_names_settings_and_problems_that_differ(write: Write, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["samples.jsonl", "results.json"])
-def test_page_never_replaces_what_it_is_made_from(write: Write, name: str) -> None:
+def test_page_is_no_source(write: Write, name: str) -> None:
     folders = [write("a", {"gcd": [1.0]}), write("b", {"gcd": [1.0]})]
     before = (folders[1] / name).read_bytes()
     with pytest.raises(ConfigError, match="choose another file"):
@@ -266,12 +264,12 @@ def test_lines_without_references(write: Write) -> None:
         compare_command([str(first), str(second)])
 
 
-def test_ranking_needs_no_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranking_without_references(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     folder = without_references(write("a", {"gcd": [1.0]}))
     assert ranked(folder, form="--csv", capsys=capsys)[1].startswith("m (a),")
 
 
-def test_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
+def test_two_releases_are_compared(write: Write, compare: Compare, tmp_path: Path) -> None:
     first = write("a", {"gcd": [1.0]})
     line = group(rollout(0.0), index=0, reference=reference_of("gcd", 0, release="0.2.0"))
     second = write_evaluation(tmp_path / "b", line)

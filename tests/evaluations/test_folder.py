@@ -52,32 +52,47 @@ def results(folder: EvaluationFolder) -> dict[str, Any]:
     return found
 
 
-def test_folder_is_named_for_the_model_and_says_from_the_start_what_it_is(begin: Begin, tmp_path: Path) -> None:
+def test_folder_is_named_for_the_model(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path / "new" / "evals")
     assert folder.path.parent == tmp_path / "new" / "evals"
     assert folder.path.name.startswith("org_model_1-")
     assert results(folder).items() >= {"finished": False, "model": "org/model:1", "overall": None}.items()
 
 
-def test_unfinished_evaluation_goes_on_behind_its_last_whole_line(begin: Begin, tmp_path: Path) -> None:
+def test_unfinished_folder_is_continued(begin: Begin, tmp_path: Path) -> None:
     folder = begin(tmp_path)
     sample = append(folder, 0)
     assert (sample.item_id, sample.index, sample.rollouts[0].score) == ("gcd", 0, 1.0)
     folder.write_results({"seconds": 7.0, "overall": None}, finished=False)
     folder.close()
-    with (folder.path / SAMPLES).open("ab") as torn:
-        torn.write(line(1)[:-9])
-    started = results(folder)["started"]
     again = begin(tmp_path)
     assert (again.path, again.spent_s, list(again.samples)) == (folder.path, 7.0, [("gcd", 0)])
+
+
+def test_torn_line_is_cut_off(begin: Begin, tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    append(folder, 0)
+    folder.close()
+    with (folder.path / SAMPLES).open("ab") as torn:
+        torn.write(line(1)[:-9])
+    again = begin(tmp_path)
     append(again, 2)
     assert [group.index for group in stream_groups(again.path / SAMPLES)] == [0, 2]
+
+
+def test_time_of_the_first_start_is_kept(begin: Begin, tmp_path: Path) -> None:
+    folder = begin(tmp_path)
+    append(folder, 0)
+    started = "2001-02-03T04:05:06+0000"
+    folder.write_results({"seconds": 7.0, "overall": None, "started": started}, finished=False)
+    folder.close()
+    again = begin(tmp_path)
     again.write_results({}, finished=True)
     assert results(again)["started"] == started
 
 
 @pytest.mark.parametrize("why", ["finished", "other settings", "not wanted", "in use"])
-def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(begin: Begin, tmp_path: Path, why: str) -> None:
+def test_other_folders_stay_unchanged(begin: Begin, tmp_path: Path, why: str) -> None:
     folder = begin(tmp_path)
     append(folder, 0)
     if why == "finished":
@@ -91,20 +106,20 @@ def test_folder_that_is_not_to_be_taken_up_stays_as_it_is(begin: Begin, tmp_path
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
 
 
-def test_foreign_files_beside_it_are_passed_over(begin: Begin, tmp_path: Path) -> None:
+def test_foreign_files_are_ignored(begin: Begin, tmp_path: Path) -> None:
     for name, text in (("a", "[]"), ("b", "{"), ("c", '{"finished": false}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / RESULTS).write_text(text)
     assert begin(tmp_path).path.parent == tmp_path
 
 
-def test_root_that_cannot_be_made_is_refused_by_its_setting(begin: Begin, tmp_path: Path) -> None:
+def test_unwritable_root_names_its_setting(begin: Begin, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="data_dir_to_save_evals"):
         begin(tmp_path / "file" / "evals")
 
 
-def test_full_disk_ends_with_an_error_of_ours(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeyedFile, "append", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(ReasoningEnvError, match="No space left"):
         append(begin(tmp_path), 1)

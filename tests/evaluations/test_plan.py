@@ -30,27 +30,42 @@ def plan(selected: tuple[str, ...] = TASKS, **settings: Any) -> EvaluationPlan:
     return plan_evaluation(ReasoningSettings(**settings), LIBRARY, selected, TRAINED)
 
 
-def test_tasks_are_those_of_the_run_unless_they_are_said() -> None:
+def test_tasks_default_to_training() -> None:
     assert plan(("gcd", "maze")).tasks == ("gcd", "maze")
-    assert plan(("gcd",), eval_tasks="games/*").tasks == ("maze", "survo")
-    assert plan(("gcd",), eval_tasks="games/*", num_eval_tasks=1).tasks == ("maze",)
-    assert plan(("gcd",), eval_tasks="survo,all").tasks == TASKS
+
+
+@pytest.mark.parametrize(
+    ("settings", "tasks"),
+    [
+        ({"eval_tasks": "games/*"}, ("maze", "survo")),
+        ({"eval_tasks": "games/*", "num_eval_tasks": 1}, ("maze",)),
+        ({"eval_tasks": "survo,all"}, TASKS),
+    ],
+)
+def test_tasks_of_a_pattern(settings: dict[str, Any], tasks: tuple[str, ...]) -> None:
+    assert plan(("gcd",), **settings).tasks == tasks
+
+
+def test_tasks_are_sorted() -> None:
     assert plan(("survo", "gcd")).tasks == ("gcd", "survo")
+
+
+def test_unknown_task_is_named() -> None:
     with pytest.raises(ConfigError, match=r"^eval_tasks: .*'chainsum'"):
         plan(eval_tasks="chainsum")
 
 
-def test_without_a_preset_settings_and_training_decide() -> None:
+def test_numbers_without_preset() -> None:
     assert plan(("gcd",), eval_repeats=4, num_eval_samples_per_task=7) == EvaluationPlan(("gcd",), 7, 4)
     assert plan(("gcd",)) == EvaluationPlan(("gcd",), 5, 1)
 
 
-def test_parameters_are_the_librarys_unless_trainings_are_wanted() -> None:
+def test_training_parameters() -> None:
     assert plan(("gcd", "survo")).params == {}
     assert plan(("gcd", "survo"), eval_params="training").params == {"gcd": {"max_numbers": 3}}
 
 
-def test_composite_is_evaluated_on_members_as_they_are_trained() -> None:
+def test_composite_has_training_members() -> None:
     settings = ReasoningSettings(eval_params="training")
     workers = FakeWorkers()
     evaluation_set = plan(("composite", "gcd"), eval_params="training").make_set(workers, settings, TASKS)
@@ -62,12 +77,12 @@ def test_composite_is_evaluated_on_members_as_they_are_trained() -> None:
     }
 
 
-def test_preset_refuses_trainings_parameters() -> None:
+def test_preset_excludes_training_parameters() -> None:
     with pytest.raises(ValueError, match="eval_preset sets the parameters of its tasks itself: take it or eval_params"):
         plan(eval_preset="rg-easy", eval_params="training")
 
 
-def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
+def test_preset_follows_its_protocol() -> None:
     found = plan(eval_preset="rg-easy")
     assert found.tasks == ("chain_sum", "gcd", "maze")
     assert (found.samples_per_task, found.repeats) == (SIZE, 3)
@@ -76,7 +91,7 @@ def test_preset_has_the_protocols_tasks_numbers_and_prompt() -> None:
 
 
 @pytest.mark.parametrize("asked", [5, 9])
-def test_preset_has_as_many_problems_as_are_asked_for(asked: int) -> None:
+def test_preset_with_fewer_problems(asked: int) -> None:
     assert plan(eval_preset="rg-easy", num_eval_samples_per_task=asked).samples_per_task == asked
 
 
@@ -84,14 +99,12 @@ def test_preset_has_as_many_problems_as_are_asked_for(asked: int) -> None:
     ("field", "value", "named"),
     [("tasks", "gcd,survo", "survo"), ("eval_tasks", "Survo", "survo"), ("num_eval_samples_per_task", 51, "50")],
 )
-def test_preset_refuses_tasks_that_are_named_and_more_problems_that_are_not_its_own(
-    field: str, value: Any, named: str
-) -> None:
+def test_preset_lacks_what_is_asked_for(field: str, value: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: .*rg-easy .*{named}"):
         plan(eval_preset="rg-easy", **{field: value})
 
 
-def test_preset_takes_its_own_of_a_pattern_and_refuses_one_without_any() -> None:
+def test_preset_tasks_of_a_pattern() -> None:
     assert plan(eval_preset="rg-easy", eval_tasks="games/*").tasks == ("maze",)
     with pytest.raises(ConfigError, match=r"^eval_preset: rg-easy "):
         plan(("survo",), eval_preset="rg-easy")
@@ -105,7 +118,7 @@ def test_preset_takes_its_own_of_a_pattern_and_refuses_one_without_any() -> None
         ({"num_eval_samples_per_task": 3}, "3"),
     ],
 )
-def test_what_differs_from_the_protocol_is_remarked(settings: dict[str, Any], word: str) -> None:
+def test_remarks_on_the_protocol(settings: dict[str, Any], word: str) -> None:
     usual = plan(eval_preset="rg-easy").remarks
     more = [remark for remark in plan(eval_preset="rg-easy", **settings).remarks if remark not in usual]
     assert len(more) == 1
@@ -116,7 +129,7 @@ def test_what_differs_from_the_protocol_is_remarked(settings: dict[str, Any], wo
 
 
 @pytest.mark.parametrize(("name", "tasks", "asked", "comparable"), [("rg-easy", 101, 88, 78), ("rg-hard", 100, 89, 79)])
-def test_published_data_are_whole(name: str, tasks: int, asked: int, comparable: int) -> None:
+def test_published_data(name: str, tasks: int, asked: int, comparable: int) -> None:
     preset = load_preset(name)
     assert (len(preset.tasks), len(preset.published), preset.short.keys()) == (tasks, 10, preset.published.keys())
     assert preset.other_questions | preset.other_scoring <= set(preset.tasks)
@@ -172,7 +185,7 @@ async def make(pool: WorkerPool, preset: str, task: str, samples: int = SIZE) ->
 
 @on_one_loop
 @pytest.mark.parametrize(("preset", "task"), HASHES)
-async def test_questions_are_the_published_ones(library: Library, preset: str, task: str) -> None:
+async def test_published_problems_are_generated(library: Library, preset: str, task: str) -> None:
     assert task in load_preset(preset).comparable
     problems = await make(library[0], preset, task)
     assert hash_problems(problems) == HASHES[preset, task]
@@ -180,26 +193,26 @@ async def test_questions_are_the_published_ones(library: Library, preset: str, t
 
 @on_one_loop
 @pytest.mark.parametrize("task", ["acre", "arc_1d", "countdown", "game_of_life", "gsm_symbolic", "puzzle24", "rearc"])
-async def test_oracle_gets_all_from_the_librarys_own_scoring(library: Library, task: str) -> None:
+async def test_oracle_earns_library_score(library: Library, task: str) -> None:
     for problem in await make(library[0], "rg-easy", task, samples=3):
         (verdict,) = await library[0].score(problem, [str(problem.answer)], plainly=True)
         assert verdict.score == 1.0
 
 
 @on_one_loop
-async def test_plain_scoring_pays_what_strict_scoring_refuses(library: Library) -> None:
+async def test_plain_and_strict_scoring_differ(library: Library) -> None:
     (problem,) = await make(library[0], "rg-easy", "game_of_life_halting", samples=1)
     plain, strict = [await library[0].score(problem, ["perhaps"], plainly=plainly) for plainly in (True, False)]
     assert (plain[0].score, strict[0].score) == (1.0, 0.0)
 
 
 @on_one_loop
-async def test_prompt_is_the_librarys_own(library: Library) -> None:
+async def test_library_prompt(library: Library) -> None:
     assert library[1].system_prompt.count("<answer>") == 1
 
 
 @pytest.mark.parametrize(("works_at", "made"), [({0}, 1), (set(range(0, SIZE, 3)), 17)])
-async def test_task_that_fails_again_and_again_is_given_up(works_at: set[int], made: int) -> None:
+async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
     failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
     assert len(await failing.problems()) == made

@@ -41,7 +41,7 @@ async def build(
 # ---------------------------------------------------------------------------- the set
 
 
-async def test_set_holds_the_wanted_number_of_samples_of_each_task_in_order() -> None:
+async def test_problems_in_order_of_tasks() -> None:
     problems = await build()
     assert [(problem.task, problem.spec.index) for problem in problems] == [
         (task, number) for task in TASKS for number in range(3)
@@ -49,14 +49,14 @@ async def test_set_holds_the_wanted_number_of_samples_of_each_task_in_order() ->
     assert {problem.spec.split for problem in problems} == {Split.EVAL}
 
 
-async def test_problems_depend_on_seed_task_and_number_alone() -> None:
+async def test_problems_depend_on_seed_task_number() -> None:
     problems = await build()
     assert await build(tasks=["gcd"], samples_per_task=2) == problems[6:8]
     others = await build(eval_seed=124)
     assert not {problem.spec.seed for problem in others} & {problem.spec.seed for problem in problems}
 
 
-async def test_parameters_reach_the_tasks_that_need_them_and_the_level_all() -> None:
+async def test_parameters_by_task_level_for_all() -> None:
     workers = FakeWorkers()
     await make_set(workers, params={"gcd": {"size": 3}}, samples_per_task=1, level=0.5).problems()
     assert [(spec.params, spec.level) for spec in workers.specs] == [({}, 0.5), ({}, 0.5), ({"size": 3}, 0.5)]
@@ -77,7 +77,7 @@ async def test_fingerprint_ignores_order() -> None:
     assert fingerprint_of(problems) == fingerprint_of(problems[::-1])
 
 
-async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_made() -> None:
+async def test_stream_skips_done_problems() -> None:
     class StuckAtFirst(FakeWorkers):
         async def generate(self, spec: ProblemSpec, deadline_s: float) -> Problem:
             if (spec.task, spec.index) == ("chain_sum", 0):
@@ -92,7 +92,7 @@ async def test_problems_come_as_they_are_made_and_those_that_are_done_are_not_ma
     await evaluation_set.close()
 
 
-async def test_sample_that_cannot_be_made_is_drawn_again_and_leaves_the_others_as_they_are() -> None:
+async def test_failed_problem_is_drawn_again() -> None:
     failing = fails_where(lambda spec: (spec.task, spec.index, spec.attempt) == ("gcd", 1, 0), question_of)
     problems, undisturbed = await build(failing), await build()
     assert (problems[7].spec.attempt, undisturbed[7].spec.attempt) == (1, 0)
@@ -100,7 +100,7 @@ async def test_sample_that_cannot_be_made_is_drawn_again_and_leaves_the_others_a
     assert problems[:7] + problems[8:] == undisturbed[:7] + undisturbed[8:]
 
 
-async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.task == "gcd"))
     problems = await make_set(workers, samples_per_task=1).problems()
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
@@ -108,7 +108,7 @@ async def test_sample_that_keeps_failing_is_left_out_with_a_warning(caplog: pyte
     assert caplog.records[-1].levelname == "WARNING"
 
 
-async def test_error_ends_one_building_and_not_the_next() -> None:
+async def test_error_is_not_kept() -> None:
     workers = FakeWorkers(Mock(side_effect=[WorkerError("no workers at the moment"), make_problem("gcd")]))
     evaluation_set = make_set(workers, ["gcd"], samples_per_task=1)
     with pytest.raises(WorkerError):
@@ -116,7 +116,7 @@ async def test_error_ends_one_building_and_not_the_next() -> None:
     assert len(await evaluation_set.problems()) == 1
 
 
-async def test_cancelled_caller_does_not_take_the_set_from_others() -> None:
+async def test_cancelled_caller_leaves_others() -> None:
     evaluation_set = make_set(FakeWorkers(), ["gcd"])
     first, second = (asyncio.create_task(evaluation_set.problems()) for _ in range(2))
     await asyncio.sleep(0)
@@ -157,7 +157,7 @@ def test_whitespace_makes_no_difference(evaluated: str, other: str) -> None:
     ],
     ids=["the same", "of too many", "of another task", "in a composite", "through a composite", "many in a composite"],
 )
-async def test_set_asks_a_question_of_its_own_where_questions_are_few(
+async def test_asks_where_questions_are_few(
     evaluated: tuple[str, ...], task: str, source: str | None, asked: bool
 ) -> None:
     evaluation_set = make_set(FakeWorkers(question_of), evaluated)
@@ -168,7 +168,7 @@ async def test_set_asks_a_question_of_its_own_where_questions_are_few(
     assert not await evaluation_set.asks(replace(problem, question="another one"))
 
 
-async def test_set_asks_a_question_of_its_own_where_parameters_may_leave_few() -> None:
+async def test_asks_where_parameters_leave_few() -> None:
     evaluation_set = make_set(FakeWorkers(question_of), [MANY], params={MANY: {"max_terms": 2}})
     question = (await evaluation_set.problems())[0].question
     assert await evaluation_set.asks(make_problem(MANY, question=question))

@@ -77,13 +77,13 @@ async def evaluate(
     return sorted(results, key=lambda result: result.group.problem.spec.index)
 
 
-async def test_each_problem_gets_as_many_scored_rollouts_as_wanted() -> None:
+async def test_repeats() -> None:
     first, second = await evaluate("1.0", "0.5", repeats=3)
     assert (first.group.scores, second.group.scores) == ((1.0,) * 3, (0.5,) * 3)
     assert (first.library_scores, first.failed, first.dropped) == (None, 0, None)
 
 
-async def test_library_scores_are_those_of_the_last_answer_thinking_included() -> None:
+async def test_library_scores_the_last_answer() -> None:
     thinking = "<think><answer>0.25</answer></think>"
     texts = (f"{thinking}<answer>1</answer>", f"<answer>1</answer>{thinking}", "<answer>1")
     results = await evaluate(*texts, library_scores=True)
@@ -95,7 +95,7 @@ async def test_library_scores_are_those_of_the_last_answer_thinking_included() -
     ("question", "dropped"),
     [("gone", DropReason.INFERENCE), ("fault", DropReason.SCORING), ("long", DropReason.PROMPT_TOO_LONG)],
 )
-async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(question: str, dropped: DropReason) -> None:
+async def test_dropped_problem_has_no_score(question: str, dropped: DropReason) -> None:
     note_dropped = Mock()
     first, second, third = await evaluate("1.0", question, "0.5", note_dropped=note_dropped, repeats=2)
     assert [first.group.scores, second.group.scores, third.group.scores] == [(1.0, 1.0), (), (0.5, 0.5)]
@@ -104,13 +104,13 @@ async def test_problem_that_cannot_be_evaluated_has_no_score_and_is_counted(ques
     assert noted.args[:2] == (second.group.problem, dropped)
 
 
-async def test_many_failures_in_a_row_end_the_run() -> None:
+async def test_failures_in_a_row_end_the_run() -> None:
     with pytest.raises(ServerError, match=r"\b3\b"):
         await evaluate("1.0", "gone", "fault", "gone", *["1.0"] * 50, max_failed_groups_in_a_row=3)
 
 
 @pytest.mark.parametrize("question", ["refused", "no workers"])
-async def test_failure_that_every_problem_would_have_ends_the_run_at_once(question: str) -> None:
+async def test_hopeless_failure_ends_the_run(question: str) -> None:
     note_dropped = Mock()
     with pytest.raises(RAISED[question]):
         await evaluate("1.0", question, *["1.0"] * 50, note_dropped=note_dropped)
@@ -118,11 +118,11 @@ async def test_failure_that_every_problem_would_have_ends_the_run_at_once(questi
 
 
 @pytest.mark.parametrize("questions", [("gone", "gone", "1.0", "1.0") * 5, ("long",) * 20])
-async def test_failures_with_successes_between_and_long_prompts_do_not_end_the_run(questions: Sequence[str]) -> None:
+async def test_harmless_failures(questions: Sequence[str]) -> None:
     assert len(await evaluate(*questions, max_failed_groups_in_a_row=3)) == 20
 
 
-async def test_line_is_that_of_a_dump_with_more_facts() -> None:
+async def test_line_of_samples() -> None:
     (result,) = await evaluate("1.0", library_scores=True)
     line = json.loads(result.line())
     assert (line["item_id"], line["index"], line["failed"], line["dropped"]) == ("gcd", 0, 0, None)

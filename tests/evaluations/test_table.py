@@ -35,7 +35,7 @@ def printed(capsys: pytest.CaptureFixture[str], **fields: Any) -> list[list[str]
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_tasks_come_worst_first_then_categories_and_the_headline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_order_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys)
     first = lines.index(next(line for line in lines if line[:1] == ["TASK"]))
     names = [line[0] for line in lines[first + 1 : first + 7]]
@@ -46,7 +46,7 @@ def test_tasks_come_worst_first_then_categories_and_the_headline(capsys: pytest.
     assert lines[first + 2][-5:-2] == ["2", "not", "made,"]
 
 
-def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_published_models_best_first(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True, remarks=["the moon is full"])
     (first,) = [number for number, line in enumerate(lines) if line[:2] == ["TASK", "YOURS"]]
     (gcd,) = [line for line in lines[first:] if line[:1] == ["gcd"]]
@@ -60,15 +60,13 @@ def test_published_models_stand_beside_the_librarys_score_best_first(capsys: pyt
     assert lines[-1][-2:] == ["is", "full."]
 
 
-def test_tasks_that_are_not_as_published_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_that_differ_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, preset=True)
     assert [line[:2] for line in lines if line[:1] == ["shortest_path"]] == [["shortest_path", "~"]] * 2
     assert not [line for line in lines if line[:1] == ["gcd"] and line[1] in "~+"]
 
 
-def test_terminal_gets_the_tasks_that_matter_most(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_terminal_shows_the_worst_tasks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: 100)
     samples = [make_sample(f"task{number:02}", number / 100) for number in range(30)]
     lines = printed(capsys, **summarise(tally_by_task(samples), {}, {}))
@@ -76,7 +74,7 @@ def test_terminal_gets_the_tasks_that_matter_most(
     assert ["The", "worst", "20", "of", "30"] in [line[:5] for line in lines]
 
 
-def test_published_means_are_over_the_tasks_that_were_evaluated() -> None:
+def test_published_means_over_evaluated_tasks() -> None:
     rg_easy = load_preset("rg-easy")
     found = compare_published(rg_easy, results()["tasks"])["openai/o3-mini"]
     scores = rg_easy.published["openai/o3-mini"]
@@ -90,7 +88,7 @@ def test_nothing_scored_prints_nothing(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("columns", [80, 100, 200])
-def test_each_task_has_one_line_on_any_terminal(
+def test_one_line_on_any_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reasoning_env.evaluations.table.width", lambda: columns)

@@ -151,9 +151,7 @@ def view(browser: Any, pages: dict[str, Path]) -> Iterator[View]:
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), [("usual", 1200, "light"), ("hostile", 360, "dark")])
-def test_every_view_opens_without_errors_requests_or_sideways_scrolling(
-    browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str
-) -> None:
+def test_views_open_without_faults(browser: Any, pages: dict[str, Path], name: str, width: int, scheme: str) -> None:
     view = View(browser, pages[name], width, scheme)
     for number in range(view.page.locator("#run option").count()):
         view.page.select_option("#run", index=number)
@@ -165,7 +163,7 @@ def test_every_view_opens_without_errors_requests_or_sideways_scrolling(
     view.page.close()
 
 
-def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, Path]) -> None:
+def test_hostile_text_is_inert(browser: Any, pages: dict[str, Path]) -> None:
     view = View(browser, pages["hostile"])
     view.show("rollouts")
     shown = {}
@@ -191,7 +189,7 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Any, pages: dict[str, P
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_hostile_evaluations_are_compared_and_do_nothing(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+def test_hostile_evaluations_are_inert(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
     evil = HOSTILE[2]
     folders = []
     for name, number in (("<img src=x onerror='window.ran = true'>", 0), (evil.replace("/", ""), 1)):
@@ -217,7 +215,7 @@ def test_hostile_evaluations_are_compared_and_do_nothing(browser: Any, tmp_path:
     view.page.close()
 
 
-def test_filters_find_what_they_say(view: View) -> None:
+def test_filters(view: View) -> None:
     view.show("rollouts")
     of_task = 24  # every group of a task is of the same kind, and there are more
     found: list[tuple[dict[str, str], int]] = [
@@ -234,7 +232,7 @@ def test_filters_find_what_they_say(view: View) -> None:
     assert int(view.choose(f_text="IDEA 88,")) <= 1
 
 
-def test_thinking_is_folded_and_answers_are_marked(view: View) -> None:
+def test_thinking_is_folded_answers_marked(view: View) -> None:
     view.show("rollouts")
     view.choose(f_outcome="right")
     thought = view.page.locator(".thought pre")
@@ -251,7 +249,7 @@ def test_thinking_is_folded_and_answers_are_marked(view: View) -> None:
     assert view.page.inner_text(".command code").startswith("env tasks gcd --prompt --seed ")
 
 
-def test_keys_step_through_groups_and_rollouts(view: View) -> None:
+def test_keys(view: View) -> None:
     view.page.keyboard.press("4")
     view.choose(f_task="lcm")
     view.page.keyboard.press("Escape")
@@ -265,7 +263,7 @@ def test_keys_step_through_groups_and_rollouts(view: View) -> None:
     assert view.page.locator("#help").is_visible()
 
 
-def test_tables_sort_by_any_column_and_lead_to_rollouts(view: View) -> None:
+def test_tables_sort_by_any_column(view: View) -> None:
     view.show("tasks")
     table = "#tasks .card:first-child"
     view.page.click(f"{table} th button >> text=task")
@@ -281,7 +279,7 @@ def test_tables_sort_by_any_column_and_lead_to_rollouts(view: View) -> None:
     assert view.page.input_value("#l-high") == "0.1"
 
 
-def test_evaluations_are_compared_by_problem(view: View) -> None:
+def test_comparison_by_problem(view: View) -> None:
     view.show("compare")
     # Every second problem is right in the first, every third in the second: 4 differ one way and 2 the other.
     tiles = [text.split("\n") for text in view.texts("#compare .tile")]
@@ -292,7 +290,7 @@ def test_evaluations_are_compared_by_problem(view: View) -> None:
     assert view.page.locator("#overview .named .u-label").all_text_contents() == ["a model"]
 
 
-def test_a_difference_shows_its_interval_and_leads_to_the_rollouts(view: View) -> None:
+def test_difference_shows_its_interval(view: View) -> None:
     view.show("compare")
     shown = view.page.locator("#compare .spread")
     assert re.fullmatch(r"−0\.167, 95 %: −0\.\d{3} to \+0\.\d{3}", shown.get_attribute("title"))
@@ -300,7 +298,7 @@ def test_a_difference_shows_its_interval_and_leads_to_the_rollouts(view: View) -
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_a_problem_shows_both_runs_answers(view: View) -> None:
+def test_problem_shows_both_answers(view: View) -> None:
     view.show("compare")
     view.page.click("#compare .wide:last-child tbody tr:first-child")
     assert [text.split(":")[0] for text in view.texts("#both .pair > div > h3")] == ["A", "B"]
@@ -309,7 +307,7 @@ def test_a_problem_shows_both_runs_answers(view: View) -> None:
     assert not view.page.locator("#both").is_visible()
 
 
-def test_a_point_says_which_task_it_is_and_leads_there(view: View) -> None:
+def test_point_names_its_task(view: View) -> None:
     view.show("compare")
     plot = view.page.locator("#compare .u-over").last
     plot.hover()
@@ -318,13 +316,13 @@ def test_a_point_says_which_task_it_is_and_leads_there(view: View) -> None:
     assert view.page.inner_text(".title") == "gcd"
 
 
-def test_a_group_in_the_list_tells_seed_score_and_first_words(view: View) -> None:
+def test_group_in_the_list(view: View) -> None:
     view.show("rollouts")
     view.choose(f_task="gcd", f_text="idea 33,")
     assert view.texts("#list li")[0].split("\n")[:2] == ["gcd #33 level 0.33", "0.50 33"]
 
 
-def test_a_table_is_saved_as_csv(view: View) -> None:
+def test_table_as_csv(view: View) -> None:
     view.show("tasks")
     with view.page.expect_download() as download:
         view.page.click("#tasks .card:first-child .csv")
@@ -334,7 +332,7 @@ def test_a_table_is_saved_as_csv(view: View) -> None:
     view.faults = [fault for fault in view.faults if not fault.startswith("blob:")]
 
 
-def test_the_title_names_the_run_and_a_link_leads_to_the_runs(browser: Any, pages: dict[str, Path]) -> None:
+def test_title_names_the_run(browser: Any, pages: dict[str, Path]) -> None:
     page = browser.new_page()
     page.goto(f"{pages['usual'].as_uri()}#runs")
     page.wait_for_selector("html[data-ready]")

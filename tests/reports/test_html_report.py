@@ -68,13 +68,13 @@ def test_each_rollout_has_one_outcome(tmp_path: Path, facts: dict[str, Any], out
     assert data["runs"][0]["outcomes"] == [int(name == outcome) for name in data["outcomes"]]
 
 
-def test_tasks_have_a_cell_for_each_level(tmp_path: Path) -> None:
+def test_cell_for_each_level(tmp_path: Path) -> None:
     levels = [0.0, 0.09, 0.95, 1.0, None]
     run = run_of(tmp_path, *(group(rollout(), level=level) for level in levels))
     assert [(cell["bin"], cell["groups"]) for cell in run["cells"]] == [(-1, 1), (0, 2), (9, 2)]
 
 
-def test_time_has_a_bounded_number_of_stretches_and_loses_no_group(tmp_path: Path) -> None:
+def test_time_has_few_stretches(tmp_path: Path) -> None:
     lines = [group(rollout(), WRONG, index=index, level=0.5) for index in [*range(300), 10**12]]
     time = run_of(tmp_path, *lines)["time"]
     assert len(time["positions"]) <= 100
@@ -82,14 +82,14 @@ def test_time_has_a_bounded_number_of_stretches_and_loses_no_group(tmp_path: Pat
     assert set(time["levels"][0]["values"]) == {0.5}
 
 
-def test_lengths_are_in_tokens_where_these_are_known(tmp_path: Path) -> None:
+def test_lengths_in_tokens_where_known(tmp_path: Path) -> None:
     masks = [[-100, -100, 5, 6, 7, 8]]
     assert run_of(tmp_path, group(rollout()))["lengths"]["unit"] == "characters"
     known = run_of(tmp_path, {**group(rollout()), "masks": masks})
     assert (known["lengths"]["unit"], known["tokens"], known["lengths"]["bins"]) == ("tokens", 4, [[4, 1, 0, 0]])
 
 
-def test_evaluations_tell_of_corrections_failures_published_models_and_problems(tmp_path: Path) -> None:
+def test_figures_of_an_evaluation(tmp_path: Path) -> None:
     changed = rollout(0.0, library_score=1.0)
     folder = write_evaluation(tmp_path / "e", group(changed, rollout(library_score=1.0), index=3, failed=2))
     [run] = report(folder)["runs"]
@@ -101,7 +101,7 @@ def test_evaluations_tell_of_corrections_failures_published_models_and_problems(
     assert run["facts"] == [["model", "m"], ["eval_temperature", "0.6"], ["not as published", "fewer problems"]]
 
 
-def test_tasks_that_are_as_published_have_a_headline_of_their_own(tmp_path: Path) -> None:
+def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
     results = {
         **RESULTS,
         "tasks": {"gcd": {"completions": 2, "differs": None}, "maze": {"completions": 2, "differs": "scoring"}},
@@ -112,7 +112,7 @@ def test_tasks_that_are_as_published_have_a_headline_of_their_own(tmp_path: Path
     assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
 
 
-def test_page_and_results_show_the_same_numbers(tmp_path: Path) -> None:
+def test_page_agrees_with_results(tmp_path: Path) -> None:
     scores = {"gcd": (1.0, 0.0, 0.5), "maze": (0.0, 0.0, 1.0), "lcm": (0.99, 0.25, 0.0)}
     lines = [
         group(rollout(score), rollout(0.0), task=task, index=index)
@@ -135,7 +135,7 @@ def test_page_and_results_show_the_same_numbers(tmp_path: Path) -> None:
     assert {str(k): mean for k, mean, *_ in run["pass_at_k"]} == results["overall"]["pass_at"]
 
 
-def test_page_and_compare_show_the_same_difference(tmp_path: Path) -> None:
+def test_page_agrees_with_compare(tmp_path: Path) -> None:
     first, second = (
         write_evaluation(
             tmp_path / name, *(group(rollout(float(index % step == 0)), index=index) for index in range(9))
@@ -149,7 +149,7 @@ def test_page_and_compare_show_the_same_difference(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------- the sample
 
 
-def test_sample_keeps_every_task_and_rare_outcomes_within_its_size(tmp_path: Path) -> None:
+def test_sample_keeps_rare_outcomes(tmp_path: Path) -> None:
     def line(number: int) -> dict[str, Any]:
         rare = {"reason": "crash", "score": 0.0} if number == 250 else {}
         return group(rollout(text="x" * 1000, **rare), task="gcd" if number % 2 else "maze", index=number)
@@ -162,7 +162,7 @@ def test_sample_keeps_every_task_and_rare_outcomes_within_its_size(tmp_path: Pat
     assert data["groups"] == report(path, characters=20_000)["groups"]
 
 
-def test_long_texts_are_shown_with_a_gap(tmp_path: Path) -> None:
+def test_long_texts_have_a_gap(tmp_path: Path) -> None:
     text, shown = "a" * 30_000 + "b" * 30_000, "a" * 20_000 + "b" * 20_000
     data = report(write(tmp_path / "a.jsonl", group(rollout(text=text, thinking=text))))
     [held] = data["groups"][0]["rollouts"]
@@ -179,7 +179,7 @@ def test_long_texts_are_shown_with_a_gap(tmp_path: Path) -> None:
         ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
     ],
 )
-def test_command_makes_the_problem_again(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+def test_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
     data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
     assert shlex.split(data["groups"][0]["command"]) == ["env", *words]
 
@@ -187,7 +187,7 @@ def test_command_makes_the_problem_again(tmp_path: Path, facts: dict[str, Any], 
 # ---------------------------------------------------------------------------- what paths lead to
 
 
-def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> None:
+def test_each_folder_is_a_run(tmp_path: Path) -> None:
     dumps = [write(kind.path(tmp_path / "d", "u", 0), group(rollout())) for kind in (PASSED, FAILED)]
     for name in ("a", "b"):
         write_evaluation(tmp_path / "evals" / name, group(rollout()))
@@ -199,7 +199,7 @@ def test_each_folder_is_a_run_and_so_are_dumps_of_one_folder(tmp_path: Path) -> 
     ]
 
 
-def test_files_of_process_are_runs_chat_data_beside_them_is_none_and_a_path_counts_once(tmp_path: Path) -> None:
+def test_each_process_file_is_a_run(tmp_path: Path) -> None:
     for name in ("a", "b"):
         header_path(write(tmp_path / f"{name}.jsonl", group(rollout()))).write_text("{}")
     (tmp_path / "a-best.jsonl").write_text('{"messages": []}\n')
@@ -208,7 +208,7 @@ def test_files_of_process_are_runs_chat_data_beside_them_is_none_and_a_path_coun
     assert not data["notes"]
 
 
-def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path: Path) -> None:
+def test_damaged_files_are_named_once(tmp_path: Path) -> None:
     good = json.dumps(group(rollout())) + "\n"
     (tmp_path / "a.jsonl").write_text(good + "{\n[]\n" + good + good[:-9])
     (tmp_path / "b.jsonl").write_text('{"task": "gcd", "completion": "of an earlier version"}\n' * 100)
@@ -220,7 +220,7 @@ def test_what_is_readable_is_shown_and_each_damaged_file_is_named_once(tmp_path:
     assert "results.json" in third
 
 
-def test_output_never_replaces_what_it_reports_on(tmp_path: Path) -> None:
+def test_output_is_no_source(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", group(rollout()))
     before = path.read_bytes()
     with pytest.raises(ConfigError, match=r"a\.jsonl"):
@@ -229,7 +229,7 @@ def test_output_never_replaces_what_it_reports_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "empty", "notes.txt", "foreign.jsonl"])
-def test_nothing_to_report_on_is_one_clear_line(tmp_path: Path, name: str) -> None:
+def test_path_without_groups(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("dear diary\n")
     (tmp_path / "foreign.jsonl").write_text('{"a": 1}\n')
@@ -238,7 +238,7 @@ def test_nothing_to_report_on_is_one_clear_line(tmp_path: Path, name: str) -> No
     assert not list(tmp_path.glob("*.html"))
 
 
-def test_unwritable_output_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_unwritable_output(tmp_path: Path) -> None:
     (tmp_path / "r.html").mkdir()
     (tmp_path / "r.html" / "x").touch()
     for path in (tmp_path / "none" / "r.html", tmp_path / "r.html"):
@@ -250,7 +250,7 @@ def test_unwritable_output_is_one_clear_line_and_leaves_nothing(tmp_path: Path) 
 # ---------------------------------------------------------------------------- the page
 
 
-def test_page_holds_its_data_and_a_policy_that_allows_only_its_own_script_and_style() -> None:
+def test_page_allows_only_its_own_script() -> None:
     data = json.dumps({"text": "</script><script>alert(1)</script>"}).encode()
     page = make_page(data)
     held = re.search(r'id="data">([^<]*)<', page)
@@ -281,7 +281,7 @@ def follow_until(monkeypatch: pytest.MonkeyPatch, *between: Callable[[], object]
     monkeypatch.setattr(report_module.time, "sleep", pause)
 
 
-def test_following_page_is_written_anew_when_its_file_has_grown(
+def test_follow_writes_the_page_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, page, sizes = write(tmp_path / "a.jsonl", group(WRONG)), tmp_path / "page.html", []
@@ -297,7 +297,7 @@ def test_following_page_is_written_anew_when_its_file_has_grown(
     assert [line.split(" groups")[0] for line in lines] == [f"{page}: 1", f"{page}: 2"]
 
 
-def test_following_waits_for_the_first_group_and_says_so_once(
+def test_follow_waits_for_the_first_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, page = tmp_path / "a.jsonl", tmp_path / "page.html"
@@ -309,18 +309,18 @@ def test_following_waits_for_the_first_group_and_says_so_once(
     assert len(lines) == 2
 
 
-def test_only_a_following_page_loads_itself_again(tmp_path: Path) -> None:
+def test_only_follow_loads_again(tmp_path: Path) -> None:
     assert "reload_s" not in report(write(tmp_path / "a.jsonl", group(WRONG)))
 
 
-def test_following_page_never_replaces_what_it_is_made_from(tmp_path: Path) -> None:
+def test_follow_output_is_no_source(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", group(WRONG))
     with pytest.raises(ConfigError, match="is one of the files to report on"):
         report_command([str(file), "-o", str(file), "--follow"], default_folder=tmp_path, program="env")
     assert "gcd" in file.read_text()
 
 
-def test_page_notes_missing_references(tmp_path: Path) -> None:
+def test_missing_references_are_noted(tmp_path: Path) -> None:
     folders = [
         write_evaluation(tmp_path / "a", group(rollout(), reference=None)),
         write_evaluation(tmp_path / "b", group(rollout())),

@@ -58,5 +58,5 @@ def shown() -> Iterator[Shown]:
 
 
 @pytest.mark.parametrize("text", [*WRITTEN.values(), *ODD])
-def test_page_folds_what_the_answer_rule_removes(shown: Shown, text: str) -> None:
+def test_page_folds_removed_thinking(shown: Shown, text: str) -> None:
     assert shown(text) == remove_thinking(text, Thinking(FORMATS))

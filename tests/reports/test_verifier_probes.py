@@ -43,21 +43,21 @@ def _probes(*answers: str | None, question: str = "What?") -> list[dict[str, str
 # ------------------------------------------------------------------ kinds of probes
 
 
-def test_role_says_whether_the_answer_rule_lets_a_probe_through() -> None:
+def test_role_agrees_with_the_answer_rule() -> None:
     probes = _probes("3", "4", "3", question="Given:\n1. A fact " + "of many bytes: Ω " * LONG_BYTES)[0]
     for kind, probe in probes.items():
         through = extract_answer(f"<answer>{probe}</answer>", LONG_BYTES).answer == probe.strip() != ""
         assert through is (role_of(kind) is not PolicyRole.UNREACHABLE), kind
 
 
-def test_problem_without_any_oracle_is_probed_with_what_its_question_shows() -> None:
+def test_probes_without_oracle() -> None:
     probes = _probes(None, None, question="Sort: [3, 1]")[0]
     assert not {Probe.ORACLE, Probe.PERTURBED, Probe.NEIGHBOUR, Probe.ALL_OPTIONS} & set(probes)
     assert {"[3, 1]", "3", "1", "Sort: [3, 1]"} <= set(probes.values())
 
 
 @given(st.text())
-def test_perturbed_answer_is_another_one(answer: str) -> None:
+def test_perturbed_answer_differs(answer: str) -> None:
     assert perturb(answer).casefold() != answer.casefold()
 
 
@@ -68,32 +68,32 @@ def test_perturbed_answer_is_another_one(answer: str) -> None:
         *[("½ ", "½ x"), ("", "x")],
     ],
 )
-def test_perturbing_changes_the_last_digit_or_letter(answer: str, perturbed: str) -> None:
+def test_perturb_changes_last_letter(answer: str, perturbed: str) -> None:
     assert perturb(answer) == perturbed
 
 
-def test_oracle_is_probed_as_it_is_changed_and_with_more_behind_it() -> None:
+def test_probes_of_the_oracle() -> None:
     probes = _probes(" 41")[0]
     assert (probes[Probe.ORACLE], probes[Probe.PERTURBED], probes[Probe.TRAILED]) == (" 41", " 42", " 41 qwxz")
 
 
 @pytest.mark.parametrize("key", ["example_answer", "example_correct_answer", "possible_answer"])
 @pytest.mark.parametrize(("example", "answer"), [("R U F", "R U F"), ({"0": 1}, '{"0": 1}')])
-def test_example_in_the_metadata_stands_in_for_the_oracle(key: str, example: object, answer: str) -> None:
+def test_example_replaces_the_oracle(key: str, example: object, answer: str) -> None:
     assert reference_answer(_problem(None, metadata={"moves": 3, key: example})) == answer
     assert reference_answer(_problem("7", metadata={key: example})) == "7"
 
 
 @pytest.mark.parametrize("metadata", [None, [1], {}, {"moves": 3}])
-def test_without_oracle_and_example_there_is_no_reference(metadata: object) -> None:
+def test_no_reference_answer(metadata: object) -> None:
     assert reference_answer(_problem(None, metadata=metadata)) is None
 
 
-def test_neighbour_is_the_next_problem_with_an_answer() -> None:
+def test_neighbour_has_an_answer() -> None:
     assert [probes.get(Probe.NEIGHBOUR) for probes in _probes("a", "b", None, "b")] == ["b", "b", None, "a"]
 
 
-def test_question_is_cut_at_a_whole_character() -> None:
+def test_question_is_cut_at_a_character() -> None:
     echoed = _probes("a", question="  " + "€" * LONG_BYTES)[0][Probe.QUESTION]
     assert echoed == "€" * (LONG_BYTES // 3)
 
@@ -118,13 +118,13 @@ def _audit(options: int = 0, **scores: Sequence[float]) -> TaskAudit:
 
 
 @pytest.mark.parametrize(("options", "bound"), [(0, 0.35), (2, 0.5 + 0.15), (3, 1 / 3 + 0.15), (9, 0.35)])
-def test_bound_depends_on_the_number_of_options(options: int, bound: float) -> None:
+def test_bound_by_options(options: int, bound: float) -> None:
     below, above = ([bound + step] * ITEMS for step in (-0.01, 0.01))
     assert _audit(options, shortcut=below).faults == {}
     assert set(_audit(options, shortcut=above).faults) == {SHORTCUT}
 
 
-def test_policy_earns_nothing_on_problems_to_which_it_has_no_answer() -> None:
+def test_missing_answer_earns_nothing() -> None:
     assert _audit(shortcut=[1.0] * 5).mean(SHORTCUT) == 0.25
     assert _audit(constant=[1.0] * 5).mean(Probe.BEST_CONSTANT) == 1.0
 
@@ -137,9 +137,7 @@ def test_policy_earns_nothing_on_problems_to_which_it_has_no_answer() -> None:
         ([0.96] * 20, [0.97] * 20, Probe.PERTURBED),
     ],
 )
-def test_oracle_must_earn_most_of_the_mark_and_no_less_than_a_wrong_one(
-    oracle: list[float], perturbed: list[float], fault: str | None
-) -> None:
+def test_faults_of_the_oracle(oracle: list[float], perturbed: list[float], fault: str | None) -> None:
     assert list(_audit(oracle=oracle, perturbed=perturbed).faults) == ([fault] if fault else [])
 
 
@@ -158,20 +156,20 @@ async def _probe(workers: FakeWorkers, items: int = 4, level: float | None = Non
     return await audit_task(workers, Setting("gcd", level), items)
 
 
-async def test_exact_verifier_pays_for_the_oracle_alone() -> None:
+async def test_exact_verifier() -> None:
     audit = await _probe(FakeWorkers(_made))
     assert audit.items == 4
     assert {kind for kind in audit.tallies if audit.mean(kind)} == {Probe.ORACLE}
 
 
-async def test_verifier_that_pays_for_everything_has_a_fault_for_every_shortcut() -> None:
+async def test_generous_verifier() -> None:
     audit = await _probe(FakeWorkers(_made, _pays_everything))
     assert (
         set(audit.faults) == {kind for kind in audit.tallies if role_of(kind) is PolicyRole.SHORTCUT} > set(CONSTANTS)
     )
 
 
-async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others() -> None:
+async def test_best_constant_is_held_out() -> None:
     audit = await _probe(FakeWorkers(partial(_made, answers="aabcdeafghij")), items=12)
     assert audit.tallies[Probe.BEST_CONSTANT].scores == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -180,7 +178,7 @@ async def test_constant_is_chosen_on_the_first_problems_and_paid_on_the_others()
     ("paid_until", "items", "at_fault"),
     [(0, 4, False), (4, 8, False), (12, 32, False), (44, 128, False), (172, 128, True)],
 )
-async def test_fault_counts_where_round_after_round_shows_it(paid_until: int, items: int, at_fault: bool) -> None:
+async def test_fault_is_confirmed_in_rounds(paid_until: int, items: int, at_fault: bool) -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         paid = problem.spec.index < paid_until or answer == problem.answer
         return Verdict(float(paid), Reason.SCORED)
@@ -189,19 +187,19 @@ async def test_fault_counts_where_round_after_round_shows_it(paid_until: int, it
     assert (audit.items, bool(audit.faults)) == (items, at_fault)
 
 
-async def test_fault_that_is_known_is_confirmed_once() -> None:
+async def test_known_fault_is_confirmed_once() -> None:
     workers = FakeWorkers(_made, _pays_everything)
     assert (await audit_task(workers, Setting("tsumego"), 4)).items == 8
 
 
-async def test_problems_are_of_one_level_and_what_was_drawn_again_is_counted() -> None:
+async def test_rejected_problems_are_counted() -> None:
     workers = FakeWorkers(_made)
     audit = await _probe(workers, items=4, level=0.5)
     assert (audit.items, audit.flawed) == (4, {"easy": 0 + 1 + 2 + 3})
     assert {spec.level for spec in workers.specs} == {0.5}
 
 
-async def test_best_verdict_is_kept_with_its_seed() -> None:
+async def test_best_verdict_has_its_seed() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         earned = {str(problem.answer): 1.0, perturb(str(problem.answer)): 0.5 if problem.spec.index == 2 else 0.25}
         return Verdict(earned.get(answer, 0.0), Reason.SCORED, answer)
@@ -212,7 +210,7 @@ async def test_best_verdict_is_kept_with_its_seed() -> None:
     assert (tally.best.score, tally.best.answer, tally.best_seed) == (0.5, "ccd", workers.specs[2].seed)
 
 
-async def test_failures_of_the_verifier_are_counted_by_reason() -> None:
+async def test_verifier_failures_by_reason() -> None:
     reasons = {"inf": Reason.VERIFIER_ERROR, "[]": Reason.TIMEOUT, "{}": Reason.CRASH}
 
     def verifier(problem: Problem, answer: str) -> Verdict:
@@ -224,7 +222,7 @@ async def test_failures_of_the_verifier_are_counted_by_reason() -> None:
     assert audit.slowest_s == 5.0
 
 
-async def test_problems_that_cannot_be_generated_or_scored_are_left_out_with_the_reason() -> None:
+async def test_failures_have_reasons() -> None:
     def verifier(problem: Problem, answer: str) -> Verdict:
         if problem.spec.index == 2:
             raise ScoringError("the verifier worker cannot score")
@@ -235,7 +233,7 @@ async def test_problems_that_cannot_be_generated_or_scored_are_left_out_with_the
     assert audit.failures == ("gcd, position 1: no luck", "the verifier worker cannot score")
 
 
-async def test_task_that_keeps_failing_is_not_tried_to_the_end() -> None:
+async def test_failing_task_is_given_up() -> None:
     workers = FakeWorkers(no_luck)
     audit = await _probe(workers, items=10)
     assert len(workers.specs) == len(audit.failures) == 3
@@ -260,17 +258,17 @@ def _questions(count: int) -> list[str]:
         lambda question: "# #" in question or "X X" in question or "1 1" in question or "0 0" in question,
     ],
 )
-def test_count_that_decides_is_found(decide: Callable[[str], bool]) -> None:
+def test_split_finds_a_count(decide: Callable[[str], bool]) -> None:
     questions = _questions(160)
     earned = pay_best_split(questions, [str(decide(question)) for question in questions])
     assert sum(earned) > 0.8 * len(earned)
 
 
-def test_split_earns_no_more_than_chance_where_nothing_decides() -> None:
+def test_split_earns_chance() -> None:
     draws = random.Random(5)
     earned = pay_best_split(_questions(160), draws.choices("ab", k=160))
     assert 0.35 * len(earned) < sum(earned) < 0.65 * len(earned)
 
 
-def test_few_problems_show_how_often_the_two_most_frequent_answers_come_again() -> None:
+def test_split_of_few_problems() -> None:
     assert pay_best_split(["Which?"] * 6, ["a", "b", "a", "c", "b", "a"]) == [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]
