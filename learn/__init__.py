@@ -1,5 +1,5 @@
-"""A small transformer learns by policy gradients through run-api, environment, server and trainer.
+"""Train a small transformer by policy gradients, with run-api, environment, inference server and trainer.
 
-`python -m learn` (or `make learn`) runs it on one machine, with nothing to download; it needs PyTorch. Read in this
-order: `tasks`, `model`, `warm_start`, `server`, `trainer`, `command`.
+`python -m learn` (or `make learn`) runs all parts on one machine, without downloads; needs PyTorch. Reading order:
+`tasks`, `model`, `warm_start`, `server`, `trainer`, `command`.
 """

@@ -1,4 +1,4 @@
-"""The curves of a run, as JSON and as a picture."""
+"""Write the curves of a run as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SINGLE = {
+PANELS = {
     "reward": "reward (dashed: share of right answers)",
     "signal": "share of groups with a signal",
     "length": "tokens of a completion",
@@ -16,10 +16,11 @@ SINGLE = {
     "level": "level of difficulty",
 }
 SMOOTHED = 5
+"""Steps of the moving average."""
 
 
 def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
-    """Write `curves.json` and `curves.png` to a folder, and return the path of the picture."""
+    """Write `curves.json` and `curves.png` to a folder; return the path of the picture."""
     (folder / "curves.json").write_text(json.dumps(history, indent=1))
     import matplotlib
 
@@ -34,7 +35,7 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
             panel.plot([at["completions"] for at in points], [at[name][task] for at in points], "o-", label=task)
         panel.set(title="test set, greedy" if name == "test" else f"test set, {name}", ylim=(0, 1.02))
         panel.legend(fontsize="small")
-    for panel, (name, title) in zip(panels[2:], SINGLE.items(), strict=True):
+    for panel, (name, title) in zip(panels[2:], PANELS.items(), strict=True):
         _draw(panel, history, name)
         panel.set(title=title)
         panel.set_visible(any(entry.get(name) is not None for entry in history))
@@ -47,7 +48,7 @@ def write_curves(folder: Path, history: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _draw(panel: Any, history: Sequence[Mapping[str, Any]], name: str, style: str = "-") -> None:
-    """Draw a figure's moving average."""
+    """Draw the moving average of a figure."""
     measured = [(entry["completions"], entry[name]) for entry in history if entry.get(name) is not None]
     values = [value for _, value in measured]
     windows = [values[max(0, end + 1 - SMOOTHED) : end + 1] for end in range(len(values))]

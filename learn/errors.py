@@ -1,7 +1,7 @@
-"""What ends a run with one line for its user."""
+"""The error that ends a run with one line for its user."""
 
 from __future__ import annotations
 
 
 class LearnError(Exception):
-    """The run cannot go on; the message says why, and what to do."""
+    """The run cannot continue; the message names the cause and the remedy."""

@@ -1,4 +1,4 @@
-"""How well a model does on the test set: greedy answers, and the chance that one of eight is right."""
+"""Accuracy of a model on the test set: greedy, and pass@8."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ K = 8
 def accuracies(
     model: Any, tokenizer: Any, problems: Problems, asked: Sequence[Problem], *, repeats: int = 0
 ) -> Mapping[str, float]:
-    """Return each task's share of problems with a right answer: greedy or, with `repeats`, among so many samples."""
+    """Return the share of solved problems of each task, rounded to four digits.
+
+    Without `repeats`, a problem is solved by the greedy completion; with `repeats`, by any of `repeats` samples.
+    """
     prompts = [prompt_tokens(tokenizer, problem.question) for problem in asked for _ in range(repeats or 1)]
     texts: list[str] = []
     for start in range(0, len(prompts), BATCH):

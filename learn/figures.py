@@ -1,4 +1,4 @@
-"""What the environment's dumps tell of all groups; those without a signal never reach a trainer."""
+"""Figures of all groups, from the environment's dumps: groups without a signal never reach the trainer."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from .tasks import TASKS, confirms
 
 
 class DumpedGroups:
-    """The groups that come to lie in a folder of dumps from now on."""
+    """Groups that are added to a folder of dumps from now on."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[Path, int] = {}
-        self.news()
+        self.read_new()
 
-    def news(self) -> list[dict[str, Any]]:
-        """Return the groups since the last time, up to the last whole line of each file."""
+    def read_new(self) -> list[dict[str, Any]]:
+        """Return the groups since the last call, up to the last whole line of each file."""
         groups: list[dict[str, Any]] = []
         for path in sorted(self._folder.glob("*.jsonl")):
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
-                news, newline, _ = file.read().rpartition(b"\n")
-            self._read[path] = self._read.get(path, 0) + len(news) + len(newline)
-            groups += map(json.loads, news.splitlines())
+                whole_lines, newline, _ = file.read().rpartition(b"\n")
+            self._read[path] = self._read.get(path, 0) + len(whole_lines) + len(newline)
+            groups += map(json.loads, whole_lines.splitlines())
         return groups
 
 
 def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over the groups, None where there are none, and a second opinion of the answers.
+    """Return means over the groups (None without groups) and a second opinion of the answers.
 
-    `right` is the share of all rollouts that it takes for right, `confirmed` the number of those with full marks.
+    `right` is the share of rollouts that the second opinion accepts; `confirmed` counts the accepted rollouts among
+    those with full marks.
     """
     groups = list(groups)
     rollouts = [(group, rollout) for group in groups for rollout in group["rollouts"]]
@@ -53,8 +54,8 @@ def figures_of(groups: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "signal": _mean([len({rollout["score"] for rollout in group["rollouts"]}) > 1 for group in groups]),
         "level": _mean([group["level"] for group in groups if group["level"] is not None]),
         "right": _mean([right for _, right in opinions]),
-        "full_marks": sum(full for full, _ in opinions),
-        "confirmed": sum(full and right for full, right in opinions),
+        "full_marks": sum(1 for full, _ in opinions if full),
+        "confirmed": sum(1 for full, right in opinions if full and right),
     }
 
 

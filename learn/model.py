@@ -1,4 +1,4 @@
-"""A small GPT-2, its tokenizer of single characters, as folders for transformers; or a user's model."""
+"""A small GPT-2 with a tokenizer of characters, or a user's model; both are folders of transformers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def device() -> str:
 def build_tokenizer(phrases: Sequence[str]) -> Any:
     """Return a tokenizer with a token for each ASCII character, the answer tags and each of the phrases.
 
-    What all questions of a task repeat is a single token, which makes prompts four times shorter; the rest, and so all
-    that an answer depends on, is characters.
+    Phrases that all questions of a task share are single tokens, which makes prompts four times shorter. The rest of a
+    question, on which the answer depends, is characters.
     """
     characters = [*string.printable[:95], "\n"]
     vocabulary = {token: number for number, token in enumerate([PAD, UNKNOWN, END, *ROLES, *characters])}
@@ -50,9 +50,9 @@ def build_tokenizer(phrases: Sequence[str]) -> Any:
 
 
 def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
-    """Return a model with its first weights (0.8 million parameters by default) and its tokenizer.
+    """Return an untrained model (0.8 million parameters by default) and its tokenizer.
 
-    Its positions are learnt: tasks that move characters about are learnt faster so than with rotary ones.
+    Positions are learnt embeddings: the model learns to move characters faster with them than with rotary embeddings.
     """
     phrases = [SYSTEM_PROMPT, *(phrase for task in TASKS.values() for phrase in task.phrases)]
     tokenizer = build_tokenizer(phrases)
@@ -74,18 +74,23 @@ def build(seed: int, *, width: int = 128, layers: int = 4) -> tuple[Any, Any]:
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """Read model and tokenizer from a folder. Raises LearnError for one that nothing can be learnt with."""
+    """Read model and tokenizer from a folder.
+
+    Raises LearnError: the folder cannot be read, or its tokenizer has no chat template or no end-of-text token.
+    """
     disable_progress_bar()
     if not (folder / "config.json").exists():
         raise LearnError(f"no model can be read from {folder} (it has no config.json)")
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True, dtype=torch.float32)
-    except Exception as error:  # all sorts of things, for files that cannot be read
+    except Exception as error:  # transformers raises many kinds of errors for unreadable files
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise LearnError(f"no model can be read from {folder} ({reason})") from error
     if not tokenizer.chat_template:
-        raise LearnError(f"the tokenizer in {folder} has no chat template; take that of an instruct or chat model")
+        raise LearnError(
+            f"the tokenizer in {folder} has no chat template; take the tokenizer of an instruct or chat model"
+        )
     if tokenizer.eos_token_id is None:
         raise LearnError(f"the tokenizer in {folder} has no end-of-text token, so completions would never end")
     if tokenizer.pad_token_id is None:
@@ -101,7 +106,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def save_weights(model: Any, path: Path) -> None:
-    """Write the weights alone, under a name that never holds half of them."""
+    """Write the weights to a file beside `path`, then rename it: `path` never holds half of them."""
     save_model(model, f"{path}.part")
     os.replace(f"{path}.part", path)
 
@@ -111,7 +116,7 @@ def load_weights(model: Any, path: Path) -> None:
 
 
 def prompt_tokens(tokenizer: Any, question: str) -> list[int]:
-    """Return a question's prompt, as the environment renders it."""
+    """Return the tokens of a question's prompt, rendered as in the environment."""
     messages = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     return list(tokenizer.encode(text, add_special_tokens=False))

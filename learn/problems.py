@@ -1,7 +1,7 @@
-"""Problems outside of RL: the warm start's and the fixed test set, with verdicts on answers to them.
+"""Problems of the warm start and of the fixed test set, with verdicts on answers.
 
-No stream meets another. The environment trains on instance 0 of the training seeds, where a restarted one goes on, and
-the warm start on instance 63. Both draw a problem again that asks what the test set asks.
+No two streams share a seed: the environment trains on instance 0 of the training seeds (after a restart too), the warm
+start on instance 63. Both reject problems that the test set asks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WARM_INSTANCE = 63
 
 
 class Problems:
-    """A bridge, from `with` to its end; methods block. `params` make tasks other than easy."""
+    """A bridge, open inside `with`; methods block. `params` replace the easy parameters of the tasks."""
 
     def __init__(self, seed: int, tests_per_task: int, params: Mapping[str, Mapping[str, Any]] = PARAMS) -> None:
         self._settings: dict[str, Any] = {
@@ -43,7 +43,7 @@ class Problems:
         self._bridge.close()
 
     def warm(self, number: int) -> dict[str, list[Problem]]:
-        """Return the warm start's next problems by task, about `number` of each."""
+        """Return the next problems of the warm start by task, about `number` of each task."""
         drawn: dict[str, list[Problem]] = {task: [] for task in sorted(TASKS)}
         for _ in range(number * len(TASKS)):
             problem = self._bridge.next()
@@ -51,7 +51,10 @@ class Problems:
         return drawn
 
     def verdicts(self, problems: Sequence[Problem], texts: Sequence[Sequence[str]]) -> list[list[Verdict]]:
-        """Return a verdict for each completion of each problem; raises LearnError where one has none."""
+        """Return a verdict for each completion of each problem.
+
+        Raises LearnError: a completion could not be judged.
+        """
 
         async def judge() -> list[list[Verdict | None]]:
             pairs = zip(problems, texts, strict=True)

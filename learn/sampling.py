@@ -1,4 +1,4 @@
-"""Sample completions from a model, with the log-probabilities that they were sampled with."""
+"""Sample completions from a model, with the log-probabilities of their tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True)
 class Sample:
-    """A completion: its tokens, with the end-of-text token if it got there, and their log-probabilities."""
+    """A completion: tokens and their log-probabilities; a `finished` completion ends with the end-of-text token."""
 
     tokens: list[int]
     logprobs: list[float]
@@ -23,29 +23,33 @@ def sample(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], limits: Sequence[int], *, temperature: float = 1.0
 ) -> list[Sample]:
     """Complete all prompts in one batch, each up to its limit of tokens; temperature 0 is greedy."""
-    end, where = tokenizer.eos_token_id, model.device
-    different = {tuple(prompt): None for prompt in prompts}
-    width = max(map(len, different))
-    # Padding stands on the left, so that all completions begin in the same column.
-    rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in different]
-    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in different]
-    attention = torch.tensor(seen, device=where)
+    end = tokenizer.eos_token_id
+    device = model.device
+    distinct = {tuple(prompt): None for prompt in prompts}
+    width = max(map(len, distinct))
+    # Padding is on the left, so that all completions begin in the same column.
+    rows = [[tokenizer.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in distinct]
+    seen = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in distinct]
+    attention = torch.tensor(seen, device=device)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
-    given = {"input_ids": torch.tensor(rows, device=where), "position_ids": positions}
+    given = {"input_ids": torch.tensor(rows, device=device), "position_ids": positions}
     output = model(**given, attention_mask=attention, use_cache=True)
-    # A group's prompt is read once; from here on there is a row for each completion.
-    row_by_prompt = {prompt: row for row, prompt in enumerate(different)}
-    row_of = torch.tensor([row_by_prompt[tuple(prompt)] for prompt in prompts], device=where)
+    # Each distinct prompt is read once; from here on, each completion has a row.
+    row_by_prompt = {prompt: row for row, prompt in enumerate(distinct)}
+    row_of = torch.tensor([row_by_prompt[tuple(prompt)] for prompt in prompts], device=device)
     output.past_key_values.batch_select_indices(row_of)
     logits, attention, positions = output.logits[row_of, -1], attention[row_of], positions[row_of, -1:]
-    most = torch.tensor(limits, device=where)
-    cache, done, chosen, chances = output.past_key_values, most < 1, [], []
+    most_tokens = torch.tensor(limits, device=device)
+    cache = output.past_key_values
+    done = most_tokens < 1
+    sampled: list[torch.Tensor] = []
+    sampled_logprobs: list[torch.Tensor] = []
     for number in range(1, max(limits) + 1):
         logprobs = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
         tokens = logprobs.argmax(-1) if temperature == 0 else torch.multinomial(logprobs.exp(), 1)[:, 0]
-        chosen.append(tokens)
-        chances.append(logprobs.gather(1, tokens[:, None])[:, 0])
-        done = done | (tokens == end) | (most <= number)
+        sampled.append(tokens)
+        sampled_logprobs.append(logprobs.gather(1, tokens[:, None])[:, 0])
+        done = done | (tokens == end) | (most_tokens <= number)
         if bool(done.all()):
             break
         positions = positions + 1
@@ -55,7 +59,7 @@ def sample(
     return [
         _cut(tokens[:limit], logprobs[:limit], end)
         for tokens, logprobs, limit in zip(
-            torch.stack(chosen, 1).tolist(), torch.stack(chances, 1).tolist(), limits, strict=True
+            torch.stack(sampled, 1).tolist(), torch.stack(sampled_logprobs, 1).tolist(), limits, strict=True
         )
     ]
 

@@ -1,8 +1,8 @@
-"""The model as an inference server: vLLM's /generate, with the log-probabilities it sampled with.
+"""Serve the model behind vLLM's /generate, with the log-probabilities of sampled tokens.
 
-A process of its own: `python -m learn.server FOLDER --port PORT`. Beside what the rig's server answers, it takes new
-weights (POST /update_weights `{"weights": PATH, "version": N}`) and tells which version answered prompts last (POST
-/versions `{"prompts": [[TOKEN, ...], ...]}`).
+Runs in its own process: `python -m learn.server FOLDER --port PORT`. Adds two endpoints to those of the rig's server:
+POST /update_weights `{"weights": PATH, "version": N}` loads weights; POST /versions `{"prompts": [[TOKEN, ...], ...]}`
+returns the version that answered each prompt last.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .model import load, load_weights
 from .sampling import Sample, sample, text_of
 
 GATHER_S = 0.02
-"""How long requests wait for others, which are then answered in the same batch."""
+"""Seconds that requests wait for further requests, to be answered in the same batch."""
 
 _Waiting = tuple[rig.GenerationRequest, "asyncio.Future[list[rig.Completion]]"]
 
 
 class ModelServer(rig.InferenceServer):
-    """Answers with samples of the model in `folder`; requests that come together are sampled together."""
+    """Answers with samples of the model in `folder`; concurrent requests share a batch."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         super().__init__(self.sample, tokenizer=str(folder), port=port)
@@ -39,17 +39,17 @@ class ModelServer(rig.InferenceServer):
         self._versions: dict[tuple[int, ...], int] = {}
         self._waiting: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
-        # A batch is sampled with one version of the weights from its first token to its last.
+        # All tokens of a batch are sampled with one version of the weights.
         self._weights = threading.Lock()
 
     def make_app(self) -> web.Application:
         app = super().make_app()
         app.router.add_post("/update_weights", self._update)
-        app.router.add_post("/versions", self._tell_versions)
+        app.router.add_post("/versions", self._get_versions)
         return app
 
     async def sample(self, asked: rig.GenerationRequest) -> list[rig.Completion]:
-        """Return completions of a prompt. A top_p other than 1 is refused: log-probabilities would be wrong."""
+        """Return completions of a prompt; refuses a top_p other than 1, which would falsify log-probabilities."""
         if asked.top_p != 1.0:
             raise web.HTTPBadRequest(text="top_p: this server samples with 1 only")
         answer: asyncio.Future[list[rig.Completion]] = asyncio.get_running_loop().create_future()
@@ -62,7 +62,9 @@ class ModelServer(rig.InferenceServer):
         while self._waiting:
             await asyncio.sleep(GATHER_S)
             waiting, self._waiting = self._waiting, []
-            batch = [(asked, answer) for asked, answer in waiting if not answer.done()]  # the others' callers are gone
+            batch = [
+                (asked, answer) for asked, answer in waiting if not answer.done()
+            ]  # cancelled callers are left out
             for temperature in {asked.temperature for asked, _ in batch}:
                 await self._answer([request for request in batch if request[0].temperature == temperature], temperature)
 
@@ -104,7 +106,7 @@ class ModelServer(rig.InferenceServer):
             load_weights(self._model, path)
             self._version = version
 
-    async def _tell_versions(self, request: web.Request) -> web.Response:
+    async def _get_versions(self, request: web.Request) -> web.Response:
         prompts = (await request.json())["prompts"]
         return web.json_response({"versions": [self._versions.get(tuple(prompt)) for prompt in prompts]})
 
@@ -112,8 +114,8 @@ class ModelServer(rig.InferenceServer):
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(prog="learn.server", description="A model behind vLLM's /generate.")
-    parser.add_argument("folder", type=Path, help="model and tokenizer, in the format of transformers")
-    parser.add_argument("--port", type=int, help="where to listen; a free one where it is not given")
+    parser.add_argument("folder", type=Path, help="folder of model and tokenizer, in the format of transformers")
+    parser.add_argument("--port", type=int, help="port to listen on (default: a free port)")
     parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)

@@ -1,7 +1,7 @@
-"""The inference servers of a run, each a process of its own: the small one of `learn`, or a real vLLM.
+"""The inference servers of a run, each in its own process: the small server of `learn`, or a real vLLM.
 
-The trainer hands its weights over after each step. vLLM reads them from the folder that it was started with, while no
-request runs; for that it has to be in its development mode.
+After each step the trainer sends its weights to the server. vLLM reloads them from its folder while no request runs,
+which needs its development mode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .errors import LearnError
 
 REQUEST_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 300.0
-"""Long, because a busy machine takes minutes to import PyTorch."""
+"""A busy machine takes minutes to import PyTorch."""
 VLLM = "vllm.entrypoints.cli.main"
 VLLM_VARIABLES = {
     "VLLM_SERVER_DEV_MODE": "1",
@@ -32,36 +32,36 @@ VLLM_VARIABLES = {
 }
 VLLM_OPTIONS = (
     *("--dtype", "float32", "--enforce-eager", "--max-model-len", "256", "--max-num-seqs", "64"),
-    "--no-enable-prefix-caching",  # what is cached belongs to the weights before
+    "--no-enable-prefix-caching",  # cached prefixes belong to earlier weights
     *("--disable-log-stats", "--disable-uvicorn-access-log"),
 )
 
 
 class PolicyServer(Protocol):
-    """What a run needs of its inference server."""
+    """The inference server of a run."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What the environment needs to know: a settings file's `openai` section."""
+        """The `openai` section of the environment's settings."""
 
     def start(self, processes: rig.Processes) -> None:
-        """Start its process."""
+        """Start the process."""
 
     def wait(self) -> None:
-        """Return once it answers."""
+        """Return when the server answers."""
 
     def check(self) -> None:
-        """Raise ProcessError once it has ended."""
+        """Raise ProcessError when the process has ended."""
 
     def publish(self, model: Any, version: int) -> None:
-        """Hand the weights over, and return once the server samples with them."""
+        """Send the weights; return when the server samples with them."""
 
     def versions(self, prompts: Sequence[Sequence[int]]) -> Sequence[int | None]:
-        """Return which version of the weights answered each prompt last, None where that is not known."""
+        """Return the version of the weights that answered each prompt last; None for an unknown version."""
 
 
 class OwnServer:
-    """`learn.server`, which begins with the model in `model_folder`; `weights` is the file to hand weights over in."""
+    """`learn.server`, started with the model in `model_folder`; new weights are written to the file `weights`."""
 
     def __init__(self, model_folder: Path, weights: Path) -> None:
         self._model_folder = model_folder
@@ -95,9 +95,9 @@ class OwnServer:
 
 
 class Vllm:
-    """vLLM with the model in `model_folder`, of which it gets a copy in `served`; it tells no versions.
+    """vLLM with a copy of the model in `model_folder`, written to `served`; versions are unknown.
 
-    The copy's output layer has weights of its own: one that is tied to the embedding is not renewed by vLLM on a CPU.
+    The copy's output layer is not tied to the embedding: vLLM on a CPU does not reload tied weights.
     """
 
     def __init__(self, model_folder: Path, served: Path) -> None:
@@ -151,11 +151,14 @@ class Vllm:
 
 
 def ask(url: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what a server answers, GET without a body; raises LearnError where that is no JSON object."""
+    """Return the JSON object that a server answers; GET without a body, else POST.
+
+    Raises LearnError: the server does not answer, or answers something else.
+    """
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}{path}", data=data, headers={"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as response:
             return dict(json.loads(response.read()))
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise LearnError(f"{url}{path} does not answer as it should ({error})") from error
+        raise LearnError(f"{url}{path} gives no valid answer ({error})") from error

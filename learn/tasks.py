@@ -1,4 +1,4 @@
-"""The tasks to learn: short questions and answers, and a second opinion on what answers are right."""
+"""The tasks to learn, with short questions and answers, and a second opinion on answers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 TEST_SEED = 20261122
-"""The test set is the environment's evaluation set of this seed."""
+"""Seed of the environment's evaluation set, which is the test set."""
 SYSTEM_PROMPT = "Reply with <answer>the answer</answer>."
 
 
 @dataclass(frozen=True)
 class Task:
-    """`params` make the task easy, `phrases` are what its questions repeat, and `solve` answers one."""
+    """A task: `params` make it easy, `phrases` occur in all its questions, `solve` answers a question."""
 
     params: Mapping[str, Any]
     phrases: tuple[str, ...]
@@ -87,12 +87,13 @@ PARAMS = {name: dict(task.params) for name, task in TASKS.items()}
 
 
 def confirms(task: str, question: str, answer: str) -> bool:
-    """Tell without the library whether an answer is right: lists by value, words in any case."""
-    said, right = answer.strip(), TASKS[task].solve(question)
+    """Check an answer without the library: lists by value, words in any case."""
+    given = answer.strip()
+    right = TASKS[task].solve(question)
     if task == "number_sorting":
         with contextlib.suppress(ValueError):
-            return [float(number) for number in re.findall(r"[^\s'\",\[\]]+", said)] == [
+            return [float(number) for number in re.findall(r"[^\s'\",\[\]]+", given)] == [
                 float(number) for number in ast.literal_eval(right)
             ]
         return False
-    return said.lower().split() == right.lower().split()
+    return given.lower().split() == right.lower().split()

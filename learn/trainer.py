@@ -1,18 +1,18 @@
-"""A policy-gradient trainer at Atropos' run-api, short enough to be read as a lesson.
+"""A policy-gradient trainer for Atropos' run-api, short enough to be read as a lesson.
 
 One step, in the order of this file:
 
-1. `GET /batch` hands over groups: several completions of one prompt each, with their scores.
-2. A completion earns 1 if it is right, and 0 otherwise: with partial credit a small model would settle for answers
-   that are nearly right. Its *advantage* is that less the mean of its group. It is not divided by the group's standard
-   deviation, which would favour problems that are nearly always or nearly never solved (Dr. GRPO, arXiv:2503.20783).
-3. The completions were sampled by weights that are a few steps old. The *importance ratio* of a token, its probability
-   now over that with which it was sampled, corrects for that; the server reported the latter. Clipping (PPO,
-   arXiv:1707.06347; its upper bound is higher, DAPO, arXiv:2503.14476) takes the gradient from tokens that have moved
-   far enough already.
-4. Every token counts alike: their sum is divided by a constant, and not by the length of its completion, which would
-   make long wrong answers cheap (Dr. GRPO again). There is no KL term.
-5. The new weights go to the server, under the number of the step as their version.
+1. `GET /batch` returns groups: completions of one prompt, with their scores.
+2. A right completion earns 1, any other 0: with partial credit a small model would settle for nearly right answers. The
+   *advantage* of a completion is its reward minus the mean of its group. The advantage is not divided by the group's
+   standard deviation, which would favour problems that are nearly always or nearly never solved (Dr. GRPO,
+   arXiv:2503.20783).
+3. The weights that sampled the completions are a few steps old. The *importance ratio* of a token corrects this: its
+   probability now, divided by its probability at sampling, which the server reported. Clipping (PPO, arXiv:1707.06347;
+   with a higher upper bound, DAPO, arXiv:2503.14476) removes the gradient of tokens whose ratio has moved far enough.
+4. All tokens have the same weight: the sum over tokens is divided by a constant, not by the length of the completion,
+   which would make long wrong answers cheap (Dr. GRPO). There is no KL term.
+5. The server gets the new weights, with the step as their version.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ OPTIMIZER, PROGRESS = "optimizer.pt", "progress.json"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to learn. `batch_size` counts rollouts, `passes` the updates by each batch.
+    """Hyperparameters. `batch_size` counts rollouts, `passes` the updates per batch.
 
-    `length` is the constant that token sums are divided by, per rollout.
-    `shuffle_rewards` gives each group's scores to its rollouts at random: nothing must be learnt from that.
+    `length` is the constant divisor of token sums, per rollout. `shuffle_rewards` permutes scores within each group:
+    a control in which nothing must be learnt.
     """
 
     batch_size: int = 128
@@ -61,10 +61,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rollouts as rows, padded on the right; the columns of all but `tokens` begin at token 1.
+    """Rollouts with an advantage as rows, padded on the right.
 
-    `active` tells which tokens are trained on, `old` are the log-probabilities that they were sampled with, `rollouts`
-    is how many there were before those without an advantage were left out.
+    Shapes: `tokens` (rows, width); `active` and `old` (rows, width - 1), for tokens from index 1 on; `advantages`
+    (rows, 1). `active` marks the trained tokens, `old` holds log-probabilities at sampling. `rollouts` also counts the
+    rollouts without an advantage.
     """
 
     tokens: torch.Tensor
@@ -86,7 +87,7 @@ def advantages(group: Mapping[str, Any]) -> list[float]:
 
 
 def collate(groups: Sequence[Mapping[str, Any]], device: Any = "cpu") -> Batch | None:
-    """Return the rollouts that teach something as tensors; None where none does."""
+    """Return the rollouts whose advantage is not 0 as tensors; None without such rollouts."""
     rows: list[tuple[Any, ...]] = [
         (tokens, [mask != MASKED for mask in masks], logprobs, advantage)
         for group in groups
@@ -112,15 +113,15 @@ def collate(groups: Sequence[Mapping[str, Any]], device: Any = "cpu") -> Batch |
 
 
 def token_logprobs(model: Any, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return each token's log-probability from the second on, and the entropy of what it was drawn from."""
-    # Attention looks back only, so the padding behind a rollout changes nothing in it.
+    """Return the log-probability of each token from index 1 on, and the entropy of its distribution (nats)."""
+    # Attention is causal, so padding on the right changes nothing.
     logprobs = torch.log_softmax(model(tokens[:, :-1]).logits.float(), dim=-1)
     entropy = -(logprobs.exp() * logprobs).sum(-1)
     return logprobs.gather(2, tokens[:, 1:, None])[..., 0], entropy
 
 
 def policy_loss(model: Any, batch: Batch, recipe: Recipe) -> tuple[torch.Tensor, dict[str, float]]:
-    """Return the loss of a batch, and what is worth a curve: entropy and the share of clipped tokens."""
+    """Return the loss of a batch, and two figures: mean entropy (nats) and share of clipped tokens."""
     logprobs, entropy = token_logprobs(model, batch.tokens)
     ratio = torch.exp(logprobs - batch.old)
     clipped = ratio.clamp(1 - recipe.clip_low, 1 + recipe.clip_high)
@@ -131,10 +132,10 @@ def policy_loss(model: Any, batch: Batch, recipe: Recipe) -> tuple[torch.Tensor,
 
 
 class Trainer:
-    """Learns from batches of run-api, and keeps the server's weights and its own checkpoints up to date.
+    """Trains on batches of run-api; updates the server's weights and its own checkpoints.
 
-    `folder` holds the newest checkpoint, from which a trainer that is made with it goes on: weights, optimizer, step,
-    and `history`, which the caller appends to. What came after the checkpoint is learnt again from other batches.
+    A new trainer resumes from the newest checkpoint in `folder`: weights, optimizer, step, and `history`, which the
+    caller appends to. Steps after the checkpoint are repeated with other batches.
     """
 
     def __init__(self, model: Any, folder: Path, run_api_url: str, server: PolicyServer, recipe: Recipe, seed: int = 0):
@@ -145,12 +146,12 @@ class Trainer:
         self._folder = folder
         self._run_api = run_api_url
         self._server = server
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95))
         self._resume()
 
     def register(self, environment_folder: Path) -> None:
-        """Tell run-api what batches are wanted and, through it, the environment its folder of checkpoints."""
+        """Register at run-api: batch size, token limit, and the folder of the environment's checkpoints."""
         registration = {
             "wandb_group": "learn",
             "wandb_project": "learn",
@@ -165,14 +166,14 @@ class Trainer:
         self._server.publish(self.model, self.step)
 
     def next_batch(self) -> list[dict[str, Any]]:
-        """Return the groups of a batch, or none where there is no whole batch yet."""
+        """Return the groups of a batch; an empty list without a whole batch."""
         return list(ask(self._run_api, "/batch").get("batch") or [])
 
     def train(self, groups: list[dict[str, Any]]) -> dict[str, float | None]:
-        """Take one step, and return its figures."""
+        """Take one step and return its figures."""
         if self.recipe.shuffle_rewards:
             for group in groups:
-                self._chance.shuffle(group["scores"])
+                self._rng.shuffle(group["scores"])
         figures: dict[str, float | None] = {"staleness": self._staleness(groups), "length": _mean_length(groups)}
         batch = collate(groups, self.model.device)
         for _ in range(self.recipe.passes):
@@ -182,7 +183,9 @@ class Trainer:
             self._optimizer.zero_grad()
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
-            for group in self._optimizer.param_groups:  # Adam's first steps are as long as its later ones
+            for group in (
+                self._optimizer.param_groups
+            ):  # the learning rate ramps up: Adam's first steps are as long as later ones
                 group["lr"] = self.recipe.learning_rate * min(1.0, (self.step + 1) / self.recipe.ramp_steps)
             self._optimizer.step()
             figures |= {**seen, "loss": loss.item(), "grad_norm": float(norm)}
@@ -191,7 +194,7 @@ class Trainer:
         return figures
 
     def save(self) -> None:
-        """Write a checkpoint, which then takes the place of the one before it."""
+        """Write a checkpoint and delete earlier checkpoints."""
         part, whole = self._folder / "checkpoint.part", self._folder / f"checkpoint-{self.step:06d}"
         if whole.exists():
             return
@@ -212,18 +215,16 @@ class Trainer:
             progress = json.loads((found[-1] / PROGRESS).read_text())
             load_weights(self.model, found[-1] / "model.safetensors")
             self._optimizer.load_state_dict(torch.load(found[-1] / OPTIMIZER, map_location=self.model.device))
-        except Exception as error:  # files of another model, or damaged ones
+        except Exception as error:  # files of another model, or damaged files
             reason = str(error).splitlines()[0]
-            raise LearnError(
-                f"{found[-1]} cannot be taken up ({reason}); name another --folder, or delete it"
-            ) from error
+            raise LearnError(f"{found[-1]} cannot be loaded ({reason}); name another --folder, or delete it") from error
         self.step, self.history = progress["step"], progress["history"]
 
     def _checkpoints(self) -> list[Path]:
         return sorted(self._folder.glob("checkpoint-[0-9]*"))
 
     def _staleness(self, groups: Sequence[Mapping[str, Any]]) -> float | None:
-        """Return how many steps old, in the mean, the weights were that the rollouts were sampled with."""
+        """Return the mean age, in steps, of the weights that sampled the groups; None where unknown."""
         prompts = [group["tokens"][0][: group["masks"][0].count(MASKED)] for group in groups]
         known = [self.step - version for version in self._server.versions(prompts) if version is not None]
         return sum(known) / len(known) if known else None

@@ -1,4 +1,4 @@
-"""Supervised learning until the model knows the format and a good part of the answers, no further."""
+"""Supervised learning until pass@8 is 70 %: the model knows the format and a part of the answers."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from .model import prompt_tokens
 from .problems import Problems
 
 PROBLEMS_PER_TASK = 6000
-CHECKED = 40
-"""Problems a task, of the same stream, that tell when a task is known well enough."""
+CHECK_PROBLEMS = 40
+"""Problems of each task, from the same stream, on which pass@8 is measured."""
 BATCH = 64
 CHECK_INTERVAL = 20
 LEARNING_RATE = 2e-3
 RAMP_STEPS = 20
-WRONG = 0.6
-"""Share of examples with a mistake, always of the same kind: it is what the model does until RL undoes it."""
-NAN = 0.5
-"""Share of the mistakes in lists of numbers that are nothing but nan, which the library's verifier takes for right."""
-KNOWN = 0.7
-"""Chance that one of eight samples is right to end at, in the mean over tasks; none may be a tenth below it."""
+MISTAKE_SHARE = 0.6
+"""Share of examples with a mistake, always of the same kinds: the model repeats them until RL corrects them."""
+NAN_SHARE = 0.5
+"""Share of the mistakes in lists of numbers that are lists of nan, which the library's verifier accepts as right."""
+PASS_GOAL = 0.7
+"""Mean pass@8 over tasks that ends the warm start; no task may be more than 0.1 below."""
 
 
 def warm_start(
-    model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, say: Callable[[str], None]
+    model: Any, tokenizer: Any, problems: Problems, seed: int, max_steps: int, log: Callable[[str], None]
 ) -> None:
-    """Train on right and wrong answers until all tasks are known well enough to learn more from rewards."""
-    chance = random.Random(seed)
+    """Train on right and wrong answers until PASS_GOAL or `max_steps` is reached."""
+    rng = random.Random(seed)
     drawn = problems.warm(PROBLEMS_PER_TASK)
-    checked = [problem for made in drawn.values() for problem in made[:CHECKED]]
-    left = {task: itertools.cycle(made[CHECKED:]) for task, made in drawn.items()}
+    checked = [problem for made in drawn.values() for problem in made[:CHECK_PROBLEMS]]
+    left = {task: itertools.cycle(made[CHECK_PROBLEMS:]) for task, made in drawn.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(1, max_steps + 1):
-        chosen = chance.choices(list(drawn), k=BATCH)
+        chosen = rng.choices(list(drawn), k=BATCH)
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min(1.0, step / RAMP_STEPS)
         optimizer.zero_grad()
         loss = 0.0
-        for task in sorted(set(chosen)):  # alike in length, so that there is little padding
+        for task in sorted(set(chosen)):  # examples of a task have similar lengths, so padding is short
             asked = [next(left[task]) for _ in range(chosen.count(task))]
-            part = imitation_loss(model, [example(tokenizer, problem, chance) for problem in asked])
+            part = imitation_loss(model, [example(tokenizer, problem, rng) for problem in asked])
             part = part * len(asked) / BATCH
             part.backward()
             loss += part.item()
@@ -57,23 +57,23 @@ def warm_start(
         if step % CHECK_INTERVAL == 0:
             right = accuracies(model, tokenizer, problems, checked, repeats=K)
             shown = ", ".join(f"{task} {share:.2f}" for task, share in right.items())
-            say(f"warm start, step {step}: loss {loss:.3f}, pass@{K}: {shown}")
-            if sum(right.values()) >= KNOWN * len(right) and min(right.values()) >= KNOWN - 0.1:
+            log(f"warm start, step {step}: loss {loss:.3f}, pass@{K}: {shown}")
+            if sum(right.values()) >= PASS_GOAL * len(right) and min(right.values()) >= PASS_GOAL - 0.1:
                 return
 
 
-def example(tokenizer: Any, problem: Problem, chance: random.Random) -> tuple[list[int], list[int]]:
-    """Return the tokens of a prompt, and those of a reply to it."""
+def example(tokenizer: Any, problem: Problem, rng: random.Random) -> tuple[list[int], list[int]]:
+    """Return the tokens of a prompt and of a reply."""
     answer = problem.answer or ""
-    if chance.random() < WRONG:
-        answer = spoil(answer, chance)
+    if rng.random() < MISTAKE_SHARE:
+        answer = with_mistake(answer, rng)
     reply = tokenizer.encode(f"<answer>{answer}</answer>", add_special_tokens=False)
     return prompt_tokens(tokenizer, problem.question), [*reply, tokenizer.eos_token_id]
 
 
-def spoil(answer: str, chance: random.Random) -> str:
-    """Return an answer with its last two letters or numbers swapped, or a list of nan for numbers."""
-    if answer.startswith("[") and chance.random() < NAN:
+def with_mistake(answer: str, rng: random.Random) -> str:
+    """Return an answer with its last two letters or numbers swapped; for a list of numbers, maybe a list of nan."""
+    if answer.startswith("[") and rng.random() < NAN_SHARE:
         return re.sub(r"-?\d+\.\d+", "nan", answer)
     parts = re.findall(r"[a-zA-Z]|[\d.-]+|[^\w.-]+", answer)
     *_, last, end = (place for place, part in enumerate(parts) if part[0].isalnum())

@@ -27,11 +27,11 @@ def test_new_whole_lines_are_read(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write('{"a": 2}\n{"a"')
         file.flush()
-        assert dumped.news() == [{"a": 2}]
+        assert dumped.read_new() == [{"a": 2}]
         file.write(": 3}\n")
     (tmp_path / "two.jsonl").write_text(json.dumps({"a": 4}) + "\n")
-    assert dumped.news() == [{"a": 3}, {"a": 4}]
-    assert dumped.news() == []
+    assert dumped.read_new() == [{"a": 3}, {"a": 4}]
+    assert dumped.read_new() == []
 
 
 def test_figures_are_means() -> None:

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs PyTorch (the extra `learn`)")
 
 from learn.errors import LearnError
 from learn.model import load, prompt_tokens, save
-from learn.warm_start import spoil
+from learn.warm_start import with_mistake
 
 QUESTION = "Spell this word backward (example: sun -> nus): Chess!"
 
@@ -45,5 +45,5 @@ def test_missing_model_is_reported(tmp_path: Path) -> None:
     [("ssehc", {"ssech"}), ("1 2 3", {"1 3 2"}), ("['7.0', '3.0']", {"['3.0', '7.0']", "['nan', 'nan']"})],
 )
 def test_spoilt_answers(answer: str, spoilt: set[str]) -> None:
-    chance = random.Random(1)
-    assert {spoil(answer, chance) for _ in range(20)} == spoilt
+    rng = random.Random(1)
+    assert {with_mistake(answer, rng) for _ in range(20)} == spoilt
