@@ -152,7 +152,7 @@ function histogram(title, note, labels, stacks, names, label) {
 
 function lengths(run) {
   const bins = run.lengths.bins;
-  return histogram("Lengths of completions", `In ${run.lengths.unit}; each bar holds lengths from its number up to twice as much.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
+  return histogram("Lengths of completions", `In ${run.lengths.unit}; a bar counts lengths from its number to twice its number.`, bins.map((bin) => (bin[0] < 10_000 ? String(bin[0]) : `${count(bin[0] / 1024)}k`)), [1, 2, 3].map((at) => bins.map((bin) => bin[at])), [["right", "right"], ["partial", "partial"], ["at 0", "wrong"]], run.lengths.unit);
 }
 
 // On the lines of a chart, best first; those that would stand over another stay without.
@@ -276,7 +276,7 @@ function overview() {
     tile(count(run.rollouts), "rollouts", `${count(run.groups)} groups, ${count(run.by_task.length)} tasks`),
     run.failed > 0 && tile(count(run.failed), "failed completions", "never came; not in the scores"),
   ];
-  cards.push(h("div", { class: "card wide" }, h("h2", {}, "What became of the rollouts"), parts(run.outcomes, true), legend(run.outcomes)));
+  cards.push(h("div", { class: "card wide" }, h("h2", {}, "Outcomes of the rollouts"), parts(run.outcomes, true), legend(run.outcomes)));
   if (!run.evaluation && run.time.positions.length > 1) cards.push(overTime(run));
   if (run.time.levels.length && run.time.positions.length > 1 && !run.evaluation) cards.push(levelsOverTime(run));
   if (run.published) cards.push(published(run));
@@ -295,8 +295,8 @@ function published(run) {
   ]));
   const same = comparable.tasks.length > 0;
   return h("div", { class: "card wide" }, h("h2", {}, "Beside published models"),
-    same ? [h("div", { class: "note" }, `Mean scores over the ${count(comparable.tasks.length)} tasks whose questions and scoring are those of the published runs. “As published” is the score by their rules.`), bars(rows((model) => model.comparable, comparable.own))] : null,
-    h("details", { open: !same }, h("summary", {}, `All ${count(run.by_task.length)} tasks`), h("div", { class: "note" }, "Of the others, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
+    same ? [h("div", { class: "note" }, `Mean scores over the ${count(comparable.tasks.length)} tasks whose questions and scoring are those of the published runs. “As published” is the score by the published rule.`), bars(rows((model) => model.comparable, comparable.own))] : null,
+    h("details", { open: !same }, h("summary", {}, `All ${count(run.by_task.length)} tasks`), h("div", { class: "note" }, "In the other tasks, questions or verifiers have changed since publication: compare with care."), bars(rows((model) => model.score, own))));
 }
 
 // A line for each task: this run's interval, the best and the median of the published models, and one that is chosen.
@@ -321,7 +321,7 @@ function forest(run) {
   const pick = h("select", { "aria-label": "Published model to show", onchange: (event) => { chosen = Number(event.target.value); fill(); } }, h("option", { value: -1 }, "beside the best model"), models.map((model, number) => h("option", { value: number }, model.name)));
   fill();
   const key = [["own", "this run, with its 95 % interval"], ["best", "best published model"], ["median", "median of the published"], ["chosen", "the model chosen"]];
-  return card("Tasks beside published models", "From 0 to 1; those furthest behind come first. * its questions or its scoring have changed since publication.", pick, h("div", { class: "legend keys" }, key.map(([kind, meaning]) => h("span", {}, h("i", { class: kind }), meaning))), place);
+  return card("Tasks beside published models", "From 0 to 1; the tasks furthest behind come first. * questions or scoring have changed since publication.", pick, h("div", { class: "legend keys" }, key.map(([kind, meaning]) => h("span", {}, h("i", { class: kind }), meaning))), place);
 }
 
 // ------------------------------------------------------------------------------------------------ tasks
@@ -339,8 +339,8 @@ function tasks() {
   ];
   if (run.level !== null) columns.push(["level", (row) => row.level, (row) => f2(row.level)]);
   columns.push(["groups", (row) => row.groups, (row) => count(row.groups)]);
-  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; lines in them are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
-  cards.push(card("Categories", "Means over their tasks.", table([
+  const cards = [card("Tasks", `Click a heading to sort, a row to read its rollouts. Bars go from 0 to 1, with ticks at the quarters; the lines in bars are 95 % intervals over problems.`, table(columns, run.by_task, 2, go, false))];
+  cards.push(card("Categories", "Unweighted means over tasks.", table([
     ["category", (row) => row.category, null, true], ["tasks", (row) => row.tasks], ["score", (row) => row.score[0], (row) => [range(row.score), ` ${f3(row.score[0])}`]],
     ["accuracy", (row) => row.accuracy[0], (row) => percent(row.accuracy[0])], ["format failures", (row) => row.format, (row) => percent(row.format)],
   ], run.categories, 2, (row) => browse({ category: row.category }), false)));
@@ -406,7 +406,7 @@ function spread(row, reach) {
     h("i", { class: "span", style: { left: at(row.low), width: `${(50 * (row.high - row.low)) / reach}%` } }), h("i", { class: "point", style: { left: at(row.change) } }));
 }
 
-// What the two do not share, in the order of the page's runs.
+// The settings and the problems that differ, in the order of the page's runs.
 function unlike({ a, b, settings, different, unpaired }) {
   const left = unpaired - 2 * different.length;
   const lines = [
@@ -422,7 +422,7 @@ function unlike({ a, b, settings, different, unpaired }) {
   return lines.length ? h("div", { class: "card wide unlike" }, lines) : null;
 }
 
-// What `compare` says of two runs, the second of which may be the one that comes first.
+// The comparison of two runs, in either order.
 function comparison(first, second) {
   const found = D.comparisons.find(({ a, b }) => a === Math.min(first, second) && b === Math.max(first, second));
   if (!found || first < second) return found;
@@ -433,7 +433,7 @@ function comparison(first, second) {
 function against(place) {
   const [a, b] = pairChosen.map((number) => D.runs[number]);
   const compared = comparison(...pairChosen);
-  if (!compared) return place.replaceChildren(card("", "These two runs have no problems in common (only evaluations are compared by problem)."));
+  if (!compared) return place.replaceChildren(card("", "The two runs have no problem in common; only evaluations are compared by problem."));
   const scores = new Map(b.problems.map(([, , , , score, reference]) => [reference, score]));
   const both = a.problems.filter(([, , , , , reference]) => scores.has(reference))
     .map(([task, , seed, level, score, reference]) => ({ task, seed, level, first: score, second: scores.get(reference), reference }));
@@ -452,13 +452,13 @@ function against(place) {
         ["B − A", (row) => Math.abs(row.change), (row) => [spread(row, reach), " ", difference(row.change)]],
         ["from", (row) => row.low, (row) => signed(row.low)], ["to", (row) => row.high, (row) => signed(row.high)], ...sides.slice(0, 2), ["n", (row) => row.problems], ["B better", (row) => row.better], ["A better", (row) => row.worse], ["p", (row) => row.p, (row) => f3(row.p)],
       ], byTask, 1, (row) => browse({ task: row.task, run: "" }))),
-      card(D.compared === "accuracy" ? "Accuracy of tasks" : "Mean scores of tasks", "A point is a task: above the line, B is better. Click one to read its rollouts.", chart((c) => ({
+      card(D.compared === "accuracy" ? "Accuracy of tasks" : "Mean scores of tasks", "A point is a task: above the line, B is better. Click a point to read its rollouts.", chart((c) => ({
         legend: false, scales: { x: { time: false, range: [-0.02, 1.02] }, y: { range: [-0.02, 1.02] } }, axes: [{ label: "A" }, { label: "B", size: 44 }],
         says: (at) => here(at).map((row) => h("div", {}, h("b", {}, taskName(row.task)), ` A ${f3(row.first)}, B ${f3(row.second)}`)), click: (at) => browse({ task: byTask[at].task, run: "" }),
         data: [byTask.map((row) => row.first), byTask.map((row) => row.second), byTask.map((row) => row.first)],
         series: [{}, { stroke: c.accent, paths: () => null, points: { show: true, size: 8, fill: c.accent } }, { stroke: c.muted, width: 1, dash: [4, 4], points: { show: false } }],
       }), 330)),
-      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 that differ most. Click one to see both answers."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
+      h("div", { class: "card wide" }, h("h2", {}, "By problem"), h("div", { class: "note" }, "The 300 problems that differ most. Click a row to see both answers."), table([name, ["seed", (row) => row.seed], ["level", (row) => row.level, (row) => f2(row.level)], ...sides],
         both.toSorted((x, y) => Math.abs(y.second - y.first) - Math.abs(x.second - x.first)).slice(0, 300), 5, sideBySide))));
 }
 
@@ -756,7 +756,7 @@ dark.addEventListener("change", () => charts.forEach((draw) => draw()));
 const all = (name) => D.runs.reduce((sum, run) => sum + run[name], 0);
 const held = D.groups.reduce((sum, group) => sum + group.rollouts.length, 0);
 $("made").textContent = D.made;
-$("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${count(all("rollouts"))} rollouts. To read, this page holds a sample of ${count(held)} in ${count(D.groups.length)} groups: of every task, with rare outcomes beside frequent ones, so its shares are not those of the figures.` : `This page holds all ${count(held)} rollouts.`),
+$("notes").append(h("p", {}, held < all("rollouts") ? `Figures are over all ${count(all("rollouts"))} rollouts. The rollouts to read are a sample: ${count(held)} rollouts in ${count(D.groups.length)} groups, of every task, with rare outcomes beside frequent outcomes; shares in the sample differ from the figures.` : `This page holds all ${count(held)} rollouts.`),
   D.notes.length ? h("ul", {}, D.notes.map((note) => h("li", {}, note))) : "");
 fillFilters();
 $("loading").remove();
