@@ -1,8 +1,8 @@
-"""One table of what was measured of each task of reasoning-gym 0.1.25.
+"""Facts about each task of reasoning-gym 0.1.25, measured and kept in one table.
 
-Levels of difficulty come from `tools/check_release.py` and `audit`: at the levels that an entry replaces, items
-cannot be built, take seconds to minutes, or come with a wrong answer. A task that is not in the table (a newer
-library's, a user's own) is treated in the slower way that is right for any task.
+`tools/check_release.py` and `audit` found the levels of difficulty: at the levels that a row replaces, the library
+cannot build items, takes seconds to minutes, or makes wrong answers. A task that is not in the table (of a newer
+library, or of a user) gets UNMEASURED: slower treatment that is right for any task.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from enum import StrEnum
 from typing import Any
 
 COMPOSITE = "composite"
-"""The task that is made of other tasks, and cannot be built from its defaults."""
+"""The task that is composed of other tasks, and cannot be built from its defaults."""
 
 
 @dataclass(frozen=True)
 class FieldLevels:
-    """Levels, easiest first, that replace the library's for a field of a config or for a range.
+    """Levels that replace the library's levels of one field of a config, or of a range; the easiest comes first.
 
-    A range has a lower and an upper field; its level may be a pair of bounds instead of one number.
+    A range has a lower and an upper field. A level of a range is one number for both, or a pair of bounds.
     """
 
     fields: tuple[str, ...]
@@ -29,68 +29,68 @@ class FieldLevels:
 
 
 class AnswerForm(StrEnum):
-    """How an answer may be written otherwise and still say the same."""
+    """Other forms in which an answer is accepted, because it says the same."""
 
     VALUE = "value"
-    """As a number, fraction, list or board, whichever the expected answer is."""
+    """A number, fraction, list or board in another notation, whichever the expected answer is."""
     OPTION = "option"
-    """In any case and in quotes, since it is a word to choose from; else as a value."""
+    """A word to choose from, in any case and in quotes; or a value."""
     EXPRESSION = "expression"
-    """With other signs of mathematics."""
+    """An expression with other signs of mathematics."""
     FACTORS = "factors"
-    """With another sign of multiplication between its factors."""
+    """Factors with another sign of multiplication between them."""
     DURATION = "duration"
-    """In any case, and without a comma after the days."""
+    """A duration in any case, and without a comma after the days."""
     EXACT = "exact"
-    """In no other way: the question asks for the exact output of a program."""
+    """No other form: the question asks for the exact output of a program."""
 
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What one task needs."""
+    """The facts about one task."""
 
     few_questions: bool = False
-    """There are fewer than some five million questions: one came twice among 3,000 random seeds at the defaults."""
+    """It has fewer than about five million questions: among 3,000 random seeds at the defaults, one came twice."""
     pays_for: str | None = None
-    """Nonsense that the library's plain verifier pays for; strict rewards correct it."""
+    """Nonsense that the library's verifier pays for; strict rewards correct it."""
     built_for_each_seed: bool = False
-    """Its constructor consumes the seed."""
+    """The constructor of its dataset consumes the seed."""
     built_from: tuple[str, ...] | None = None
-    """The only parameters that its constructor reads, which loads much; None where it may read all."""
+    """The only parameters that its constructor reads, where construction is slow; None where it may read all."""
     scores_without_params: bool = False
-    """Its constructor loads much, of which its verifier reads nothing."""
+    """Its constructor loads much data that its verifier does not read."""
     data_on_class: str = ""
-    """The attribute of its class in which its constructor keeps what it loads."""
+    """The attribute of its class in which its constructor keeps the loaded data."""
     levels: tuple[FieldLevels, ...] = ()
     algebraic: bool = False
     """Its guard needs sympy."""
     options: int = 0
-    """How many answers there are to choose from; 0 where answers are free."""
+    """The number of answers to choose from; 0 for open answers."""
     even_options: tuple[str, ...] = ()
-    """The options, in lower case, of which the library favours one: each is served equally often."""
+    """Answers, in lower case, that must be served equally often; the library favours one of them."""
     frequent_answer: bool = False
-    """One of its open answers is frequent: a hash spreads those that are served."""
+    """One of its open answers is frequent: the seed picks a third of all answers, by hash."""
     gives_away: str | None = None
-    """How a question gives its answer away, however problems are drawn."""
+    """How a question reveals its answer, in whatever way problems are drawn."""
     reads_clock: bool = False
-    """It runs code that may read the time, which stands still meanwhile."""
+    """It runs code that may read the time; the clock stands still meanwhile."""
     reads_as: AnswerForm = AnswerForm.VALUE
-    """How its answers may be written otherwise."""
+    """Other forms in which its answers are accepted."""
     word_separator: str = ""
-    """Text between the words of its expected answer; "" where that is no list of words."""
+    """Text between the words of its expected answer; "" where the answer is no list of words."""
     option_key: str = ""
     """The key of the metadata that holds the chosen option; "" where the answer is the option itself."""
     ends_in_full_stop: bool = False
     """Right answers may end in a full stop of their own."""
     many_draws: str | None = None
-    """Why a served problem costs more than four draws, in the mean over the task's defaults and levels."""
+    """Why a served problem takes more than four draws, in the mean over the task's defaults and levels."""
 
 
 TRUE_OR_FALSE = ("true", "false")
-FEW_QUANTIFIERS = "of fewer than four quantifiers, a single one tells most answers"
+FEW_QUANTIFIERS = "with fewer than four quantifiers, a single quantifier tells most answers"
 BOTH = "naming both options contains the right one"
-CONCLUDES = "from fewer or simpler premises nothing follows, from more almost everything, and 10 variables take 0.2 s"
-NOT_CONVEX = "of angles from 10 to 170 degrees, the last one of six or more is mostly 180 or more"
+CONCLUDES = "fewer or simpler premises imply nothing, more imply almost everything, and 10 variables take 0.2 s"
+NOT_CONVEX = "with angles from 10 to 170 degrees, the last of six or more angles is mostly 180 or more"
 TOO_LONG = "questions grow beyond 20,000 characters"
 
 FACTS: Mapping[str, TaskFacts] = {
@@ -101,14 +101,18 @@ FACTS: Mapping[str, TaskFacts] = {
     "advanced_geometry": TaskFacts(),
     "aiw": TaskFacts(
         few_questions=True,
-        levels=(FieldLevels(("max_entities",), (6, 8, 10, 12, 14, 16), "of four numbers one is often right"),),
+        levels=(
+            FieldLevels(
+                ("max_entities",), (6, 8, 10, 12, 14, 16), "one of four numbers in the question is often right"
+            ),
+        ),
     ),
     "arc_1d": TaskFacts(
         levels=(
             FieldLevels(
                 ("min_size", "max_size"),
                 (10, 20, 30, 40),
-                "in longer rows the library looks for a tenth of nine colours, for ever",
+                "in longer rows the library searches for ever for a tenth colour, of nine",
             ),
         )
     ),
@@ -123,7 +127,9 @@ FACTS: Mapping[str, TaskFacts] = {
     "binary_alternation": TaskFacts(few_questions=True),
     "binary_matrix": TaskFacts(
         few_questions=True,
-        levels=(FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest is in the same row"),),
+        levels=(
+            FieldLevels(("p_zero",), (0.25, 0.2, 0.1, 0.05), "with more zeros the nearest zero is in the same row"),
+        ),
     ),
     "bitwise_arithmetic": TaskFacts(),
     "boxnet": TaskFacts(few_questions=True),
@@ -151,7 +157,7 @@ FACTS: Mapping[str, TaskFacts] = {
                         "recurring_event_day",
                     ],
                 ),
-                "of three kinds, leap years are too many, and few years are",
+                "with three kinds of questions, too many ask for leap years, and few years are leap years",
             ),
         ),
     ),
@@ -159,8 +165,14 @@ FACTS: Mapping[str, TaskFacts] = {
     "circuit_logic": TaskFacts(
         options=2,
         levels=(
-            FieldLevels(("min_terms", "max_terms"), ((2, 3), (3, 4), (3, 5), (4, 6)), "more leave XOR alone undecided"),
-            FieldLevels(("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more is never 1"),
+            FieldLevels(
+                ("min_terms", "max_terms"),
+                ((2, 3), (3, 4), (3, 5), (4, 6)),
+                "with more terms XOR alone stays undecided",
+            ),
+            FieldLevels(
+                ("min_inputs", "max_inputs"), ((2, 3), (2, 4), (3, 5), (4, 6)), "an AND of more inputs is never 1"
+            ),
         ),
     ),
     "codeio": TaskFacts(few_questions=True, reads_clock=True, scores_without_params=True, data_on_class="_jsonl_data"),
@@ -174,7 +186,7 @@ FACTS: Mapping[str, TaskFacts] = {
         ),
     ),
     "color_cube_rotation": TaskFacts(reads_as=AnswerForm.OPTION),
-    "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan is at no distance from anything"),
+    "complex_arithmetic": TaskFacts(few_questions=True, pays_for="nan counts as equal to any number"),
     "composite": TaskFacts(),
     "count_bits": TaskFacts(),
     "count_primes": TaskFacts(scores_without_params=True),
@@ -227,7 +239,7 @@ FACTS: Mapping[str, TaskFacts] = {
         options=2,
         few_questions=True,
         pays_for="any text counts as True",
-        gives_away="only what goes on has two live cells side by side",
+        gives_away="only boards that go on have two live cells side by side",
         levels=(
             FieldLevels(("grid_size_x",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
             FieldLevels(("grid_size_y",), (10, 20, 25, 31), "the question shows larger boards without their middle"),
@@ -245,7 +257,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_num_vertices", "max_num_vertices"),
                 ((8, 10), (10, 15), (15, 20), (20, 25)),
-                "so few edges are between six that most colourings are right",
+                "six vertices have so few edges that most colourings are right",
             ),
         ),
     ),
@@ -255,7 +267,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_words_per_group", "max_words_per_group"),
                 ((2, 5), (3, 7), (5, 10)),
-                "the words of a group stand together, so that groups of one size need no reading",
+                "the words of a group stand together, so groups of equal size need no reading",
             ),
         ),
     ),
@@ -272,7 +284,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_string_length", "max_string_length"),
                 ((2, 10), (10, 50), (50, 100), (100, 1000)),
-                "pairs that are isomorphic are shorter by one letter, which tells where all lengths are the same",
+                "isomorphic pairs are shorter by one letter, which tells the answer if all lengths are equal",
             ),
         ),
     ),
@@ -290,8 +302,10 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(("min_nodes", "max_nodes"), (10, 11, 12), "the config refuses 4, and 6 to 9 take up to 4 s"),
             FieldLevels(("min_pieces", "max_pieces"), ((1, 1), (2, 2), (2, 2), (3, 3)), "4 pieces take up to 9 s"),
-            FieldLevels(("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "what so many pieces need"),
-            FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any of the larger boards is impossible"),
+            FieldLevels(
+                ("min_steps", "max_steps"), ((1, 8), (6, 14), (12, 24)), "the steps that this number of pieces needs"
+            ),
+            FieldLevels(("impossible_ratio",), (0.2, 0.0, 0.0), "hardly any larger board is impossible"),
         ),
     ),
     "knights_knaves": TaskFacts(option_key="solution", options=4, ends_in_full_stop=True),
@@ -306,7 +320,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_num_islands", "max_num_islands"),
                 ((3, 5), (3, 6), (5, 10), (10, 20)),
-                "of two islands the smaller one is often a single cell",
+                "the smaller of two islands is often a single cell",
             ),
         ),
     ),
@@ -326,7 +340,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_word_len", "max_word_len"),
                 ((3, 5), (3, 8), (5, 12), (7, 64)),
-                "words of two letters are turned round, and the text has too few longer words",
+                "words of two letters are only reversed, and the text has too few longer words",
             ),
         ),
     ),
@@ -339,9 +353,15 @@ FACTS: Mapping[str, TaskFacts] = {
     "manipulate_matrix": TaskFacts(),
     "maze": TaskFacts(),
     "mini_sudoku": TaskFacts(
-        many_draws="nearly all boards of four by four fill themselves",
+        many_draws="a simple rule fills nearly all boards of four by four",
         few_questions=True,
-        levels=(FieldLevels(("min_empty", "max_empty"), ((10, 12), (11, 12), (12, 12)), "fewer fill themselves"),),
+        levels=(
+            FieldLevels(
+                ("min_empty", "max_empty"),
+                ((10, 12), (11, 12), (12, 12)),
+                "a simple rule fills boards with fewer blanks",
+            ),
+        ),
     ),
     "modulo_grid": TaskFacts(
         options=2,
@@ -350,7 +370,7 @@ FACTS: Mapping[str, TaskFacts] = {
         levels=(
             FieldLevels(("max_target",), (1, 2, 3, 7, 9, 21), "the config refuses 0"),
             FieldLevels(
-                ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank tells it"
+                ("max_divisor",), (10, 10, 12, 15, 17, 49), "in finer patterns a cell beside the blank has the answer"
             ),
         ),
     ),
@@ -362,7 +382,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("n",),
                 (7, 8, 8, 9, 10),
-                "six has 4 solutions; all those for 12 take 2 s to find",
+                "a board of 6 has 4 solutions; to find all solutions for 12 takes 2 s",
             ),
             FieldLevels(("min_remove", "max_remove"), (3, 4, 6, 7, 8), "no more than the queens on the board"),
         ),
@@ -373,18 +393,24 @@ FACTS: Mapping[str, TaskFacts] = {
     ),
     "number_filtering": TaskFacts(),
     "number_format": TaskFacts(
-        levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers of three decimals differ by no less"),)
+        levels=(FieldLevels(("max_delta",), (10.0, 1.0, 0.1, 0.02), "numbers with three decimals differ by no less"),)
     ),
     "number_sequence": TaskFacts(
         few_questions=True,
         levels=(
-            FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares in more terms take for ever"),
-            FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares in more operations take for ever"),
+            FieldLevels(("min_terms", "max_terms"), (4, 5, 6, 7, 8), "repeated squares take for ever with more terms"),
+            FieldLevels(("max_complexity",), (1, 2, 3), "repeated squares take for ever with more operations"),
         ),
     ),
     "number_sorting": TaskFacts(
-        pays_for="nan is in order with everything",
-        levels=(FieldLevels(("min_numbers", "max_numbers"), (3, 5, 10, 50, 100, 500, 1000), "ten are many at first"),),
+        pays_for="nan is in order with any number",
+        levels=(
+            FieldLevels(
+                ("min_numbers", "max_numbers"),
+                (3, 5, 10, 50, 100, 500, 1000),
+                "ten numbers are many for the easiest level",
+            ),
+        ),
     ),
     "palindrome_generation": TaskFacts(few_questions=True),
     "palindrome_partitioning": TaskFacts(),
@@ -394,15 +420,15 @@ FACTS: Mapping[str, TaskFacts] = {
     "pool_matrix": TaskFacts(
         levels=(
             FieldLevels(("min_pool_size", "max_pool_size"), (2, 3, 5, 7, 9), "pooling by 1 changes nothing"),
-            FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "the largest number says it all of 2 by 2"),
-            FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "the largest number says it all of 2 by 2"),
+            FieldLevels(("min_rows", "max_rows"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
+            FieldLevels(("min_cols", "max_cols"), (4, 10, 25, 50, 100), "for 2 by 2 the largest number is the answer"),
         )
     ),
     "power_function": TaskFacts(),
     "prime_factorization": TaskFacts(reads_as=AnswerForm.FACTORS, few_questions=True),
     "products": TaskFacts(few_questions=True),
     "propositional_logic": TaskFacts(
-        many_draws="most premises contradict each other or conclude everything",
+        many_draws="most premises contradict each other or imply everything",
         few_questions=True,
         pays_for="a premise follows from itself",
         levels=(
@@ -416,9 +442,7 @@ FACTS: Mapping[str, TaskFacts] = {
         few_questions=True,
         pays_for="the numbers need not be those of the question",
         levels=(
-            FieldLevels(
-                ("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "nothing makes 24 of large numbers alone"
-            ),
+            FieldLevels(("min_value", "max_value"), ((1, 5), (1, 10), (4, 10)), "large numbers alone do not make 24"),
         ),
     ),
     "quantum_lock": TaskFacts(few_questions=True),
@@ -427,12 +451,12 @@ FACTS: Mapping[str, TaskFacts] = {
         options=2,
         even_options=TRUE_OR_FALSE,
         pays_for=BOTH,
-        many_draws="what a short note lacks is mostly a whole letter",
+        many_draws="a short note mostly lacks a letter altogether",
     ),
     "rearc": TaskFacts(),
     "rectangle_count": TaskFacts(
         few_questions=True,
-        levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "of five, one count in four is 2"),),
+        levels=(FieldLevels(("max_rectangles",), (10, 15, 20, 25), "with at most five, one count in four is 2"),),
     ),
     "rotate_matrix": TaskFacts(
         few_questions=True,
@@ -440,7 +464,7 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_rotations", "max_rotations"),
                 ((1, 3), (1, 7), (5, 11), (5, 15), (9, 19)),
-                "of one, two and three quarter turns, none may be frequent",
+                "one, two and three quarter turns must be equally frequent",
             ),
         ),
     ),
@@ -463,14 +487,14 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_words_in_sentence", "max_words_in_sentence"),
                 ((5, 12), (8, 16), (10, 20), (14, 24)),
-                "hardly a longer sentence says no word twice",
+                "hardly any longer sentence has no repeated word",
             ),
         ),
     ),
     "shortest_path": TaskFacts(
         reads_as=AnswerForm.OPTION,
         frequent_answer=True,
-        levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids a way is nearly always blocked"),),
+        levels=(FieldLevels(("p_blocked",), (0.35, 0.25), "in larger grids the way is nearly always blocked"),),
     ),
     "simple_equations": TaskFacts(),
     "simple_geometry": TaskFacts(
@@ -487,27 +511,37 @@ FACTS: Mapping[str, TaskFacts] = {
             FieldLevels(
                 ("min_w", "max_w"), ((6, 7), (8, 9), (10, 11), (11, 13)), "boards of one size hold too many boxes"
             ),
-            FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger ones take up to 17 s"),
+            FieldLevels(("min_h", "max_h"), ((6, 7), (8, 9), (10, 11), (11, 13)), "larger boards take up to 17 s"),
         )
     ),
     "spell_backward": TaskFacts(few_questions=True, scores_without_params=True),
     "spiral_matrix": TaskFacts(
         few_questions=True,
         levels=(
-            FieldLevels(("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "two by two is always the same"),
+            FieldLevels(
+                ("min_n", "max_n"), ((3, 6), (10, 25), (25, 50), (50, 100)), "a spiral of two by two is always the same"
+            ),
         ),
     ),
-    "string_insertion": TaskFacts(few_questions=True, many_draws="short strings seldom hold what makes an insertion"),
+    "string_insertion": TaskFacts(
+        few_questions=True, many_draws="short strings seldom contain a pattern that makes an insertion"
+    ),
     "string_manipulation": TaskFacts(),
     "string_splitting": TaskFacts(few_questions=True),
     "string_synthesis": TaskFacts(few_questions=True),
     "sudoku": TaskFacts(
-        levels=(FieldLevels(("min_empty", "max_empty"), (27, 30, 40, 50, 55), "20 fill themselves, 60 take up to 1 s"),)
+        levels=(
+            FieldLevels(
+                ("min_empty", "max_empty"), (27, 30, 40, 50, 55), "a simple rule fills 20 blanks, and 60 take up to 1 s"
+            ),
+        )
     ),
     "survo": TaskFacts(
         levels=(
             FieldLevels(
-                ("min_empty", "max_empty"), (3, 4, 6, 8), "over half of the boards with 11 have several solutions"
+                ("min_empty", "max_empty"),
+                (3, 4, 6, 8),
+                "over half of the boards with 11 blanks have several solutions",
             ),
         )
     ),
@@ -515,24 +549,24 @@ FACTS: Mapping[str, TaskFacts] = {
         reads_as=AnswerForm.OPTION,
         options=2,
         even_options=("yes", "no"),
-        gives_away="whether the conclusion has the first premise's quantifier tells two answers in three",
+        gives_away="the conclusion has the first premise's quantifier or not: that tells two answers in three",
         few_questions=True,
         pays_for=BOTH,
         levels=(
             FieldLevels(("allow_no",), (True,), FEW_QUANTIFIERS),
             FieldLevels(("allow_some",), (True,), FEW_QUANTIFIERS),
             FieldLevels(("allow_some_not",), (True,), FEW_QUANTIFIERS),
-            FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is the easier kind"),
+            FieldLevels(("inversion_probability",), (0.5, 0.3, 0.1), "a question about one premise is easier"),
         ),
     ),
-    "time_intervals": TaskFacts(reads_as=AnswerForm.DURATION, pays_for="no time at all is near most times"),
+    "time_intervals": TaskFacts(reads_as=AnswerForm.DURATION, pays_for="a duration of zero is near most durations"),
     "tower_of_hanoi": TaskFacts(
         few_questions=True,
         levels=(
             FieldLevels(
-                ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are 6 questions"
+                ("min_disks", "max_disks"), ((3, 5), (4, 8), (5, 10), (10, 15)), "with three there are only 6 questions"
             ),
-            FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are 6 questions"),
+            FieldLevels(("min_pegs", "max_pegs"), ((3, 4), (3, 4), (4, 5)), "with three there are only 6 questions"),
         ),
     ),
     "tsumego": TaskFacts(gives_away="the answer is where most stones stand together"),
@@ -543,7 +577,11 @@ FACTS: Mapping[str, TaskFacts] = {
         reads_as=AnswerForm.OPTION,
         options=4,
         levels=(
-            FieldLevels(("num_people",), (4, 4, 4, 5), "fewer are guessed, 6 people take 3 s and 7 over 10 s"),
+            FieldLevels(
+                ("num_people",),
+                (4, 4, 4, 5),
+                "with fewer people the answer is guessed; 6 people take 3 s and 7 over 10 s",
+            ),
             FieldLevels(("num_characteristics",), (2, 3, 4, 5), "6 characteristics take 3 s and 7 over 10 s"),
         ),
     ),
@@ -573,7 +611,7 @@ CATEGORIES: Mapping[str, str] = {
     "logic": "aiw circuit_logic knights_knaves propositional_logic self_reference syllogism zebra_puzzles",
     "probability": "coin_flip",
 }
-"""The tasks of each of the library's categories, for those who read results without the library."""
+"""The tasks of each category of the library, for readers of results without the library."""
 
 UNMEASURED = TaskFacts(few_questions=True, built_for_each_seed=True)
 """Facts that are safe for any task."""
@@ -590,6 +628,6 @@ def category(task: str) -> str:
 
 
 def gameable_tasks(*, strict: bool) -> dict[str, str]:
-    """Return the tasks that pay policies without reasoning, with reasons; `strict` mends most of them."""
+    """Return the tasks that pay policies without reasoning, with reasons; `strict` rewards correct most of them."""
     reasons = {task: row.gives_away or ("" if strict else row.pays_for) for task, row in FACTS.items()}
     return {task: reason for task, reason in reasons.items() if reason}

@@ -1,6 +1,6 @@
-"""Score model text with the library's verifiers, safely; tell which problems must not be served.
+"""Score model text safely with the library's verifiers, and find problems that must not be served.
 
-Runs inside workers only. Nothing here imports reasoning_gym; the library's datasets are handed in.
+Runs inside workers only. Nothing here imports reasoning_gym; callers pass the library's datasets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Cause", "Flaw", "Scorer", "find_flaw", "option", "preload", "seed_pi
 
 
 def preload(tasks: Collection[str]) -> None:
-    """Import what the verifiers of some tasks import late, so that forked workers share it."""
+    """Import the late imports of some tasks' verifiers now, so that forked workers share the modules."""
     if any(facts(task).algebraic for task in tasks):
         from .grammars import algebra
 

@@ -1,4 +1,4 @@
-"""What verifiers see of the library: entries of datasets, and the datasets that score answers to them."""
+"""The library's types that verifiers use: entries of datasets, and datasets that score answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Entry = Mapping[str, Any]
 
 
 class Dataset(Protocol):
-    """The part of a library's dataset that guards use."""
+    """The part of a dataset of the library that guards use."""
 
     config: Any
 
@@ -17,6 +17,6 @@ class Dataset(Protocol):
 
 
 Guard = Callable[[str, Entry, Dataset], float]
-"""Takes the place of `score_answer` for one task: from an answer, the entry and its dataset, the score."""
+"""Replaces `score_answer` for one task: returns the score of an answer to an entry of a dataset."""
 Correction = Callable[[str, Entry, Dataset, float], float]
-"""From an answer, the entry, its dataset and the score so far: the score that counts where rewards are strict."""
+"""Returns the strict score from an answer, its entry and dataset, and the score of the guard or the library."""

@@ -1,6 +1,6 @@
-"""Find problems not to be served: wrong ones, and those whose right answer takes no reasoning.
+"""Find problems that must not be served: wrong problems, and problems whose right answer takes no reasoning.
 
-`REJECTED` has a line for each thing that is refused: a task, a cause, a sentence that says why, and a test of an entry.
+`REJECTED` has a line for each kind of rejected entries of a task: the cause, the reason, and a test of an entry.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from .moves import single_button_plans
 from .shortcuts import NUMBER, copies, filled_boards, has_one_blank, last_grid, turned_fills
 
 MANY_CELLS = 16
+"""Cells of the smallest answer in which equal cells are a flaw."""
 MAX_GUESSES = 0.2
-"""The largest share of simple formulas that premises may conclude."""
+"""The largest share of simple formulas that premises may imply, in [0, 1]."""
 MARKS_OF_A_RECTANGLE = 80
-"""Of default problems a third have as many rectangles as this says."""
+"""Marks (#) for each rectangle: the marks of a drawing over this number are right in a third of default problems."""
 
 
 class Cause(StrEnum):
-    """Why a problem is drawn again, in a word for metrics and reports."""
+    """Why a problem is drawn again: the words of metrics and reports."""
 
     WRONG = "wrong"
-    """Its expected answer is wrong, or the question can be read in two ways."""
+    """Its expected answer is wrong, or its question has two meanings."""
     COPIED = "copied"
-    """Its answer is a part of the question, or the question's board filled without thought."""
+    """Its answer is a part of the question, or the question's board filled by a simple rule."""
     EASY = "easy"
-    """A cheap test decides it."""
+    """A simple rule solves it."""
     UNWANTED = "unwanted"
-    """Its answer is frequent, and its seed wants another."""
+    """Its answer is frequent, and its seed picks another answer."""
 
 
 @dataclass(frozen=True)
 class Flaw:
-    """Why an entry must not be served; `reason` ends a sentence that begins with "because"."""
+    """Why an entry must not be served. `reason` completes a sentence after "because"."""
 
     cause: Cause
     reason: str
@@ -48,7 +49,7 @@ class Flaw:
 
 @dataclass(frozen=True)
 class Rejection:
-    """What is refused of a task: the entries that pass a test."""
+    """Entries of a task that are rejected: those to which the rejection `applies`."""
 
     cause: Cause
     reason: str
@@ -56,7 +57,7 @@ class Rejection:
 
 
 def find_flaw(task: str, entry: Entry) -> Flaw | None:
-    """Say why an entry must not be served; None if it may."""
+    """Return why an entry must not be served, None if it may be served."""
     for rejection in REJECTED.get(task, ()):
         if rejection.applies(entry):
             return Flaw(rejection.cause, rejection.reason)
@@ -77,12 +78,12 @@ def _is_not_convex(entry: Entry) -> bool:
 
 
 def _has_two_signs(entry: Entry) -> bool:
-    """`-3^2` is 9 or -9."""
+    """Find even powers of negative numbers: `-3^2` is 9 or -9."""
     return float(entry["metadata"]["base"]) < 0 and int(entry["metadata"]["exponent"]) % 2 == 0
 
 
 def _needs_members(entry: Entry) -> bool:
-    """Find syllogisms whose answer is another where a class has no members, or is wrong altogether."""
+    """Find syllogisms whose answer is wrong, or right only if classes have members."""
     metadata = entry["metadata"]
     premises = metadata["premise1"], metadata["premise2"]
     follows = {follows_from_classes(premises, metadata["conclusion"], may_be_empty=empty) for empty in (False, True)}
@@ -90,7 +91,7 @@ def _needs_members(entry: Entry) -> bool:
 
 
 def _quantifiers(entry: Entry) -> list[tuple[str, bool]]:
-    """Return the quantifiers of two premises and a conclusion, each with whether it is negated."""
+    """Return the quantifiers of the premises and the conclusion, each with whether its statement is negated."""
     statements = [str(entry["metadata"][name]) for name in ("premise1", "premise2", "conclusion")]
     return [(text.split()[0], " are not " in text) for text in statements]
 
@@ -108,7 +109,7 @@ def _final_gate(entry: Entry) -> str:
 
 
 def _names_one_number_twice(entry: Entry) -> bool:
-    """Find questions that do not ask which of two numbers counts."""
+    """Find questions whose first two numbers are equal, so that the solver need not choose between them."""
     first, second = NUMBER.findall(str(entry["question"]))[:2]
     return bool(first == second)
 
@@ -150,57 +151,71 @@ def _need_each_other(entry: Entry) -> bool:
 
 
 def _needs_many(entry: Entry) -> bool:
-    """Find small plans of which the number of prerequisites tells the answer: hardly any can be finished."""
-    courses, prerequisites = len(entry["metadata"]["courses"]), len(entry["metadata"]["prerequisites"])
+    """Find small plans with many prerequisites, of which hardly any can be finished."""
+    courses = len(entry["metadata"]["courses"])
+    prerequisites = len(entry["metadata"]["prerequisites"])
     return courses <= 10 and prerequisites > 1.6 * courses
 
 
 def _is_coloured_blindly(entry: Entry) -> bool:
-    """Find graphs that are coloured without regard to their edges."""
+    """Find graphs for which a colouring that ignores the edges is right."""
     puzzle = entry["metadata"]["puzzle"]
-    ways = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
-    return any(all(way(start) != way(end) for start, end in puzzle["edges"]) for way in ways)
+    blind = colourings(len(puzzle["vertices"]), len(puzzle["color_options"]))
+    return any(all(colour(start) != colour(end) for start, end in puzzle["edges"]) for colour in blind)
 
 
 def colourings(vertices: int, colours: int) -> list[Callable[[int], int]]:
-    """Return functions from a vertex to a colour by its number: in turn, and by blocks."""
+    """Return colourings, from a vertex's number to a colour's number: in turn, and in blocks."""
     return [lambda vertex: vertex % colours, lambda vertex: vertex * colours // vertices]
 
 
 def _is_grouped_blindly(entry: Entry) -> bool:
-    """Find words that are grouped without regard to most of their letters: anagrams stand together."""
+    """Find words for which a grouping that ignores most letters is right: the anagrams stand together."""
     groups = entry["metadata"]["solution"]
     right = {frozenset(group) for group in groups}
-    ways = groupings(entry["metadata"]["words"], [*map(len, groups)])
-    return any({frozenset(group) for group in way} == right for way in ways)
+    blind = groupings(entry["metadata"]["words"], [len(group) for group in groups])
+    return any({frozenset(group) for group in grouping} == right for grouping in blind)
 
 
 def groupings(words: Sequence[str], sizes: Sequence[int]) -> list[list[list[str]]]:
-    """Group words as they come: by neighbours' length or first letter, by given sizes, or by so many."""
-    keys: tuple[Callable[[str], object], ...] = (len, itemgetter(0))
-    ways = [[[*group] for _, group in groupby(words, key)] for key in keys]
-    ways.append([[*words[end - size : end]] for size, end in zip(sizes, accumulate(sizes), strict=True)])
-    return ways + [[[*words[at : at + size]] for at in range(0, len(words), size)] for size in (2, 3, 4, 5)]
+    """Return groupings of words in their order: neighbours of equal length, neighbours with the same first letter,
+    groups of the given sizes, and groups of 2, 3, 4 and 5 words."""
+    by_length = [list(group) for _, group in groupby(words, len)]
+    by_letter = [list(group) for _, group in groupby(words, itemgetter(0))]
+    by_sizes = [list(words[end - size : end]) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    found = [by_length, by_letter, by_sizes]
+    for size in (2, 3, 4, 5):
+        found.append([list(words[at : at + size]) for at in range(0, len(words), size)])
+    return found
 
 
 def _has_other_captures(entry: Entry) -> bool:
-    """Find boards with other moves that capture than the only one that is taken for right."""
+    """Find boards where the expected move does not capture, or another move captures too."""
     board, answer = entry["metadata"]["board"], str(entry["answer"])
     right = (len(board) - int(answer[1:]), ord(answer[0]) - ord("A"))
     return _last_liberties(board) != {right}
 
 
 def _last_liberties(board: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
-    """The points that alone keep connected white stones alive."""
+    """Return the empty points that are the only liberty of a group of connected white stones."""
     marks = {(row, column): mark for row, line in enumerate(board) for column, mark in enumerate(line)}
-    found, grouped = set(), set()
-    for start in (point for point, mark in marks.items() if mark == "O"):
-        group, liberties = [] if start in grouped else [start], set()
-        for row, column in group:  # it grows meanwhile
-            near = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
-            liberties |= {point for point in near if marks.get(point) == "."}
-            group += [point for point in near if marks.get(point) == "O" and point not in group]
-        grouped |= {*group}
+    found: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int]] = set()
+    for start, mark in marks.items():
+        if mark != "O" or start in seen:
+            continue
+        liberties: set[tuple[int, int]] = set()
+        waiting = [start]
+        while waiting:
+            row, column = waiting.pop()
+            if (row, column) in seen:
+                continue
+            seen.add((row, column))
+            for point in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+                if marks.get(point) == ".":
+                    liberties.add(point)
+                elif marks.get(point) == "O":
+                    waiting.append(point)
         if len(liberties) == 1:
             found |= liberties
     return found
@@ -288,15 +303,15 @@ REJECTED: Mapping[str, Sequence[Rejection]] = {
 
 
 def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
-    """Say which part of the question, or of its board filled without thought, is the right answer.
+    """Return the flaw that the right answer is a part of the question, or its board filled by a simple rule.
 
-    Where there are options, one of them is right, and may well be copied; so may an answer that is evened out.
+    An option may stand in the question, and so may an answer of a task whose frequent answers are served equally often.
     """
     row = facts(task)
     makers = {} if row.options or row.frequent_answer else {"a part of the question": copies}
     if not has_one_blank(question):
         makers |= {"its board filled row by row": filled_boards, "its board filled from another corner": turned_fills}
-    # Each source takes its time, and most boards that are flawed are so by the first fills.
+    # One source after the other: each takes time, and the first fills find most flawed boards.
     for name, make_copies in makers.items():
         if any(same_content(text, answer) for text in make_copies(question).values()):
             return Flaw(Cause.COPIED, f"{name} is the right answer")
@@ -307,7 +322,7 @@ def _find_copy(task: str, answer: str, question: str) -> Flaw | None:
 
 
 def same_content(text: str, answer: str) -> bool:
-    """Tell whether two texts hold the same cells, with any separators and in any number format."""
+    """Tell whether two texts have the same cells, with any separators and number formats."""
     return all(cell == expected for cell, expected in zip_longest(_cells(text), _cells(answer)))
 
 

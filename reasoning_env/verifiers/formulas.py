@@ -21,12 +21,12 @@ def score_countdown(answer: str, entry: Entry, dataset: Dataset) -> float:
     except (ExpressionError, OverflowError):
         return 0.01
     target = entry["metadata"]["target"]
-    is_close = abs(value - target) <= 1e-6 + 1e-5 * abs(target)  # as numpy's isclose, which the verifier asks
+    is_close = abs(value - target) <= 1e-6 + 1e-5 * abs(target)  # the verifier calls numpy's isclose
     return 1.0 if is_close and sorted(_integers(answer)) == sorted(entry["metadata"]["numbers"]) else 0.05
 
 
 def correct_countdown(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse values near the target, numbers hidden in decimals, and powers, which swallow numbers."""
+    """Pay the floor for values near the target, numbers hidden in decimals, and powers, which absorb numbers."""
     metadata = entry["metadata"]
     if score < 1.0 or ("**" not in answer and _solves(answer, metadata["numbers"], metadata["target"])):
         return score
@@ -38,19 +38,21 @@ def score_puzzle24(answer: str, entry: Entry, dataset: Dataset) -> float:
         value = int(evaluate_exactly(parse_arithmetic(answer)))
     except ExpressionError:
         return 0.01
-    lowest, highest, used = dataset.config.min_value, dataset.config.max_value, _integers(answer)
+    lowest = dataset.config.min_value
+    highest = dataset.config.max_value
+    used = _integers(answer)
     return 1.0 if value == 24 and len(used) == 4 and lowest <= min(used) <= max(used) <= highest else 0.01
 
 
 def correct_puzzle24(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse other numbers than those given, and values from 24 to 25."""
+    """Pay the floor for numbers that were not given, and for values between 24 and 25."""
     if score < 1.0 or ("**" not in answer and _solves(answer, entry["metadata"]["numbers"], 24)):
         return score
     return 0.01
 
 
 def parse_arithmetic(answer: str) -> ast.expr:
-    """Return the tree of an answer, without a full stop after its last number. Raises ExpressionError."""
+    """Return the tree of an answer; a full stop after the last number is ignored. Raises ExpressionError."""
     return parse_expression(re.sub(r"(?<=\d)\.$", "", answer.strip()), MAX_ARITHMETIC_PARTS)
 
 
@@ -59,7 +61,7 @@ def _integers(answer: str) -> list[int]:
 
 
 def _solves(answer: str, numbers: list[int], target: int) -> bool:
-    """Tell whether an expression has exactly the target's value and exactly these whole numbers."""
+    """Tell whether an expression has exactly the value of the target and exactly these whole numbers."""
     try:
         tree = parse_arithmetic(answer)
         used = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
@@ -90,7 +92,7 @@ def score_polynomial_multiplication(answer: str, entry: Entry, dataset: Dataset)
 
 
 def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Bound the variables: the verifier tries every assignment of whatever stands between operators."""
+    """Bound the variables: the verifier takes any text between operators for a variable, and tries all assignments."""
     variables = frozenset(entry["metadata"]["variables"])
     if len(answer) > logic.MAX_CHARACTERS or not variables.issuperset(re.findall("[A-Z]", answer)):
         return 0.0
@@ -104,9 +106,9 @@ def score_propositional_logic(answer: str, entry: Entry, dataset: Dataset) -> fl
 
 
 def correct_propositional_logic(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse joined premises and what a single one implies: an inference must need several of them.
+    """Pay nothing for joined premises, or for what one premise implies: a conclusion must need several premises.
 
-    Where no such inference exists, as in problems that are never served, the library's score stays.
+    Where no such conclusion exists, as in problems that are never served, the library's score stays.
     """
     metadata = entry["metadata"]
     premises = metadata["premises"]

@@ -1,4 +1,4 @@
-"""Guards and corrections of tasks whose answers are moves: boxes, cars, cubes, buttons."""
+"""Guards and corrections of tasks whose answers are moves: of boxes, cars and cubes, and presses of buttons."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from .entries import Dataset, Entry
 
 MAX_RUSH_STEPS = 6
-"""The width of a Rush Hour board: no car can move further."""
+"""The width of a Rush Hour board: no car moves further."""
 MAX_CUBE_MOVES = 2000
 CUBE_PERIOD = 4
-"""Turning a side of a cube four times leaves it as it was."""
+"""Four turns of a side leave the cube unchanged."""
 MAX_COUNT_DIGITS = 9
 
 
@@ -41,7 +41,7 @@ def score_rubiks_cube(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def correct_quantum_lock(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse letters inside words, those of the answer tag among them."""
+    """Ignore letters inside words, such as those of the answer tag."""
     presses = re.findall(r"(?<![^\W\d_])[A-Ca-c]+(?![^\W\d_])", answer)
     if re.sub(r"[^A-Ca-c]", "", answer) == "".join(presses):
         return score if presses else 0.0
@@ -63,7 +63,7 @@ def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
         steps = json.loads(answer)
     except (ValueError, RecursionError):
         return 0.0
-    if steps in ({}, ""):  # no plan is one without moves, for the verifier
+    if steps in ({}, ""):  # the verifier takes these for a plan without moves
         return dataset.score_answer(answer, entry)
     if not isinstance(steps, list) or not all(_is_boxnet_step(step) for step in steps):
         return 0.0
@@ -77,16 +77,16 @@ def _is_boxnet_step(step: Any) -> bool:
 
 
 def correct_boxnet(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse targets moved to the boxes, and sweeps over the whole field."""
+    """Pay the floor for plans that move targets to the boxes, or sweep over the whole field."""
     if score <= 0.05:
         return score
     return score if _has_purpose(json.loads(answer), entry["metadata"]["initial_state"]) else 0.05
 
 
 def _has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str, Sequence[str]]) -> bool:
-    """Tell whether a plan moves boxes only, and wastes no more moves than there are boxes.
+    """Tell whether a plan moves boxes only, and has at most as many idle moves as there are boxes.
 
-    The plan is carried out move by move, since the verifier ignores moves that do nothing.
+    The plan is simulated move by move, since the verifier ignores moves that do nothing.
     """
     state = {square: list(items) for square, items in initial_state.items()}
     idle_moves_left = sum(item.startswith("box_") for items in state.values() for item in items)
@@ -103,7 +103,7 @@ def _has_purpose(steps: Iterable[Mapping[str, str]], initial_state: Mapping[str,
 
 
 def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool:
-    """Carry out a move and tell whether it did anything; the verifier refuses non-adjacent squares."""
+    """Carry out a move, and tell whether it changed the state. The verifier checks that squares are adjacent."""
     items = state.get(square, [])
     if box not in items:
         return False
@@ -121,5 +121,5 @@ def _move(state: dict[str, list[str]], square: str, box: str, goal: str) -> bool
 
 
 def _square_of(text: str) -> str:
-    """Return the state's name for the square of an agent or a goal."""
+    """Return the name that the state has for the square of an agent or a goal."""
     return "_".join(str(float(number)) for number in re.findall(r"\d+\.?\d*", text)[:2])

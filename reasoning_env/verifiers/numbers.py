@@ -15,15 +15,15 @@ MAX_NUMBER_CHARACTERS = 100
 MAX_EXPONENT = 99
 NUMBER = re.compile(r"[-+]?[\d.,]*\d")
 RIGHT_DIGITS = 3
-"""Significant digits to which a probability must be right."""
+"""Significant digits of a right probability."""
 ROUNDING = 0.005
-"""How far a number may be from the question's, which has two decimals by default."""
+"""The largest distance of a number from the question's number, which has two decimals by default."""
 NEAR = 0.1
-"""The share of a right number by which another may differ and still earn something."""
+"""The relative error, as a share of the right number, from which an answer earns nothing."""
 
 
 def score_bitwise_arithmetic(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Compare with the oracle's answer, where the library evaluates the problem's text anew."""
+    """Compare with the expected answer; the library evaluates the text of the problem again."""
     try:
         return float(int(answer, 0) == int(entry["answer"], 0))
     except ValueError:
@@ -35,7 +35,7 @@ def score_short_number(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def correct_complex(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse nan and inf, which are at no distance from anything."""
+    """Pay nothing for nan and inf, whose distance from any number counts as none."""
     return 0.0 if re.search("nan|inf", re.sub(r"\s", "", answer), re.IGNORECASE) else score
 
 
@@ -48,7 +48,7 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse a prefix such as 0, whatever follows in the oracle's answer; right to three digits is right."""
+    """Pay a prefix such as 0 by its share of the digits. A probability that is right to three digits is right."""
     if score == 0.0:
         return 0.0
     said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))
@@ -69,19 +69,19 @@ def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float)
 
 
 def _significant(value: float) -> tuple[str, int]:
-    """Return the significant digits, at most ten, as the verifier writes them, and the power of ten."""
+    """Return at most ten significant digits, as the verifier writes them, and the power of ten."""
     mantissa, exponent = f"{value:.9e}".split("e")
     return mantissa.replace(".", "").rstrip("0"), int(exponent)
 
 
 def score_number_sorting(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Hand in the oracle's answer as JSON, because the library evaluates it as Python."""
+    """Pass the expected answer as JSON, because the library would evaluate it as Python."""
     oracle = json.dumps(parse_list(entry["answer"]))
     return dataset.score_answer(answer, {**entry, "answer": oracle})
 
 
 def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse nan, which is in order with everything, and numbers not in the question, rounding aside."""
+    """Pay nothing for nan, which is in order with any number, or for numbers that are not in the question."""
     if score == 0.0:
         return 0.0
     pairs = zip(json.loads(answer.replace("'", '"')), entry["metadata"]["sorted_numbers"], strict=True)
@@ -89,7 +89,7 @@ def correct_number_sorting(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse candidates within the tolerance of the right one."""
+    """Pay nothing for a wrong candidate within the tolerance of the right one."""
     if score == 0.0:
         return 0.0
     said, right = float(answer.strip().replace(",", "")), entry["metadata"]["solution"]
@@ -98,12 +98,12 @@ def correct_number_format(answer: str, entry: Entry, dataset: Dataset, score: fl
 
 
 def correct_prime_factorization(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse factors that are no primes: any divisor gives two of them."""
+    """Pay the floor for factors that are not prime: any divisor gives two such factors."""
     return score if score == 1.0 else min(score, 0.01)
 
 
 def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse any time at all, which is near most times: what is paid for is how near it is in proportion."""
+    """Pay a duration by its relative error: in absolute terms any duration is near most others."""
     if score in (0.0, 1.0):
         return score
     said, right = map(_seconds, (answer, entry["answer"]))
@@ -111,7 +111,7 @@ def correct_time_intervals(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def _seconds(text: str) -> float:
-    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s` or both."""
+    """Return the seconds of a duration in the verifier's form: `d days`, `h:m:s`, or both."""
     days, clock = re.search(r"(-?\d+)\s*days?", text), re.search(r"-?\d+(?::\d+(?:\.\d+)?)+", text)
     parts = [float(part) for part in clock[0].split(":")] if clock else []
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
@@ -119,12 +119,12 @@ def _seconds(text: str) -> float:
 
 
 def correct_rectangle_count(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse any small number, which is near most counts."""
+    """Pay a count by its relative error: in absolute terms any small number is near most counts."""
     return score if score in (0.0, 1.0) else min(score, nearness(float(answer), float(entry["answer"])))
 
 
 def nearness(said: float, right: float) -> float:
-    """From 1 for the right number down to 0 for one that is off by NEAR of it."""
+    """Return 1 for the right number, falling linearly to 0 at a relative error of NEAR."""
     return max(0.0, 1.0 - abs(said - right) / (NEAR * abs(right))) if right else 0.0
 
 
@@ -135,9 +135,9 @@ def correct_gsm_symbolic(answer: str, entry: Entry, dataset: Dataset, score: flo
 
 
 def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse a number with the right one among its digits; the library's default pays for it in part.
+    """Pay nothing for a number that contains the right one among its digits; the library's default pays a part.
 
-    For every task without a correction of its own.
+    For every task without its own correction.
     """
     right = str(entry.get("answer"))
     if score in (0.0, 1.0) or not NUMBER.fullmatch(right) or score != len(right) / len(answer):
@@ -148,5 +148,5 @@ def correct_parts_of_numbers(answer: str, entry: Entry, dataset: Dataset, score:
 def _value(number: str) -> float:
     try:
         return float(number.replace(",", ""))
-    except ValueError:  # such as 1.2.3
+    except ValueError:  # for example 1.2.3
         return math.nan

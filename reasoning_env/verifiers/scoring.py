@@ -1,8 +1,8 @@
-"""Score answers to a problem: what an answer earns, from its reading to partial credit.
+"""Score answers to a problem, from the reading of the answer to partial credit.
 
-Two tables name what stands around the library's verifier of a task: a guard in its place, where the library cannot be
-given model text as it is, and a correction of its score, where it pays for nonsense. Right answers keep their score;
-nonsense gets 0 or the lowest score that the verifier itself gives to a wrong answer.
+Two tables surround the library's verifiers. A guard replaces a verifier that must not get model text as it is. A
+correction changes the score of a verifier that pays for nonsense. Right answers keep their score; nonsense gets 0, or
+the lowest score that the verifier gives to a wrong answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GUARDS: Mapping[str, Guard] = {
     "spiral_matrix": structures.score_spiral_matrix,
     "string_insertion": structures.score_string_insertion,
 }
-"""Guards give the library's own score to every answer that its question could honestly be given."""
+"""Guards return the library's own score for every answer that is honest."""
 
 CORRECTIONS: Mapping[str, Correction] = {
     "acre": words.correct_choice("on", "off", "undetermined"),
@@ -69,11 +69,11 @@ CORRECTIONS: Mapping[str, Correction] = {
     "time_intervals": numbers.correct_time_intervals,
     "word_sorting": words.correct_word_sorting,
 }
-"""The first line of each correction says what it refuses. Other tasks have `correct_parts_of_numbers`."""
+"""The first line of each correction names the nonsense. Other tasks have `correct_parts_of_numbers`."""
 
 
 def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bool) -> float:
-    """Return an answer's score, corrected where `strict`. Raises whatever the library's verifier raises."""
+    """Return an answer's score, corrected if `strict`. Raises any error of the library's verifier."""
     guard = GUARDS.get(task)
     score = dataset.score_answer(answer, entry) if guard is None else guard(answer, entry, dataset)
     if not strict:
@@ -84,7 +84,7 @@ def verify(task: str, dataset: Dataset, answer: str, entry: Entry, *, strict: bo
 
 @dataclass
 class Scorer:
-    """Scores answers to one entry, unpickled for each verification, as verifiers may write into it.
+    """Scores answers to one entry. The entry is unpickled for each verification, since verifiers may write into it.
 
     With `strict` scores are corrected, with `lenient` answers are also read without wrappers and in the form of the
     expected answer, and with `with_tags` also in their answer tags.
@@ -98,11 +98,13 @@ class Scorer:
     lenient: bool = False
 
     def score(self, answer: str) -> float:
-        """Return the highest score, in [0, 1], of an answer's forms.
+        """Return the highest score of an answer's forms, in [0, 1].
 
-        Each form passes the guard or the library's verifier, then a correction; where rewards are strict, partial
-        credit starts at what guessing earns. A form whose verifier raises, or returns what is not a finite number,
-        earns nothing; when every form does, raises the last one's error. Raises MemoryError at once.
+        Each form passes the guard or the library's verifier, then a correction. With `strict`, partial credit starts at
+        the score of the best guess. A form earns nothing if the verifier raises, or returns no finite number.
+
+        Raises the last form's error if every form earns nothing so.
+        Raises MemoryError at once.
         """
         best: float | None = None
         failure: BaseException | None = None
@@ -113,7 +115,7 @@ class Scorer:
                     value = above_guessing(value, self._best_guess)
             except MemoryError:
                 raise
-            except BaseException as error:  # verifiers raise anything for hostile text, SystemExit included
+            except BaseException as error:  # hostile text makes verifiers raise any error, even SystemExit
                 failure = error
             else:
                 best = value if best is None else max(best, value)

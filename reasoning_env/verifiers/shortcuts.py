@@ -1,7 +1,7 @@
-"""Answers that take no reasoning: copies of parts of a question, counts, boards with filled blanks.
+"""Make answers that take no reasoning: parts of the question, counts, boards with filled blanks.
 
-The audit asks what such answers earn, problems that one of them solves are not served, and partial credit starts where
-the best of them ends. Every function works on the question's text alone, in time linear in its length.
+The audit reports the scores of such answers. Problems that such an answer solves are not served. Partial credit starts
+at the score of the best such answer. All functions work on the text of the question alone, in linear time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 WORD = re.compile(r"[^\W\d_]+")
 COLON = re.compile(r":(?=\s|$)")
-"""Not the colon of a time of day."""
+"""A colon before a blank or the end, so not the colon of a time of day."""
 BRACKETED = re.compile(r"\[[^\[\]]*\]")
 NESTED = re.compile(r"\[\s*\[[^\[\]]*\](?:[\s,]*\[[^\[\]]*\])*\s*\]")
 QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'")
@@ -21,16 +21,16 @@ LISTED_LINE = re.compile(r"\W*\d+[.):]\s+(\S.*)")
 WORDY = re.compile(r"[^\W\d_]{2,}")
 BLANKS = ("_", "\N{WHITE QUESTION MARK ORNAMENT}", "?")
 MAX_BOARD = 1000
-"""Characters of a board beyond which nobody fills it."""
+"""Characters of the largest board that is filled."""
 
 Fill = Callable[[Sequence[str], Sequence[str], Sequence[str]], str]
-"""From the cells of a row, of the column and of the box: what goes into a blank."""
+"""Returns the content of a blank from the cells of its row, its column and its box."""
 Order = Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
-"""From the rows and columns of blanks, row by row: the order in which they are filled."""
+"""Returns blanks, given row by row as pairs of row and column, in the order in which they are filled."""
 
 
 def copies(question: str) -> dict[str, str]:
-    """Whole parts of a question, by name: what an answer is that only repeats its input."""
+    """Return whole parts of a question, by name: answers that only repeat the input."""
     text = question.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     parts = {"the last line": lines[-1] if lines else ""}
@@ -47,13 +47,14 @@ def copies(question: str) -> dict[str, str]:
 
 
 def quotations(question: str) -> list[str]:
-    """Return what stands in quotes."""
+    """Return the texts in quotes."""
     return [double or single for double, single in QUOTED.findall(question)]
 
 
 def fragments(question: str) -> dict[str, str]:
-    """Single words, numbers and counts of a question, by name."""
-    numbers, words = NUMBER.findall(question), WORD.findall(question)
+    """Return single words, numbers and counts of a question, by name."""
+    numbers = NUMBER.findall(question)
+    words = WORD.findall(question)
     lines = question.strip().splitlines()
     parts = {
         "the first number": _first(numbers),
@@ -79,25 +80,25 @@ def fragments(question: str) -> dict[str, str]:
 
 
 def filled_boards(question: str) -> dict[str, str]:
-    """Return the question's board with its blanks filled, row by row, by name; empty without blanks."""
+    """Return the question's board with its blanks filled row by row, by the name of the rule; {} without blanks."""
     board, blank = _board(question)
     return {name: _fill(board.split("\n"), blank, fill, sorted) for name, fill in FILLS.items()} if blank else {}
 
 
 def turned_fills(question: str) -> dict[str, str]:
-    """The question's board with what is legal in its blanks, begun from its other corners."""
+    """Return the question's board with legal contents in its blanks, filled from the other corners, by name."""
     board, blank = _board(question)
     if not blank:
         return {}
     return {
-        f"{name}, {way}": _fill(board.split("\n"), blank, FILLS[name], order)
-        for way, order in ORDERS.items()
+        f"{name}, {direction}": _fill(board.split("\n"), blank, FILLS[name], order)
+        for direction, order in ORDERS.items()
         for name in LEGAL
     }
 
 
 def choice(question: str, answer: str) -> str:
-    """Return what an answer puts into the question's only blank or, without one, the answer casefolded."""
+    """Return the content that an answer gives the question's only blank; without a blank, the answer casefolded."""
     board, blank = _board(question)
     if blank and board.count(blank) == 1 and len(board) == len(answer):
         return answer[board.index(blank)]
@@ -105,13 +106,13 @@ def choice(question: str, answer: str) -> str:
 
 
 def has_one_blank(question: str) -> bool:
-    """Whether the question's board has a single blank, so that whatever fills it is one of a few options."""
+    """Tell whether the question's board has a single blank, so that the answer is one of a few options."""
     board, blank = _board(question)
     return bool(blank) and board.count(blank) == 1
 
 
 def _board(question: str) -> tuple[str, str]:
-    """The board of a question and the mark of its blanks, which is empty where it has none."""
+    """Return the board of a question and the mark of its blanks, which is "" without blanks."""
     board = [line for line in last_grid(question) if not WORDY.search(line)]
     if not any(mark in line for line in board for mark in BLANKS):
         board = _board_with_signs(question) or board
@@ -121,14 +122,14 @@ def _board(question: str) -> tuple[str, str]:
 
 
 def layouts(answer: str) -> dict[str, str]:
-    """Return other numbers in an answer's layout; empty if it is mostly words, or named by letters."""
+    """Return an answer with other numbers, by name; {} if it is mostly words, or has letters before digits."""
     if re.search(r"[A-Za-z]\d", answer) or len(NUMBER.findall(answer)) <= len(re.findall(r"[^\W\d_]{2,}", answer)):
         return {}
     return {f"{text} for every number": NUMBER.sub(text, answer) for text in ("0", "1", "2", "5", "12", "nan")}
 
 
 def last_grid(text: str) -> list[str]:
-    """Return the last block of lines with equally many cells, at least two by two; empty without one."""
+    """Return the last block of lines with equally many cells, at least two by two; [] without such a block."""
     best: list[str] = []
     block: list[str] = []
     width = 0
@@ -139,12 +140,17 @@ def last_grid(text: str) -> list[str]:
             continue
         if len(block) >= 2:
             best = block
-        block, width = ([line.strip()], cells) if cells >= 2 else ([], 0)
+        if cells >= 2:
+            block = [line.strip()]
+            width = cells
+        else:
+            block = []
+            width = 0
     return best
 
 
 def _board_with_signs(text: str) -> list[str]:
-    """Return the wordless lines around the last one with blanks; signs may stand between the rows."""
+    """Return the lines without words around the last line with blanks; signs may stand between the rows."""
     lines = text.splitlines()
     plain = [bool(line) and not WORDY.search(line) for line in lines]
     marked = [n for n, line in enumerate(lines) if plain[n] and any(mark in line for mark in BLANKS[:2])]
@@ -159,7 +165,7 @@ def _board_with_signs(text: str) -> list[str]:
 
 
 def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
-    """Fill a board's blanks one by one; lines of signs, which have no cells, stay and rule out boxes."""
+    """Fill a board's blanks one by one. Lines of signs have no cells: they stay, and the board has no boxes."""
     cell = re.compile(rf"{re.escape(blank)}|\d+|[^\W_]|[\u2705\u274c]")
     rows = [cell.findall(line) for line in board]
     size = max(map(len, rows), default=0)
@@ -168,9 +174,11 @@ def _fill(board: Sequence[str], blank: str, fill: Fill, order: Order) -> str:
     boxed = root * root == size == len(cells) == len(board)
     blanks = [(number, column) for number, row in enumerate(cells) for column in range(size) if row[column] == blank]
     for number, column in order(blanks):
-        row, top, left = cells[number], number - number % root, column - column % root
-        box = [one for other in cells[top : top + root] for one in other[left : left + root]] if boxed else []
-        row[column] = fill(row, [other[column] for other in cells], box)
+        row = cells[number]
+        top = number - number % root
+        left = column - column % root
+        box = [cell for line in cells[top : top + root] for cell in line[left : left + root]] if boxed else []
+        row[column] = fill(row, [line[column] for line in cells], box)
     lines = []
     for line, row in zip(board, rows, strict=True):
         values = iter(row)
@@ -204,7 +212,7 @@ ORDERS: Mapping[str, Order] = {
 
 
 def _options(question: str) -> list[str]:
-    """What a question offers to choose from: words joined by `or`, and what stands in quotes."""
+    """Return the options of a question: words joined by `or` or a slash, else the texts in quotes."""
     pairs = re.findall(r"\b(\w+)\s*(?:/|,? or )\s*(\w+)\b", question)
     return [word for pair in pairs for word in pair] or quotations(question)
 

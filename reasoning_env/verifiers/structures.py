@@ -12,7 +12,7 @@ from .grammars.expressions import parse_list
 
 MAX_TREE_WORK = 40_000
 MAX_EDIT_COST = 10_000_000
-"""Characters of the answer times those of the oracle, which is what the edit distance between them costs."""
+"""The cost of an edit distance: characters of the answer times characters of the expected answer."""
 
 
 def score_n_queens(answer: str, entry: Entry, dataset: Dataset) -> float:
@@ -42,7 +42,7 @@ def score_string_insertion(answer: str, entry: Entry, dataset: Dataset) -> float
 
 
 def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
-    """Return the answer, read as a list, in the oracle's form; None where it has another shape."""
+    """Return the answer, read as a list, in the form of the expected answer; None for another shape."""
     try:
         return write(parse_list(answer))
     except (TypeError, ValueError):
@@ -54,7 +54,7 @@ def _lines(rows: Any) -> str:
 
 
 def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
-    """Bound the edit distance between trees of JSON, which costs nodes times nodes times depth."""
+    """Bound the edit distance between trees of JSON, whose cost is nodes times nodes times depth."""
     oracle = entry["answer"].strip()
     first, last = answer.find("{"), answer.rfind("}")
     said = answer[first : last + 1] if first >= 0 else ""
@@ -66,15 +66,15 @@ def score_codeio(answer: str, entry: Entry, dataset: Dataset) -> float:
         return 0.0
     try:
         if json.loads(said) != json.loads(oracle):
-            return 0.01  # the least that the verifier gives for valid JSON
+            return 0.01  # the verifier's lowest score for valid JSON
     except (ValueError, RecursionError):
         return len(oracle) / len(answer) if oracle in answer else 0.0
     around = len(answer) - len(said)
-    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays where text stands around it
+    return max(len(oracle) / (len(oracle) + 0.5 * around), 0.2)  # as the verifier pays for JSON with text around it
 
 
 def _tree_work(text: str) -> int:
-    """Return an upper bound of the nodes of a JSON text times its depth."""
+    """Return an upper bound of a JSON text's nodes times its depth."""
     depth = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", text):
         depth += 1 if bracket in "[{" else -1
@@ -83,7 +83,7 @@ def _tree_work(text: str) -> int:
 
 
 def correct_codeio(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Cap the score of long JSON: similarity is relative to the longer text, which empty keys lengthen."""
+    """Pay long JSON at most by the ratio of lengths: similarity is relative to the longer text, and grows with it."""
     if score == 1.0:
         return score
     try:

@@ -10,12 +10,12 @@ from .entries import Correction, Dataset, Entry
 FILLERS = frozenset(
     {"the", "my", "final", "correct", "answer", "result", "is", "it", "boxed", "text", "so", "therefore"}
 )
-"""Words around a choice that do not change it."""
+"""Words around a choice that do not change the choice."""
 DENIAL = r"\b(?:not|never|neither|nor|deny|denies|cannot)\b|n['\u2019]t\b"
 
 
 def correct_choice(*options: str) -> Correction:
-    """Refuse every option, the right one among them: it must be the only one, and a word of its own."""
+    """Pay nothing for several options, the right one among them: it must be the only option, and a whole word."""
 
     def correct(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
         named = {*re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold())}
@@ -25,13 +25,13 @@ def correct_choice(*options: str) -> Correction:
 
 
 def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse any text whatsoever, all of which counts as True."""
+    """Pay nothing for text that is no option: the library takes any text for True."""
     words = [word for word in re.findall("[a-z]+", answer.casefold()) if word not in FILLERS]
     return float(words == [str(entry["answer"]).casefold()])
 
 
 def correct_knights_knaves(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse both claims about one person: partial credit is meant for one claim about everybody."""
+    """Pay nothing for two claims about one person: partial credit is meant for one claim about each person."""
     if score in (0.0, 1.0):
         return score
     words = re.findall(r"[a-z]+", answer.lower())
@@ -39,24 +39,27 @@ def correct_knights_knaves(answer: str, entry: Entry, dataset: Dataset, score: f
 
 
 def correct_spell_backward(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse the word with letters after it."""
-    word, right = answer.lower(), entry["answer"].lower()
+    """Pay at most 0.8 for the right word with letters after it."""
+    word = answer.lower()
+    right = entry["answer"].lower()
     return min(score, 0.8) if word.startswith(right) and word != right else score
 
 
 def correct_word_sorting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse the words with others after them."""
-    said, right = len(answer.split(",")), len(entry["metadata"]["sorted_words"])
+    """Pay the right words by their share if other words follow."""
+    said = len(answer.split(","))
+    right = len(entry["metadata"]["sorted_words"])
     return right / said if score == 1.0 and said > right else score
 
 
 def correct_letter_jumble(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse the words with others after them."""
-    said, right = len(answer.split()), len(entry["answer"].split())
+    """Pay the right words by their share if other words follow."""
+    said = len(answer.split())
+    right = len(entry["answer"].split())
     return right / said if math.isclose(score, 1.0) and said > right else score
 
 
 def correct_figlet_font(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Refuse ten right letters and any after them."""
+    """Pay at most 0.9 for ten right letters with any text after them."""
     right = answer.replace(" ", "").strip().lower() == entry["answer"].strip().lower()
     return score if right else min(score, 0.9)

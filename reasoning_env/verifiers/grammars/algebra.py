@@ -2,9 +2,9 @@
 
 Sympy's own parser, which evaluates text, is never called.
 
-Only the elementary functions below can be called, so nothing that restates a question (an unevaluated or evaluated
-integral, `expand`, `Subs`) can be written. Decimals in integrals are read exactly: a floating-point term large enough
-to swallow another would make unequal expressions equal.
+Only the elementary functions below can be called, so no answer can restate the question (with an evaluated or
+unevaluated integral, `expand`, `Subs`). Decimals in integrals are read exactly: a large floating-point term could
+absorb another term, and make unequal expressions equal.
 """
 
 from __future__ import annotations
@@ -26,20 +26,23 @@ from .expressions import MAX_BITS, ExpressionError, parse_expression
 
 MAX_PARTS = 2000
 SYMPY_S = 1.0
-"""Processor time for what sympy does with an answer; honest ones take less."""
+"""Limit of sympy's processor time for an answer; honest answers take less."""
 MAX_NAME = 32
 MAX_NAMES = 8
 MAX_CALLS = 100
-"""Functions in an integral, each of which is calculated to many digits at many points; honest ones have a few."""
+"""Limit of functions in an integral: each is calculated to many digits at many points. Honest integrals have a few."""
 MAX_EXPONENT = 200
-"""Largest power of a symbolic base; larger ones would be multiplied out for ever."""
+"""Largest power of a symbolic base; to multiply out larger powers would take for ever."""
 
 CONSTANTS = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I}
-FUNCTIONS = frozenset({
-    *("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "asec", "acsc", "acot"),
-    *("sinh", "cosh", "tanh", "sech", "csch", "coth", "asinh", "acosh", "atanh", "exp", "log", "ln", "sqrt"),
-})  # fmt: skip
-"""Functions of one argument that have the same name in sympy and in mpmath."""
+FUNCTIONS = frozenset(
+    {"sin", "cos", "tan", "sec", "csc", "cot"}
+    | {"asin", "acos", "atan", "asec", "acsc", "acot"}
+    | {"sinh", "cosh", "tanh", "sech", "csch", "coth"}
+    | {"asinh", "acosh", "atanh"}
+    | {"exp", "log", "ln", "sqrt"}
+)
+"""Functions of one argument with the same name in sympy and mpmath."""
 SIZE = frozenset({"Abs", "abs"})
 OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -51,27 +54,31 @@ OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.UAdd: operator.pos,
 }
 OPERATORS: Mapping[str, type[ast.AST]] = {"Rational": ast.Div, "Pow": ast.Pow, "pow": ast.Pow}
-"""Functions of two arguments that are operators."""
+"""Functions of two arguments that mean an operator."""
 
 SAMPLE_POINTS = ("0.3718", "0.7351", "1.6183", "2.9137", "-0.4142", "-1.2361", "-2.6458")
 ENOUGH_POINTS = 4
-"""At so many points, elementary functions that agree in TOLERANCE are the same."""
+"""Elementary functions that agree within TOLERANCE at this many points are the same."""
 OTHER_VALUE = "0.5772"
-"""Of names that are not the variable."""
-DIGITS, STEP = 140, "1e-40"
-"""Slopes are differences over twice this step, calculated to so many digits."""
+"""The value of names other than the variable."""
+DIGITS = 140
+"""Digits of the numbers from which slopes are calculated."""
+STEP = "1e-40"
+"""A slope is the difference of the values at one step to the left and to the right, over two steps."""
 TOLERANCE = mpmath.mpf("1e-60")
-"""The relative difference of values that count as equal."""
+"""Largest relative difference of values that count as equal."""
 ROUNDING = 1e-6
-"""The same for floating point."""
+"""Largest relative difference of floating-point values that count as equal."""
 PLAIN = 1e12
-"""Constants above it, or below its inverse, could hide a term from the digits that are compared."""
+"""Largest constant, and the inverse of the smallest, that cannot hide a term from the compared digits."""
 
 
 def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
     """Tell whether the derivative of the answer is the integrand, to 60 digits at several points.
 
-    Where there are too few points, or constants could hide a difference, sympy's simplification must show it in time.
+    With too few comparable points, or with constants that could hide a difference, sympy's simplification decides.
+
+    Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
     """
     said, target = parse_expression(answer, MAX_PARTS), parse_expression(integrand, MAX_PARTS)
     if len(_names(said)) > MAX_NAMES:
@@ -89,12 +96,15 @@ def is_antiderivative(answer: str, integrand: str, variable: str) -> bool:
 
 
 def is_same_polynomial(answer: str, polynomial: str) -> bool:
-    """Tell whether two texts become the same sympy expression; products of sums are not multiplied out."""
+    """Tell whether two texts become the same sympy expression; products of sums are not multiplied out.
+
+    Raises ExpressionError for text outside the grammar or its limits, and where sympy fails or takes over SYMPY_S.
+    """
     said, target = parse_expression(answer, MAX_PARTS), parse_expression(polynomial, MAX_PARTS)
     if not all(map(_operator_of, _calls(said))) or not _names(said) <= _names(target):
         return False
     if _values_differ(said, target):
-        return False  # found in a moment, where sympy would work on radicals for minutes
+        return False  # numbers tell in a moment, while sympy may work on radicals for minutes
     with _bounded_sympy():
         return bool(build(said, exact_decimals=False) == build(target, exact_decimals=False))
 
@@ -119,7 +129,7 @@ def _function(call: ast.Call) -> str:
 
 
 class _Meaning(Protocol):
-    """What the parts of a tree are worth."""
+    """The values of the parts of a tree."""
 
     def number(self, digits: str) -> Any: ...
 
@@ -131,7 +141,7 @@ class _Meaning(Protocol):
 
 
 def _evaluate(node: ast.expr, meaning: _Meaning) -> Any:
-    """Return the value of a tree. Chains of operators, which may be thousands, take a loop and no recursion."""
+    """Return the value of a tree. A chain of operators, which may have thousands, takes a loop and no recursion."""
     chain = []
     while isinstance(node, ast.BinOp):
         chain.append((type(node.op), node.right))
@@ -155,12 +165,12 @@ def _evaluate(node: ast.expr, meaning: _Meaning) -> Any:
 
 
 class _OverTime(BaseException):
-    """Sympy catches what is an Exception."""
+    """Sympy took too long. A BaseException, since sympy catches any Exception."""
 
 
 @contextlib.contextmanager
 def _bounded_sympy() -> Iterator[None]:
-    """Give sympy SYMPY_S of processor time; raises ExpressionError when sympy takes longer or fails."""
+    """Give sympy SYMPY_S of processor time. Raises ExpressionError when sympy takes longer or fails."""
 
     def end(*_: object) -> None:
         raise _OverTime
@@ -184,7 +194,7 @@ def _bounded_sympy() -> Iterator[None]:
 def build(tree: ast.expr, *, exact_decimals: bool) -> sympy.Expr:
     """Return the sympy expression of a tree.
 
-    Raises ExpressionError for names and calls that are not elementary, and for powers that would grow out of bounds.
+    Raises ExpressionError for names and calls that are not elementary, and for powers beyond the limits.
     """
     value = _total(_evaluate(tree, _Symbolic(exact_decimals)))
     if value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
@@ -193,7 +203,7 @@ def build(tree: ast.expr, *, exact_decimals: bool) -> sympy.Expr:
 
 
 class _Symbolic:
-    """Sympy expressions. Sums are lists, added up at once: one after the other would take quadratic time."""
+    """Sympy expressions. Sums are lists that are added up at once: term by term takes quadratic time."""
 
     def __init__(self, exact_decimals: bool) -> None:
         self._decimal = sympy.Rational if exact_decimals else sympy.Float
@@ -210,7 +220,8 @@ class _Symbolic:
 
     def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
         if sign in (ast.Add, ast.Sub):
-            terms, right = operands[0] if isinstance(operands[0], list) else [operands[0]], _total(operands[1])
+            terms = operands[0] if isinstance(operands[0], list) else [operands[0]]
+            right = _total(operands[1])
             terms.append(-right if sign is ast.Sub else right)
             return terms
         operands = [_total(operand) for operand in operands]
@@ -233,7 +244,7 @@ def _total(value: Any) -> Any:
 
 @cache
 def _reserved_names() -> frozenset[str]:
-    """Return names that sympy does not read as new variables, but for C, the constant of integration."""
+    """Return names that sympy does not read as variables. C, the constant of integration, is allowed as a variable."""
     return frozenset({*dir(sympy), *SIZE}) - {"C"}
 
 
@@ -255,10 +266,10 @@ def _check_power(base: Any, exponent: Any) -> None:
 
 
 def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | None:
-    """Count points at which the slope equals the target; None if they differ at a comparable point.
+    """Count the points at which the slope equals the target; None if they differ at a comparable point.
 
-    Floating point comes first, because it overflows where digits would be calculated for ever. Functions may have
-    other branches left of zero, where only real values are compared.
+    Floating point comes first: it overflows where the calculation of many digits would take for ever. Left of zero only
+    real values are compared, since functions may have other branches there.
     """
     agreeing = 0
     for point in SAMPLE_POINTS:
@@ -281,7 +292,7 @@ def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | N
 
 
 def _values_differ(said: ast.expr, target: ast.expr) -> bool:
-    """Tell whether two trees have different values at a point, as far as floating point reaches."""
+    """Tell whether two trees have different values at a point, in floating point."""
     variable = min(_names(target), default="")
     value, right = (_value(tree, variable, float(SAMPLE_POINTS[0]), mpmath.fp) for tree in (said, target))
     if value is None or right is None:
@@ -298,7 +309,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _has_plain_constants(tree: ast.expr) -> bool:
-    """Tell whether no constant part of a tree is so large or so small that it could hide something."""
+    """Tell whether no constant part of a tree is so large or so small that it could hide a term."""
     constants = _Constants()
     try:
         _evaluate(tree, constants)
@@ -308,7 +319,7 @@ def _has_plain_constants(tree: ast.expr) -> bool:
 
 
 class _Constants:
-    """The values of parts that are made of numbers and operators only, None for others."""
+    """The values of constant parts, made of numbers and operators only; None for other parts."""
 
     are_plain = True
 
@@ -330,7 +341,7 @@ class _Constants:
 
 
 def _value(tree: ast.expr, variable: str, point: Any, context: Any) -> Any:
-    """Return a tree's value in one of mpmath's contexts where it is a finite number, else None."""
+    """Return a tree's value in one of mpmath's contexts; None where the value is no finite number."""
     try:
         value = _evaluate(tree, _Numeric(variable, point, context))
     except (ArithmeticError, ValueError, TypeError, ExpressionError):
@@ -360,5 +371,5 @@ class _Numeric:
         if len(arguments) == 1 and function in FUNCTIONS:
             return (getattr(self._context, function, None) or getattr(cmath, function))(*arguments)
         if len(arguments) == 1 and function in SIZE and arguments[0].imag == 0:
-            return abs(*arguments)  # of a complex number it has no derivative
+            return abs(*arguments)  # the absolute value of a complex number has no derivative
         raise ExpressionError(f"no value for {function}")

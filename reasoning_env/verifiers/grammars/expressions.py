@@ -1,8 +1,8 @@
-"""Read arithmetic, algebra and lists in model text with Python's own parser, and calculate exactly with numbers.
+"""Read arithmetic, algebra and lists in model text with Python's own parser, and calculate with exact numbers.
 
-Only texts of a few plain characters reach the parser, which makes a tree and evaluates nothing. A tree holds numbers,
-names, operators and calls of names, and nothing else. What a name or a call means is up to whoever evaluates the tree.
-Parts, nesting, digits and exponents are bounded, since short texts can mean numbers that take for ever to write out.
+Only text of a few plain characters reaches the parser, which makes a tree and evaluates nothing. A tree holds numbers,
+names, operators and calls of names only. The code that evaluates the tree gives names and calls their meaning. Parts,
+nesting, digits and exponents are bounded, since a short text can mean a number that takes for ever to write out.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 MAX_DEPTH = 100
-"""Operands within operands; a chain of sums or products is one level."""
+"""Levels of operands within operands; a chain of sums or products is one level."""
 MAX_DIGITS = 200
 MAX_DECIMAL_EXPONENT = 30
 MAX_BITS = 4096
-"""Size of the largest intermediate value of exact arithmetic."""
+"""Bits of the largest intermediate value of exact arithmetic."""
 MAX_LIST_PARTS = 20_000
 
 EXPRESSION = re.compile(r"(?:[A-Za-z0-9_+\-*/(),. \t\n]|\r\n)+")
@@ -27,11 +27,11 @@ NUMBER = re.compile(r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1
 
 
 class ExpressionError(ValueError):
-    """The text is not an expression or a list of this grammar, or exceeds one of its limits."""
+    """The text is not an expression or a list of this grammar, or exceeds a limit."""
 
 
 def parse_expression(text: str, max_parts: int) -> ast.expr:
-    """Return the tree of an expression, in which constants hold their digits as text, so that nothing is rounded.
+    """Return the tree of an expression. Constants hold their digits as text, so that nothing is rounded.
 
     Names, operators, numbers, parentheses and commas count as parts. Raises ExpressionError.
     """
@@ -82,8 +82,7 @@ def _checked_number(digits: str) -> str:
 def evaluate_exactly(node: ast.expr) -> Fraction:
     """Return the value of a tree of numbers and operators.
 
-    Raises ExpressionError for names, calls, division by zero, powers that are not whole, and values of over MAX_BITS
-    bits.
+    Raises ExpressionError for names, calls, division by zero, fractional powers, and values of over MAX_BITS bits.
     """
     match node:
         case ast.Constant(value=str(digits)):
@@ -126,7 +125,7 @@ def _bits(value: Fraction) -> int:
 
 
 def parse_list(text: str) -> Any:
-    """Return the value of a list, tuple, number or string as Python writes it. Raises ExpressionError."""
+    """Return the value of a list, tuple, number or string in Python's notation. Raises ExpressionError."""
     text = text.strip()
     if not LIST.fullmatch(text):
         raise ExpressionError("expected brackets, numbers and quoted texts only")

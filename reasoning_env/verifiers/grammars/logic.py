@@ -1,6 +1,6 @@
-"""Read propositional formulas in model text: their variables, and whether they conclude something.
+"""Read propositional formulas in model text: their variables, and whether premises imply them.
 
-A formula is a variable's name, `(NOT, operand)` without a second NOT inside, or `(operator, operand, operand)`.
+A formula is the name of a variable, `(NOT, operand)` where the operand is no negation, or `(operator, left, right)`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 MAX_CHARACTERS = 300
-"""More than any conclusion that is worth drawing; the library's parser takes quadratic time."""
+"""Longer than any useful conclusion. The library's parser takes quadratic time."""
 
 AND, OR, NOT, IMPLIES, IFF = "\u2227", "\u2228", "\u00ac", "\u2192", "\u2194"
 PRECEDENCE = (IFF, IMPLIES, OR, AND)
-"""From the loosest to the tightest; each associates to the left, as the library reads them."""
+"""Operators from the loosest to the tightest. All associate to the left, as in the library."""
 
 Formula: TypeAlias = "str | tuple[Formula, ...]"
 
 
 def parse_formula(text: str) -> Formula:
-    """Read a formula as the library does: all text between operators is a variable. Raises ValueError."""
+    """Read a formula as the library does: any text between operators is a variable. Raises ValueError."""
     return _parse(re.sub(r"\s+", "", text))
 
 
@@ -76,22 +76,23 @@ def variables(formula: Formula) -> frozenset[str]:
 
 
 def are_contradictory(premises: Iterable[str]) -> bool:
-    """Tell whether no assignment makes all premises true, so that every formula follows from them."""
+    """Tell whether no assignment makes all premises true, so that every formula follows from the premises."""
     return _Premises(premises, ()).possible == 0
 
 
 def concludes(answer: str, premises: Iterable[str]) -> bool:
-    """Tell whether the premises together imply a formula that single ones, part by part, do not.
+    """Tell whether the premises together imply a formula that single premises, part by part, do not imply.
 
-    Parts that a single premise implies count as true, those that it refutes as false: a formula of which nothing is
-    left then, such as premises joined by AND, concludes nothing. Raises ValueError for what is not a formula.
+    A part that a single premise implies counts as true, a part that a single premise refutes as false. A formula that
+    is true already by its parts, such as premises joined by AND, is no conclusion. Raises ValueError for a text that is
+    not a formula.
     """
     formula = parse_formula(answer)
     return _Premises(premises, [formula]).conclude(formula)
 
 
 def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
-    """Return the share of the formulas of two variables and one operator that the premises conclude."""
+    """Return the share of formulas of two variables and one operator that the premises conclude, in [0, 1]."""
     pairs = itertools.permutations(names, 2)
     guesses: list[Formula] = [(operator, left, right) for left, right in pairs for operator in PRECEDENCE]
     given = _Premises(premises, guesses)
@@ -99,7 +100,7 @@ def share_of_guesses(premises: Iterable[str], names: Sequence[str]) -> float:
 
 
 def follows_from_classes(premises: Iterable[str], conclusion: str, *, may_be_empty: bool) -> bool:
-    """Tell whether premises about classes imply a conclusion, where the classes may be empty or all have members.
+    """Tell whether premises about classes imply a conclusion, where classes may be empty or all have members.
 
     A statement is "All A are B", "No A are B", "Some A are B" or "Some A are not B". Raises ValueError for others.
     """
@@ -170,7 +171,7 @@ def _read_statement(text: _StatementText, classes: Sequence[str]) -> _Statement:
 
 
 class _Premises:
-    """The assignments that premises allow, singly and together."""
+    """The assignments that premises allow, one by one and together."""
 
     def __init__(self, premises: Iterable[str], others: Iterable[Formula]) -> None:
         formulas = [parse_formula(premise) for premise in premises]
@@ -185,7 +186,7 @@ class _Premises:
         return left != self._tables.true and self.possible & ~left == 0
 
     def _left_open(self, formula: Formula) -> int:
-        """Return a formula's table, with each part that a single premise decides set to true or false."""
+        """Return a formula's table with each part that a single premise decides set to true or false."""
         table = self._decided(self._tables.of(formula))
         if isinstance(formula, str) or table in (0, self._tables.true):
             return table
@@ -198,9 +199,10 @@ class _Premises:
 
 
 class _TruthTables:
-    """Truth tables over all variables of some formulas: integers with one bit for each assignment.
+    """Truth tables over all variables of some formulas, as integers with one bit for each assignment.
 
-    The table of the variable at position p is 2**p zeros, then as many ones, over and over: bit k of it is bit p of k.
+    Assignment k gives the variable at position p the value of bit p of k. So the table of this variable repeats 2**p
+    zeros and 2**p ones.
     """
 
     def __init__(self, formulas: Iterable[Formula]) -> None:
