@@ -305,7 +305,7 @@ class ReasoningGymEnv(BaseEnv):
         for client in self._run.inference.clients:
             await client.update_weight(status["env_weight"])
         whole_batch = status["queue_size"] * config.group_size >= config.batch_size
-        session.watch_trainer(batch_waits=whole_batch and status["current_step"] == self.curr_step)
+        self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
     async def env_manager(self) -> None:
         """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""

@@ -1,9 +1,9 @@
-"""Scored groups on their way to run-api: sent in order, and kept until run-api has confirmed them.
+"""The delivery queue: sends scored groups to run-api in order, and keeps each until run-api has confirmed it.
 
-Groups have no ids, so whether a request arrived whose connection broke cannot be asked. It is sent again, and counted
-as `repeated`. A list of groups is taken whole or, with status 422, not at all. A group is dropped, and counted, only if
-run-api refuses it for good or JSON cannot hold it. What waits at the end is not kept: its problems are still in flight,
-and a resumed run samples them again.
+Groups have no ids. A request whose connection broke is sent again, although its groups may have arrived. Run-api takes
+a list of groups whole or, with status 422, not at all. A group is dropped, and counted, only if run-api refuses it for
+good or JSON cannot hold it. Groups that wait at the end are not kept: their problems are still in flight, and a resumed
+run samples them again.
 """
 
 from __future__ import annotations
@@ -30,50 +30,53 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class _Entry:
-    """A group that waits; `maybe_sent` where it may have arrived, and nobody knows."""
+    """A group that waits: its JSON as `encode_body` makes it, and the future of its delivery."""
 
     body: Future[list[bytes]]
-    maybe_sent: bool = False
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class DeliveryQueue:
-    """Delivers groups by way of `session`, one request at a time.
+    """Delivers groups, one request at a time. Used on one event loop.
 
-    There is no limit to what may wait: who puts groups in waits for their delivery where many wait already. `on_drop`
-    is called for every group that is given up. Used on one event loop.
+    Any number of groups may wait: callers of `put` wait for the delivery themselves if many groups wait.
+
+    Args:
+        session: Sends requests to run-api.
+        on_drop: Called for every group that is dropped.
     """
 
     batch_bytes = 8 * 2**20
     batch_groups = 32
     send_interval_s = 0.1
-    """The least time between two requests, so that groups collect for the next."""
+    """Seconds between two requests at least, in which groups collect for the next request."""
 
     def __init__(self, session: RunApiSession, *, on_drop: Callable[[], None]) -> None:
         self._session = session
         self._on_drop = on_drop
         self._entries: deque[_Entry] = deque()
         self._one_by_one = 0
-        """How many of the oldest are sent alone, to find out which of them run-api refuses."""
+        """How many of the oldest groups are sent alone, to find out which of them run-api refuses."""
         self._filled = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
-        self._delivered = self._dropped = self._repeated = 0
+        self._delivered = 0
+        self._dropped = 0
         self._dropping = OutageLog(logger)
         self._failing = OutageLog(logger)
 
     @property
     def stats(self) -> DeliveryStats:
-        return DeliveryStats(self._delivered, len(self._entries), self._dropped, self._repeated)
+        return DeliveryStats(self._delivered, len(self._entries), self._dropped)
 
     def start(self) -> None:
-        """Begin to send; the session must have registered. Nothing happens when it has begun."""
+        """Begin to send; the session must have registered. Safe to call twice."""
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
 
     def put(self, group: Mapping[str, Any]) -> asyncio.Future[None]:
-        """Take a group; the future is done when it was delivered, refused or dropped, and does not raise.
+        """Put a group into the queue; returns a future of its delivery, refusal or drop, which never raises.
 
-        The group is in the queue when this returns, and stays there whatever happens to the caller.
+        The group stays in the queue if the caller is cancelled.
         """
         entry = _Entry(BACKGROUND.submit(encode_body, dict(group)))
         self._entries.append(entry)
@@ -81,18 +84,19 @@ class DeliveryQueue:
         return asyncio.shield(entry.done)  # a caller that is cancelled cancels its own future
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until everything was delivered, at most so long."""
+        """Wait until all groups are delivered, refused or dropped, for at most `timeout_s` seconds."""
         done = [entry.done for entry in self._entries]
         if done and self._sender is not None:
             await asyncio.wait(done, timeout=timeout_s)
 
     async def close(self) -> None:
-        """Stop sending; the futures of what is left are never done. Safe to call twice."""
+        """Stop sending; the futures of groups that still wait are never done. Safe to call twice."""
         if self._sender is not None:
             await cancel_all([self._sender])
 
     async def _send_all(self) -> None:
-        loop, waits = asyncio.get_running_loop(), pauses()
+        loop = asyncio.get_running_loop()
+        waits = pauses()
         while True:
             await self._filled.wait()
             next_send = loop.time() + self.send_interval_s
@@ -100,7 +104,7 @@ class DeliveryQueue:
                 batch = await self._next_batch()
                 number = await self._session.clear_to_send()
                 sent = not batch or await self._send(batch, number)
-            except Exception:  # without its sender nothing would be delivered any more
+            except Exception:  # without this task nothing would be delivered any more
                 logger.exception("groups could not be sent; they are tried again")
                 sent = False
             if sent:
@@ -108,7 +112,7 @@ class DeliveryQueue:
             await asyncio.sleep(max(next_send - loop.time(), 0.0) if sent else next(waits))
 
     async def _next_batch(self) -> list[_Entry]:
-        """Return the oldest entries that go into one request; none when the oldest cannot be sent at all."""
+        """Return the oldest entries that go into one request; none if the oldest is not valid JSON and was dropped."""
         batch: list[_Entry] = []
         size = 0
         for entry in list(islice(self._entries, 1 if self._one_by_one else self.batch_groups)):
@@ -128,35 +132,29 @@ class DeliveryQueue:
 
     async def _send(self, batch: Sequence[_Entry], number: int) -> bool:
         """Send a batch once; return whether the next request may follow without a pause."""
-        again = sum(entry.maybe_sent for entry in batch)
         path = "/scored_data_list" if len(batch) > 1 else "/scored_data"
         try:
             body = join_bodies([entry.body.result() for entry in batch], number)
             await self._session.send(path, body)
         except RunApiFault as fault:
-            if fault.status in (400, 413, 422):  # run-api will never take these groups; any other fault will pass
+            if fault.status in (400, 413, 422):  # run-api will never take one of these groups; any other fault passes
                 if len(batch) == 1:
                     self._drop(str(fault))
                 else:
                     self._one_by_one = len(batch)
                 return True
-            if fault.maybe_taken:
-                self._repeated += again
-                for entry in batch:
-                    entry.maybe_sent = True
-            if fault.status is not None:  # the session tells of the others
+            if fault.status is not None:  # the session logs faults without an answer
                 self._failing.note(f"scored groups wait, because {fault}")
             return False
         self._failing.over("scored groups are delivered again")
         self._dropping.over("scored groups are taken again")
-        self._repeated += again
         self._delivered += len(batch)
         for _ in batch:
             self._remove_oldest()
         return True
 
     def _drop(self, reason: str) -> None:
-        """Give up the oldest group."""
+        """Drop the oldest group."""
         self._remove_oldest()
         self._dropped += 1
         self._on_drop()

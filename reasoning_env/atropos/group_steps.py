@@ -1,4 +1,4 @@
-"""The line of one problem, between the front door's hooks: prompt, complete, judge, observe and send."""
+"""The steps of a group: next problem, completions, verdicts, packing, metrics, and the end of the problem's flight."""
 
 from __future__ import annotations
 
@@ -32,14 +32,21 @@ logger = logging.getLogger(__name__)
 
 
 class GroupSteps:
-    """What a group goes through; `ReasoningGymEnv.collect_trajectories` shows the order.
+    """The steps of a group, which `ReasoningGymEnv.collect_trajectories` takes in order, and the session behind them.
 
-    `trainer_limit` tells the trainer's limit of tokens, which counts where it is positive. With `testing`, failed
-    requests are repeated at once, a few times.
+    Args:
+        config: All settings of the environment.
+        inference: Gives completions.
+        chat: Makes prompts.
+        dumper: Takes scored groups; None to dump nothing.
+        trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
+        testing: Repeat a failed request at once, up to MAX_FAILURES times.
+        pool: Worker processes to use; by default the session starts its own.
+        checkout: A folder with a reasoning-gym to use in place of the installed package.
     """
 
     testing_reply_s = 0.3
-    """How long a server may take in a test, where `worker_timeout` has its default."""
+    """Seconds for a reply in a test, unless `worker_timeout` was set."""
 
     def __init__(
         self,
@@ -104,7 +111,7 @@ class GroupSteps:
         return reward(judged, verdicts, max_tokens=self._config.max_token_length)
 
     async def pack(self, group: Group, *, as_lists: bool) -> ScoredDataGroup:
-        """Return what a trainer gets of a group: lists where somebody may look at it, else the rollouts' arrays."""
+        """Return the group as a trainer gets it: `as_lists` and some modes want lists, others the rollouts' arrays."""
         truncated, messages = self._config.mask_too_long_completions, self._config.include_messages
         packed = pack(group, mask_truncated=truncated, include_messages=messages)
         if as_lists or self.mode.packs_lists:
@@ -114,7 +121,7 @@ class GroupSteps:
         return packed
 
     def observe(self, group: Group) -> None:
-        """Count a scored group, learn from it and dump it; its problem stays in flight."""
+        """Count a scored group, let the sampler learn from the group, and dump it; the problem stays in flight."""
         self._failures_in_a_row = 0
         verdicts = [rollout.verdict for rollout in group.rollouts if rollout.verdict is not None]
         self.session.observe(group.problem, verdicts, rollouts=group.rollouts, done=False)
@@ -123,14 +130,14 @@ class GroupSteps:
         self.mode.keep(group)
 
     def drop(self, problem: Problem, reason: DropReason, error: Exception) -> None:
-        """Count and log a problem that gives no group; an infrastructure error is never scored 0."""
+        """Drop a group after an error: count, log, and end the flight. An infrastructure error is never scored 0."""
         self._failures_in_a_row += 1
         self._last_failure = describe_failure(error)
         if isinstance(error, (WorkerError, RefusedError)):
             self._fatal = error
         self.session.metrics.record_dropped(reason)
         self.end(problem)
-        # What ends the run is told once, at its end.
+        # An error that ends the run is logged once, at the end.
         level = logging.WARNING if self._fatal is None else logging.DEBUG
         logger.log(level, "a group of %s is dropped, %s: %s", problem.task, reason, self._last_failure)
 
@@ -151,10 +158,10 @@ class GroupSteps:
         arrived.add_done_callback(lambda done: None if done.cancelled() else self.session.done(problem))
 
     def sampling(self, split: Split) -> Sampling:
-        """Return how to sample.
+        """Return the sampling parameters of a split.
 
-        Prompt and completion stay below both limits, ours and the trainer's: BaseEnv drops a group of which one member
-        reaches the trainer's.
+        Prompt and completion together stay below `max_token_length` and below the trainer's limit: BaseEnv drops a
+        group if a member reaches the trainer's limit.
         """
         config, training, limit = self._config, split is Split.TRAIN, self._trainer_limit()
         return Sampling(
@@ -169,7 +176,10 @@ class GroupSteps:
         return self._chat.prompt(self.session.messages(problem))
 
     def prepare(self, problem: Problem) -> RolloutItem | None:
-        """Return the problem with its prompt; None where prompt, expected answer and completion do not fit."""
+        """Return the problem with its prompt; None if the prompt leaves too few tokens for a completion.
+
+        A completion needs `min_completion_tokens`, and no fewer tokens than the expected answer.
+        """
         prompt = self.prompt(problem)
         expected = 0 if problem.answer is None else self._chat.count_tokens(f"<answer>{problem.answer}</answer>")
         least = max(self._config.min_completion_tokens, expected)
@@ -190,9 +200,12 @@ class GroupSteps:
 
 
 def pack(group: Group, *, mask_truncated: bool, include_messages: bool) -> ScoredDataGroup:
-    """Return the parallel lists that a trainer gets, each with one entry per rollout.
+    """Return a group as parallel lists, each with one entry per rollout.
 
-    With `mask_truncated`, a rollout that ran out of tokens carries the override `set_advantage_to_zero`.
+    Args:
+        group: A scored group.
+        mask_truncated: Rollouts that ran out of tokens carry the override `set_advantage_to_zero`.
+        include_messages: Add the conversations.
     """
     rollouts = group.rollouts
     packed: Any = {

@@ -36,7 +36,7 @@ from .inference.client import InferenceClient
 from .inference.server_checks import check_servers, check_tokenizer, log_reply_kind
 from .inference.servers import ReplyKind, named_type
 from .modes.mode import Mode
-from .run_api import RunApiSession
+from .run_api import RunApiSession, TrainerWatch
 from .summary import panel_lines, shows_panel
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,7 @@ class Run:
         )
         self.session = self.steps.session
         self.run_api = RunApiSession(config.rollout_server_url, run_api_entry(config))
+        self.trainer = TrainerWatch()
         self.queue = DeliveryQueue(
             self.run_api,
             on_drop=lambda: self.session.metrics.record_dropped(DropReason.UNDELIVERED),

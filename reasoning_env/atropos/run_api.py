@@ -1,19 +1,20 @@
-"""Atropos' run-api: requests to it, and the registration in whose name groups are sent.
+"""Requests to Atropos' run-api, and an environment's registration there.
 
-What run-api can and cannot tell (atroposlib 0.4.0), and what follows from it:
+What run-api can and cannot tell (atroposlib 0.4.0), and what follows:
 
 - Environments have no identity. Numbers count registrations from 0, and begin again after a restart and after
-  `/reset_data`. A number that is not given is answered with status 500; any other answer does not say whose number it
-  is. An environment registers again when its number is unknown or the step went back. So after a restart two
-  environments share a number where one of them registers before the other asks again, at a step that did not go back.
-- A registration whose reply was lost leaves an entry behind. It takes a share of the work, and with a
+  `/reset_data`. A number that is not given is answered with status 500; any other answer does not say whose number was
+  asked for. An environment registers again if its number is unknown or the step went back. After a restart two
+  environments share a number if one registers before the other asks again, at a step that did not go back.
+- A registration whose reply was lost leaves an entry behind. The entry takes a share of the work, and with a
   `min_batch_allocation` it stops all batches, until run-api is restarted.
 - A group that arrives before a trainer has registered breaks run-api: `/register` then has no effect, for good. Only
-  `/reset_data` or a restart mend that, which would cost other environments their groups. So `/info` is asked right
-  before groups are sent; a reset between the two cannot be excluded, and the log then says what helps.
-- After `/reset_data`, a trainer that asks for a batch opens the registration of environments although it is not
-  registered itself; it then clears all entries when it does. `/info` tells a batch size of -1 until then.
-- A group larger than the trainer's batch blocks run-api's queue: none is sent.
+  `/reset_data` or a restart mends that, and either would cost other environments their groups. For that reason `/info`
+  is asked right before groups are sent. A reset between the two cannot be excluded; the log then says what helps.
+- After `/reset_data`, a trainer that asks for a batch opens the registration of environments although the trainer is
+  not registered itself; its own registration then clears all entries. `/info` tells a batch size of -1 until then.
+- A group larger than the trainer's batch blocks run-api's queue: no such group is sent.
+- Groups have no ids. A group whose connection broke is sent again, and may arrive twice.
 """
 
 from __future__ import annotations
@@ -39,26 +40,28 @@ logger = logging.getLogger(__name__)
 
 
 class RunApiFault(Exception):
-    """A request without run-api's answer to it.
+    """A request without an answer, or with an error as the answer; `status` is the HTTP status, None for no answer."""
 
-    `status` is the HTTP status, None where no answer came. `maybe_taken` says whether run-api may have done what was
-    asked for: the connection broke after it had come about, or something on the way answered with an error of its own.
-    """
-
-    def __init__(self, message: str, *, status: int | None = None, maybe_taken: bool) -> None:
+    def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
-        self.maybe_taken = maybe_taken
 
 
 async def request(
     url: str, method: str, path: str, keys: Sequence[str] = (), body: Any = None, *, connect_timeout_s: float = 5.0
 ) -> dict[str, Any]:
-    """Make a request, one try, and return the reply, a JSON object with these keys; raises RunApiFault.
+    """Make a request, one try, and return the reply; raises RunApiFault.
 
-    `body` is JSON in gzip, as a list of pieces, or a mapping of what JSON can hold. Replies have no time limit: a slow
-    run-api has taken the request. Each request opens a connection of its own: the server can close a connection at the
-    moment that it is used again, and then nobody knows whether the request was taken.
+    Replies have no time limit: a slow run-api has taken the request. Each request opens a connection of its own: a
+    server can close a connection at the moment that the client uses it again, and a group would be sent twice.
+
+    Args:
+        url: Address of run-api.
+        method: HTTP method.
+        path: Endpoint, with its leading slash.
+        keys: The reply must be a JSON object with these keys.
+        body: A mapping that JSON can hold, or JSON in gzip as a list of pieces.
+        connect_timeout_s: Seconds until the connection must be there.
     """
     sent: Mapping[str, Any] = {"json": body}
     if isinstance(body, list):
@@ -72,32 +75,37 @@ async def request(
             async with session.request(method, f"{url}{path}", **sent) as response:
                 reply, status = await response.read(), response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise RunApiFault(str(error), maybe_taken=False) from error
+            raise RunApiFault(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise RunApiFault(f"{type(error).__name__}: {error}", maybe_taken=True) from error
+            raise RunApiFault(f"{type(error).__name__}: {error}") from error
     parsed = None
     with contextlib.suppress(ValueError):
         parsed = json.loads(reply)
     if status < 400 and isinstance(parsed, dict) and all(key in parsed for key in keys):
         return parsed
     text = f"{path} was answered not as run-api does, with status {status}: {reply[:200].decode(errors='replace')}"
-    raise RunApiFault(text, status=status, maybe_taken=status < 400 or status >= 500)
+    raise RunApiFault(text, status=status)
 
 
 async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the pieces of a body, with turns of the event loop in between."""
+    """Yield the pieces of a body, with a turn of the event loop before each."""
     for piece in pieces:
         await asyncio.sleep(0)
         yield piece
 
 
 def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Make a socket whose connection breaks after its host has given no sign of life for 30 s."""
+    """Make a socket whose connection breaks after its host has been silent for 30 s.
+
+    Observed with an ordinary socket: the host vanished before its reply (its network interface was taken down), and the
+    request was still waiting after 4 minutes. With this socket the request failed after 36 s.
+    """
     family, socket_type, protocol, _, _ = address
     connection = socket.socket(family, socket_type, protocol)
     connection.setblocking(False)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # 10 s of silence, then four questions 5 s apart. The last option, in ms, covers data that nobody acknowledges.
+    # 10 s of silence, then four probes 5 s apart. The last option, in ms, limits the wait for an acknowledgement of
+    # data.
     options = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
     for name, value in options.items():
         if hasattr(socket, name):  # macOS lacks some
@@ -107,7 +115,7 @@ def _make_socket(address: tuple[Any, ...]) -> socket.socket:
 
 @dataclass(frozen=True)
 class Registration:
-    """What run-api answers; `num_steps` and `checkpoint_interval` are -1 where the trainer sets none."""
+    """Run-api's answer to a registration; `num_steps` and `checkpoint_interval` are -1 if the trainer sets none."""
 
     env_id: int
     wandb_name: str
@@ -117,20 +125,25 @@ class Registration:
     num_steps: int
 
 
-class RunApiSession:
-    """Keeps an environment registered at the run-api at `url`; `entry` is what `/register-env` is sent.
+WORKING = "run-api has a trainer and knows this environment"
 
-    All coroutines but `leave` and `send` wait while run-api is away, and raise ServerError when the first answer at
-    `url` is not run-api's. Used on one event loop.
+
+class RunApiSession:
+    """Keeps an environment registered at run-api. Used on one event loop.
+
+    All coroutines but `leave` and `send` wait while run-api is away, and raise ServerError if the first answer at `url`
+    is not run-api's.
+
+    Args:
+        url: Address of run-api.
+        entry: Content of the request to `/register-env`.
     """
 
     longest_pause_s = 1.0
-    """Between two requests: an environment that comes late after a restart may share a number."""
+    """Seconds between two requests at most: an environment that comes late after a restart may share a number."""
     slow_reply_s = 10.0
-    """After so long without a reply the log says so."""
+    """Seconds without a reply after which the log says so."""
     leave_timeout_s = 3.0
-    trainer_patience_s = 60.0
-    """How long a whole batch may lie at run-api before the log says that the trainer takes none."""
 
     def __init__(self, url: str, entry: Mapping[str, Any]) -> None:
         self._url = url.rstrip("/")
@@ -138,24 +151,23 @@ class RunApiSession:
         self._registration: Registration | None = None
         self._registering = asyncio.Lock()
         self._step = 0
-        """The trainer's, as run-api told it last."""
+        """Step of the trainer, as run-api told it last."""
         self._left = False
         self._met = False
         """Whether run-api has answered once."""
-        self._idle_since = time.monotonic()
         self._absence = OutageLog(logger)
-        self._no_trainer = OutageLog(logger)
-        self._unknown = OutageLog(logger)
-        self._idle = OutageLog(logger)
+        """Requests have no answer of run-api."""
+        self._waiting = OutageLog(logger)
+        """Run-api answers, but has no trainer or does not know this environment."""
 
     @property
     def registration(self) -> Registration:
-        """The current registration; a new object after the environment registered again."""
+        """The current registration; a new object after each registration."""
         assert self._registration is not None, "register() comes first"
         return self._registration
 
     async def wait_until_there(self, timeout_s: float) -> None:
-        """Return when run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
+        """Wait until run-api answers; raises ServerError after `timeout_s`, which may be infinite."""
         try:
             async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
                 await self._ask("GET", "/", ("message",))
@@ -165,25 +177,26 @@ class RunApiSession:
             ) from error
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
-        """Return what the trainer registered with; waits for it."""
+        """Return wandb's group and project, with which the trainer registered; waits for the trainer."""
         while (info := await self._ask("GET", "/wandb_info", ("project",)))["project"] is None:
             await self._wait_for_trainer()
         return info.get("group"), info["project"]
 
     async def register(self) -> Registration:
-        """Register, as soon as a trainer has and asks for batches."""
+        """Register as soon as a trainer has registered and asks for batches; does nothing the second time."""
         async with self._registering:
             if self._registration is None:
                 await self._register()
+                self._waiting.over(WORKING)
         return self.registration
 
     async def info(self) -> dict[str, Any]:
-        """Return `batch_size` and `max_token_len` of the trainer; -1 where it sets none."""
+        """Return `batch_size` and `max_token_len` of the trainer; -1 for a value that the trainer does not set."""
         info: dict[str, Any] = await self._ask("GET", "/info", ("batch_size", "max_token_len"))
         return info
 
     async def status(self) -> dict[str, Any]:
-        """Return what run-api says of this environment, after registering again where it has forgotten it."""
+        """Return the state of this environment at run-api; registers again if run-api has forgotten the environment."""
         async with self._registering:
             status = await self._own_status()
             if status is not None:
@@ -194,56 +207,48 @@ class RunApiSession:
                 await self._register()
                 status = await self._own_status()
                 if status is not None:
-                    self._unknown.over("run-api tells the state again")
+                    self._waiting.over(WORKING)
                     return status
-                self._unknown.note(
+                self._waiting.note(
                     f"run-api does not tell the state of environment {self.registration.env_id}, which has just "
                     f"registered; with no inference_weight above 0 (here {self._entry['weight']:.3g}) it never does"
                 )
                 await asyncio.sleep(next(waits))
 
     async def clear_to_send(self) -> int:
-        """Return the number to send as, once run-api knows it and a trainer takes groups of this size."""
+        """Return this environment's number, once run-api knows the number and a trainer takes groups of this size."""
         while True:
             await self.status()
             if (await self.info())["batch_size"] >= self._entry["group_size"]:
-                self._no_trainer.over("a trainer is there")
+                self._waiting.over(WORKING)
                 return self.registration.env_id
             await self._wait_for_trainer()
 
     async def send(self, path: str, body: Sequence[bytes]) -> None:
         """Send groups, right after `clear_to_send`, in one try; raises RunApiFault."""
-        await self._try_once("POST", path, ("status",), body, answers=range(200, 600))  # the sender tells of these
-
-    def watch_trainer(self, *, batch_waits: bool) -> None:
-        """Say when a whole batch has waited at run-api for long, and nobody takes it."""
-        now = time.monotonic()
-        if not batch_waits:
-            self._idle_since = now
-            self._idle.over("the trainer takes batches again")
-        elif now - self._idle_since > self.trainer_patience_s:
-            self._idle.note("waiting for the trainer: a whole batch lies at run-api, and it takes none")
+        # The sender logs answers with an error.
+        await self._try_once("POST", path, ("status",), body, answers=range(200, 600))
 
     async def leave(self) -> None:
-        """Disconnect, unless run-api has forgotten this environment; does nothing the second time."""
+        """Disconnect, unless run-api has forgotten this environment. Safe to call twice."""
         if self._left or self._registration is None:
             return
         self._left = True
         try:
             async with asyncio.timeout(self.leave_timeout_s):
                 if await self._own_status() is None:
-                    logger.info("run-api has forgotten this environment, and is not told that it ends")
+                    logger.info("run-api has forgotten this environment, and is not told of its end")
                     return
                 await request(self._url, "POST", "/disconnect-env", (), {"env_id": self._registration.env_id})
             logger.info("disconnected from run-api")
-        except (RunApiFault, TimeoutError) as error:  # the end goes on without it
+        except (RunApiFault, TimeoutError) as error:  # the environment ends all the same
             logger.info("run-api could not be told that this environment ends: %s", str(error) or "no reply")
 
     async def _register(self) -> None:
-        """Register as often as it takes; waits for a trainer."""
+        """Register, in as many tries as needed; waits for a trainer."""
         waits = pauses()
         while True:
-            # A trainer that asks for batches before it registers lets environments in, and clears them when it does.
+            # A trainer that asks for batches before it registers lets environments in; its registration clears them.
             if (await self.info())["batch_size"] != -1:
                 try:
                     reply = await self._try_once("POST", "/register-env", ("status",), self._entry)
@@ -253,13 +258,12 @@ class RunApiSession:
                 if reply["status"] == "success":
                     break
             await self._wait_for_trainer()
-        self._no_trainer.over("a trainer is there")
         self._registration = Registration(**{field.name: reply[field.name] for field in fields(Registration)})
         self._step = self._registration.starting_step
         logger.info("registered at run-api with the number %d, at step %d", self._registration.env_id, self._step)
 
     async def _own_status(self) -> dict[str, Any] | None:
-        """Return what run-api says of this environment; None where it does not know it, or its step went back."""
+        """Return this environment's state at run-api; None if its number is unknown there, or the step went back."""
         number = {"env_id": self.registration.env_id}
         keys = ("current_step", "queue_size", "env_weight")
         status: dict[str, Any] | None = await self._ask("GET", "/status-env", keys, number, answers=(500,))
@@ -269,10 +273,10 @@ class RunApiSession:
         return status
 
     async def _wait_for_trainer(self) -> None:
-        self._no_trainer.note(
+        self._waiting.note(
             "waiting for a trainer to register at run-api and to ask for batches that hold a group of "
-            f"{self._entry['group_size']}; where one has, run-api was given a group before that, and gets over it by "
-            f"{self._url}/reset_data or a restart only, after which the trainer must register again"
+            f"{self._entry['group_size']}; if a trainer has registered, run-api was given a group before, and "
+            f"needs {self._url}/reset_data or a restart, after which the trainer must register again"
         )
         await asyncio.sleep(self.longest_pause_s)
 
@@ -287,7 +291,7 @@ class RunApiSession:
             except RunApiFault as fault:
                 if fault.status in answers:
                     return None
-                # Later, whatever stands between may answer in place of a run-api that is away.
+                # After the first answer, a proxy may answer in place of a run-api that is away.
                 if fault.status is not None and fault.status < 500 and not self._met:
                     raise ServerError(f"{fault}; correct env.rollout_server_url ({self._url})") from None
                 await asyncio.sleep(min(next(waits), self.longest_pause_s))
@@ -298,9 +302,9 @@ class RunApiSession:
     async def _try_once(
         self, method: str, path: str, keys: Sequence[str], body: Any = None, *, answers: Container[int | None] = ()
     ) -> dict[str, Any]:
-        """Make a request, and say when run-api is away, does not reply, and answers again; raises RunApiFault.
+        """Make a request, and log if run-api is away, does not reply, or answers again; raises RunApiFault.
 
-        A fault with a status in `answers` is run-api's own answer, and not a sign that run-api is away.
+        A fault with a status in `answers` is run-api's own answer: run-api is not away.
         """
         slow = asyncio.get_running_loop().call_later(
             self.slow_reply_s, self._absence.note, f"waiting for run-api at {self._url}: it does not reply"
@@ -317,3 +321,23 @@ class RunApiSession:
             slow.cancel()
         self._absence.over(f"run-api at {self._url} answers again")
         return reply
+
+
+class TrainerWatch:
+    """Logs that the trainer takes no batches."""
+
+    patience_s = 60.0
+    """Seconds that a whole batch may lie at run-api before the log says so."""
+
+    def __init__(self) -> None:
+        self._taken_at = time.monotonic()
+        self._idle = OutageLog(logger)
+
+    def note(self, *, batch_waits: bool) -> None:
+        """Take notice whether a whole batch waits at run-api for the trainer; called all the time."""
+        now = time.monotonic()
+        if not batch_waits:
+            self._taken_at = now
+            self._idle.over("the trainer takes batches again")
+        elif now - self._taken_at > self.patience_s:
+            self._idle.note("waiting for the trainer: a whole batch lies at run-api, and the trainer takes none")

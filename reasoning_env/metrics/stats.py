@@ -63,15 +63,11 @@ class TaskReport:
 
 @dataclass(frozen=True)
 class DeliveryStats:
-    """Groups whose arrival was confirmed, that wait, and that never arrived.
-
-    `repeated` ones were sent again after a broken connection, and may have arrived twice.
-    """
+    """Counts of delivered, waiting and dropped groups."""
 
     delivered: int
     waiting: int
     dropped: int
-    repeated: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,6 @@ def service_metrics(
     if delivery is not None:
         metrics["delivery/delivered"] = delivery.delivered
         metrics["delivery/waiting"] = delivery.waiting
-        metrics["delivery/repeated"] = delivery.repeated
     return metrics
 
 

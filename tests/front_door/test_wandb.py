@@ -69,7 +69,7 @@ async def test_without_an_account_metrics_and_table_are_kept_in_the_working_dire
 
 
 NOT_HERE = {
-    *("delivery/delivered", "delivery/waiting", "delivery/repeated", "eval/library_score"),
+    *("delivery/delivered", "delivery/waiting", "eval/library_score"),
     "problems/flawed/CAUSE",
 }
 """Names that only `serve`, an evaluation with a preset, and problems that are drawn again give."""

@@ -26,7 +26,7 @@ HALF = make_rollout(0.5)
 STREAM = StreamStats(ready=5, failures=4, flawed={"easy": 2, "copied": 1}, quarantined=("maze", "sudoku"))
 POOL = PoolStats(workers_replaced=3, timeouts=2, crashes=1, protocol_faults=7, over_budget=5)
 DUMPS = DumpStats(passed_groups=6, failed_groups=3, waiting=2, dropped=4)
-DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1, repeated=2)
+DELIVERY = DeliveryStats(delivered=8, waiting=5, dropped=1)
 
 
 def recorded(*groups: Group) -> MetricsRecorder:
@@ -128,7 +128,7 @@ def test_service_metrics_tell_of_the_parts_that_there_are() -> None:
             "quarantined_tasks": 2,
         },
         "dumps": {"written": 9, "waiting": 2, "dropped": 4},
-        "delivery": {"delivered": 8, "waiting": 5, "repeated": 2},
+        "delivery": {"delivered": 8, "waiting": 5},
     }
     assert service_metrics(None, POOL, 11) == named({"workers": workers})
     assert service_metrics(STREAM, POOL, 11, DUMPS, DELIVERY) == named({"workers": workers, **others})

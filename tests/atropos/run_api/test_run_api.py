@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, request
+from reasoning_env.atropos.run_api import RunApiFault, RunApiSession, TrainerWatch, request
 from reasoning_env.errors import ServerError
 from reasoning_gym_testing import slow
 from tests.waiting import until
@@ -26,37 +26,31 @@ async def fault_of(url: str, **options: float) -> RunApiFault:
     return caught.value
 
 
-async def test_late_reply_is_returned(api: ServedRunApi) -> None:
+async def test_late_reply(api: ServedRunApi) -> None:
     api.fail(slow(1.0))
     assert await request(api.url, "GET", "/info", ("batch_size",)) == {"batch_size": 32, "max_token_len": 4096}
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "maybe_taken"),
+    ("fault", "status"),
     [
-        ("cut", None, True),
-        (500, 500, True),
-        (504, 504, True),
-        (400, 400, False),
-        (422, 422, False),
-        *((page, 200, True) for page in ("<html>back soon</html>", "[]", "{}", '"wait"')),
+        ("cut", None),
+        (500, 500),
+        (422, 422),
+        *((page, 200) for page in ("<html>back soon</html>", "[]", "{}", '"wait"')),
     ],
 )
-async def test_fault_tells_whether_the_request_may_have_been_taken(
-    api: ServedRunApi, fault: int | str, status: int | None, maybe_taken: bool
-) -> None:
+async def test_fault_has_status(api: ServedRunApi, fault: int | str, status: int | None) -> None:
     api.faults = {"/info": fault}
-    caught = await fault_of(api.url)
-    assert (caught.status, caught.maybe_taken) == (status, maybe_taken)
+    assert (await fault_of(api.url)).status == status
 
 
-async def test_refused_connection_carried_nothing(api: ServedRunApi) -> None:
+async def test_refused_connection(api: ServedRunApi) -> None:
     api.stop()
-    caught = await fault_of(api.url)
-    assert (caught.status, caught.maybe_taken) == (None, False)
+    assert (await fault_of(api.url)).status is None
 
 
-async def test_connection_that_never_comes_about_carried_nothing() -> None:
+async def test_connection_times_out() -> None:
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -65,15 +59,13 @@ async def test_connection_that_never_comes_about_carried_nothing() -> None:
             waiting.connect_ex(full.getsockname())
         await asyncio.sleep(0.05)
         caught = await fault_of(f"http://127.0.0.1:{full.getsockname()[1]}", connect_timeout_s=0.05)
-    assert (caught.status, caught.maybe_taken) == (None, False)
+    assert caught.status is None
 
 
 # ---------------------------------------------------------------------------- waiting
 
 
-async def test_registering_and_asking_for_the_account_at_wandb_wait_for_a_trainer_which_is_said_once(
-    api: ServedRunApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_wait_for_trainer(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     await api.reset()
     session = RunApiSession(api.url, ENTRY)
     waiting = asyncio.gather(session.register(), session.wandb_group_and_project())
@@ -87,9 +79,7 @@ async def test_registering_and_asking_for_the_account_at_wandb_wait_for_a_traine
 
 
 @pytest.mark.parametrize("fault", [None, 502, "cut"])
-async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
-    api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None
-) -> None:
+async def test_wait_for_run_api(api: ServedRunApi, caplog: pytest.LogCaptureFixture, fault: int | str | None) -> None:
     if fault is None:
         api.stop()
     else:
@@ -104,7 +94,7 @@ async def test_a_question_waits_for_a_run_api_that_is_away_and_says_so_once(
     assert api.url in end
 
 
-async def test_a_run_api_that_does_not_reply_is_named(
+async def test_missing_reply_is_logged(
     api: ServedRunApi, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "slow_reply_s", 0.01)
@@ -116,7 +106,7 @@ async def test_a_run_api_that_does_not_reply_is_named(
     assert api.url in said(caplog, "WARNING")[0]
 
 
-async def test_a_reply_ends_the_waiting_for_it(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reply_cancels_timer(session: RunApiSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunApiSession, "slow_reply_s", 1000.0)
     await session.info()
     loop: Any = asyncio.get_running_loop()
@@ -124,7 +114,7 @@ async def test_a_reply_ends_the_waiting_for_it(session: RunApiSession, monkeypat
 
 
 @pytest.mark.parametrize("fault", ["<html>hello</html>", 404])
-async def test_another_server_is_an_error_at_first_and_an_absence_later(api: ServedRunApi, fault: int | str) -> None:
+async def test_answer_of_another_server(api: ServedRunApi, fault: int | str) -> None:
     session = RunApiSession(api.url, ENTRY)
     api.faults = {"/info": fault}
     with pytest.raises(ServerError, match="rollout_server_url"):
@@ -138,7 +128,7 @@ async def test_another_server_is_an_error_at_first_and_an_absence_later(api: Ser
     assert (await asking)["batch_size"] == 32
 
 
-async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
+async def test_wait_until_there_times_out(api: ServedRunApi) -> None:
     await RunApiSession(api.url, ENTRY).wait_until_there(math.inf)
     api.stop()
     with pytest.raises(ServerError, match=r"env\.rollout_server_url"):
@@ -148,7 +138,7 @@ async def test_waiting_for_run_api_ends_in_time(api: ServedRunApi) -> None:
 # ---------------------------------------------------------------------------- registering again
 
 
-async def test_it_registers_again_after_a_reset_when_a_trainer_has(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_reset_registers_again(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     await api.reset()
     asking = asyncio.create_task(session.status())
@@ -160,7 +150,7 @@ async def test_it_registers_again_after_a_reset_when_a_trainer_has(api: ServedRu
     assert session.registration.starting_step == 7
 
 
-async def test_absence_alone_keeps_the_number(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_absence_keeps_number(api: ServedRunApi, session: RunApiSession) -> None:
     before = session.registration
     api.stop()
     asking = asyncio.create_task(session.status())
@@ -171,7 +161,7 @@ async def test_absence_alone_keeps_the_number(api: ServedRunApi, session: RunApi
     assert api.connected == [0]
 
 
-async def test_two_environments_have_two_numbers_after_a_restart(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_restart_gives_two_numbers(api: ServedRunApi, session: RunApiSession) -> None:
     other = RunApiSession(api.url, ENTRY)
     await other.register()
     api.forget()
@@ -183,7 +173,7 @@ async def test_two_environments_have_two_numbers_after_a_restart(api: ServedRunA
     assert api.connected == [0, 1]
 
 
-async def test_registration_whose_reply_was_lost_is_made_again(api: ServedRunApi) -> None:
+async def test_lost_reply_registers_again(api: ServedRunApi) -> None:
     api.faults = {"/register-env": "cut"}
     session = RunApiSession(api.url, ENTRY)
     registering = asyncio.create_task(session.register())
@@ -192,7 +182,7 @@ async def test_registration_whose_reply_was_lost_is_made_again(api: ServedRunApi
     assert (await registering).env_id == len(api.environments) - 1
 
 
-async def session_before_a_reset(api: ServedRunApi) -> RunApiSession:
+async def session_before_reset(api: ServedRunApi) -> RunApiSession:
     """A session that has not seen the reset after it, nor that another environment has its number now."""
     await api.reset()
     await api.train(starting_step=5)
@@ -204,13 +194,13 @@ async def session_before_a_reset(api: ServedRunApi) -> RunApiSession:
     return session
 
 
-async def test_step_that_went_back_shows_a_reset_that_nobody_saw(api: ServedRunApi) -> None:
-    session = await session_before_a_reset(api)
+async def test_step_back_means_reset(api: ServedRunApi) -> None:
+    session = await session_before_reset(api)
     assert (await session.status())["current_step"] == 4
     assert session.registration.env_id == 1
 
 
-async def test_state_that_is_never_told_is_explained(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
+async def test_missing_state_is_explained(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     session = RunApiSession(api.url, {**ENTRY, "weight": 0.0})
     await session.register()
     asking = asyncio.create_task(session.status())
@@ -224,9 +214,7 @@ async def test_state_that_is_never_told_is_explained(api: ServedRunApi, caplog: 
 
 
 @pytest.mark.parametrize("others_register", [False, True])
-async def test_sending_is_not_clear_without_a_trainer(
-    api: ServedRunApi, session: RunApiSession, others_register: bool
-) -> None:
+async def test_no_sending_without_trainer(api: ServedRunApi, session: RunApiSession, others_register: bool) -> None:
     """A trainer that asks for batches after a reset lets environments register before it has."""
     await api.reset()
     if others_register:
@@ -240,9 +228,7 @@ async def test_sending_is_not_clear_without_a_trainer(
     assert api.connected == [0]
 
 
-async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
-    api: ServedRunApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_sending_to_small_batch(api: ServedRunApi, caplog: pytest.LogCaptureFixture) -> None:
     session = RunApiSession(api.url, {**ENTRY, "group_size": 33})
     await session.register()
     waiting = asyncio.create_task(session.clear_to_send())
@@ -254,32 +240,31 @@ async def test_sending_is_not_clear_while_a_batch_is_smaller_than_a_group(
     assert await waiting == 0
 
 
-async def test_a_trainer_that_takes_nothing_is_named_once(
-    session: RunApiSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RunApiSession, "trainer_patience_s", 0.0)
+async def test_idle_trainer_is_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrainerWatch, "patience_s", 0.0)
+    trainer = TrainerWatch()
     with caplog.at_level(logging.INFO):
         for batch_waits in (True, True, False, False):
-            session.watch_trainer(batch_waits=batch_waits)
+            trainer.note(batch_waits=batch_waits)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 # ---------------------------------------------------------------------------- leaving
 
 
-async def test_leaving_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
+async def test_leave_disconnects_once(api: ServedRunApi, session: RunApiSession) -> None:
     for _ in range(2):
         await session.leave()
     assert (api.connected, api.count("/disconnect-env")) == ([], 1)
 
 
-async def test_leaving_asks_first_whether_run_api_was_reset_unseen(api: ServedRunApi) -> None:
-    session = await session_before_a_reset(api)
+async def test_leave_after_unseen_reset(api: ServedRunApi) -> None:
+    session = await session_before_reset(api)
     await session.leave()
     assert api.connected == [0]
 
 
-async def test_leaving_a_run_api_that_is_gone_is_no_error(
+async def test_leave_without_run_api(
     api: ServedRunApi, session: RunApiSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RunApiSession, "leave_timeout_s", 0.1)
