@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reasoning_env.library_facts import FACTS
+from reasoning_env.records import ProblemRequest
 from reasoning_env.workers.child import calm_garbage_collector
 from reasoning_env.workers.faster import REPLACEMENTS, FasterGenerators
 from reasoning_env.workers.library import Library
@@ -53,7 +54,7 @@ def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], li
         started = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, limit_s)
         try:
-            made.append(LIBRARY.generate(task, seed, {}, level, as_is=True))
+            made.append(LIBRARY.generate(ProblemRequest(task, seed, {}, level, as_is=True)))
         except OutOfTime:
             made.append(None)
         except Exception as error:

@@ -45,7 +45,7 @@ from typing import Any
 from reasoning_env.atropos.config import put_event_loop_first
 from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.sampling import TaskSampler
-from reasoning_env.records import ProblemSpec, Split
+from reasoning_env.records import ProblemRequest, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing import TOKENIZER
 
@@ -279,7 +279,7 @@ async def measure_isolation() -> float:
     pool = WorkerPool(PoolSettings())
     await pool.start()
     try:
-        problem = await pool.generate(ProblemSpec(CHEAP_TASK, 1, Split.TRAIN, 0), 10.0)
+        problem = await pool.generate(ProblemSpec(ProblemRequest(CHEAP_TASK, 1), Split.TRAIN, 0), 10.0)
         await pool.score(problem, ["warm"])
         numbers = itertools.count()
         isolated, direct = [], []

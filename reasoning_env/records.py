@@ -7,7 +7,7 @@ imports nothing of the package.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -67,25 +67,55 @@ class TaskInfo:
 
 
 @dataclass(frozen=True)
-class ProblemSpec:
-    """What to generate: enough to make the same problem again.
+class ProblemRequest:
+    """Which problem the library is to make: all that a generator worker is told.
 
-    `index` is the position in its stream (0, 1, 2 ...) and `attempt` counts the redraws of that position. `seed` is
-    passed to the library (0 <= seed < 2**32). If its problem is rejected, seeds derived from it are tried, unless
-    `as_is`. `params` are the library's own, as a user set them. `level`, in [0, 1], is the difficulty that all other
-    parameters follow; None for the library's defaults.
+    `seed` is passed to the library (0 <= seed < 2**32). `params` are the library's own, as a user set them. `level`, in
+    [0, 1], is the difficulty that all other parameters follow; None for the library's defaults. A rejected problem is
+    replaced by the problem of a seed derived from this one, unless `as_is`. The problem is number `item` of a dataset
+    of `dataset_size`, which only published evaluation sets set.
     """
 
     task: str
     seed: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    level: float | None = None
+    as_is: bool = False
+    item: int = 0
+    dataset_size: int = 1
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """A request at a position of a stream: enough to make the same problem again.
+
+    `index` is the position (0, 1, 2 ...), and `attempt` counts its redraws.
+    """
+
+    request: ProblemRequest
     split: Split
     index: int
     attempt: int = 0
-    params: Mapping[str, Any] = field(default_factory=dict)
-    level: float | None = None
-    item: int = 0
-    dataset_size: int = 1
-    as_is: bool = False
+
+    @property
+    def task(self) -> str:
+        return self.request.task
+
+    @property
+    def seed(self) -> int:
+        return self.request.seed
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return self.request.params
+
+    @property
+    def level(self) -> float | None:
+        return self.request.level
+
+    def with_request(self, **changes: Any) -> ProblemSpec:
+        """Return the same position with other fields of the request."""
+        return replace(self, request=replace(self.request, **changes))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,18 @@ from typing import Any
 
 from reasoning_env.metrics.stats import LibraryInfo
 from reasoning_env.problems.references import Reference
-from reasoning_env.records import Group, Problem, ProblemSpec, Reason, Rollout, Sampling, Split, TaskInfo, Verdict
+from reasoning_env.records import (
+    Group,
+    Problem,
+    ProblemRequest,
+    ProblemSpec,
+    Reason,
+    Rollout,
+    Sampling,
+    Split,
+    TaskInfo,
+    Verdict,
+)
 
 MESSAGES = ({"role": "user", "content": "What is 1 + 1?"},)
 SAMPLING = Sampling(temperature=0.7, top_p=0.9, token_limit=200, split="train")
@@ -22,7 +33,10 @@ def make_library(categories: Mapping[str, str], **fields: Any) -> LibraryInfo:
 
 
 def make_spec(task: str = "chain_sum", index: int = 0, **fields: Any) -> ProblemSpec:
-    return ProblemSpec(**{"task": task, "seed": 7, "split": Split.TRAIN, "index": index, **fields})
+    """A spec; `fields` are the spec's or the request's."""
+    position = {name: fields.pop(name) for name in ("split", "attempt") if name in fields}
+    request = ProblemRequest(**{"task": task, "seed": 7, **fields})
+    return ProblemSpec(request, **{"split": Split.TRAIN, "index": index, **position})
 
 
 def problem_of(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -64,7 +63,8 @@ async def check_levels(library: OpenLibrary, problems: int) -> list[str]:
     async def check(task: str) -> list[str]:
         findings = []
         for level in (step / STEPS for step in range(STEPS + 1)):
-            specs = [replace(evaluation_spec(task, number, 0, run_seed=0), level=level) for number in range(problems)]
+            drawn = [evaluation_spec(task, number, 0, run_seed=0) for number in range(problems)]
+            specs = [spec.with_request(level=level) for spec in drawn]
             made = [await try_to_make(library, spec) for spec in specs]
             failures = [outcome for outcome in made if isinstance(outcome, GenerationError)]
             if failures:

@@ -112,6 +112,7 @@ def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str,
 
 def _facts(problem: Problem) -> dict[str, Any]:
     spec = problem.spec
+    request = spec.request
     return {
         "seed": spec.seed,
         "index": spec.index,
@@ -121,7 +122,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "expected_answer": problem.answer,
         "metadata": json.loads(problem.metadata_json),
         "reference": problem.reference,
-        **({"item": spec.item, "dataset_size": spec.dataset_size} if spec.dataset_size > 1 else {}),
+        **({"item": request.item, "dataset_size": request.dataset_size} if request.dataset_size > 1 else {}),
     }
 
 

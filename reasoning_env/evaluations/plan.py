@@ -25,7 +25,7 @@ from ..metrics.stats import LibraryInfo
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
-from ..records import Problem, ProblemSpec, Split
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 from ..settings import ReasoningSettings
 from .folder import PublishedMeans
 from .problem_set import EvaluationSet
@@ -150,10 +150,11 @@ class PresetSet(EvaluationSet):
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         # In most tasks, item k of seed s is item 0 of seed s + k.
         params = self._params.get(task, {})
-        spec = ProblemSpec(task, FIRST_SEED + number, Split.EVAL, number, params=params, as_is=True)
         if facts(task).built_for_each_seed:
-            return replace(spec, seed=FIRST_SEED, item=number, dataset_size=SIZE)
-        return spec
+            request = ProblemRequest(task, FIRST_SEED, params, as_is=True, item=number, dataset_size=SIZE)
+        else:
+            request = ProblemRequest(task, FIRST_SEED + number, params, as_is=True)
+        return ProblemSpec(request, Split.EVAL, number)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..errors import GenerationError
@@ -128,7 +127,7 @@ class EvaluationSet:
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:
         spec = evaluation_spec(task, number, attempt, run_seed=self._eval_seed, params=self._params.get(task))
-        return replace(spec, level=self._level)
+        return spec.with_request(level=self._level)
 
 
 def set_fingerprint(references: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InvalidReferenceError
-from ..records import Problem, ProblemSpec, Split
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 
 _SEED = re.compile(r"(\d{1,10})(?:\+(\d{1,9})/(\d{1,9}))?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -96,24 +96,22 @@ class Reference:
             library=library,
             question_hash=hash_question(problem.question),
             params=problem.params,
-            item=spec.item,
-            dataset_size=spec.dataset_size,
+            item=spec.request.item,
+            dataset_size=spec.request.dataset_size,
         )
 
     def spec(self, *, index: int = 0, attempt: int = 0) -> ProblemSpec:
         """Return what makes exactly this problem, at a position of a stream."""
-        return ProblemSpec(
+        request = ProblemRequest(
             task=self.task,
             seed=self.seed,
-            split=self.split,
-            index=index,
-            attempt=attempt,
             params=self.params,
             level=self.level,
+            as_is=True,
             item=self.item,
             dataset_size=self.dataset_size,
-            as_is=True,
         )
+        return ProblemSpec(request, self.split, index, attempt)
 
     def check(self, problem: Problem, library: str) -> None:
         """Raise InvalidReferenceError unless `problem`, made by release `library`, asks this reference's question."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import TaskReport
-from ..records import Problem, ProblemSpec, Split
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 from .estimator import LEVEL_STEP, Estimate, SignalEstimator
 from .seeds import eval_seed, hash_fraction, train_seed
 
@@ -64,7 +64,8 @@ class TaskSampler:
         task = pick(self._shares(), hash_fraction("task", *self._stream, index, attempt))
         seed = train_seed(*self._stream, index, attempt)
         level = self._draw_level(task, hash_fraction("level", *self._stream, index, attempt))
-        return ProblemSpec(task, seed, Split.TRAIN, index, attempt, self._params.get(task, {}), level)
+        request = ProblemRequest(task, seed, self._params.get(task, {}), level)
+        return ProblemSpec(request, Split.TRAIN, index, attempt)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
         """Return the next attempt at the same position with the same task and parameters, at a level not shut out."""
@@ -72,7 +73,8 @@ class TaskSampler:
         if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
         seed = train_seed(*self._stream, spec.index, attempt)
-        return replace(spec, seed=seed, attempt=attempt, level=level, as_is=False)
+        request = replace(spec.request, seed=seed, level=level, as_is=False)
+        return replace(spec, request=request, attempt=attempt)
 
     def quarantine(self, task: str) -> None:
         """Never draw this task again."""
@@ -139,7 +141,8 @@ def evaluation_spec(
 ) -> ProblemSpec:
     """Return the spec of one evaluation sample; its seed does not depend on the other selected tasks."""
     key = task if attempt == 0 else f"{task}#{attempt}"
-    return ProblemSpec(task, eval_seed(run_seed, key, sample), Split.EVAL, sample, attempt, params or {})
+    request = ProblemRequest(task, eval_seed(run_seed, key, sample), params or {})
+    return ProblemSpec(request, Split.EVAL, sample, attempt)
 
 
 def _step(level: float) -> float:

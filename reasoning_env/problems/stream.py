@@ -15,7 +15,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import GenerationError
@@ -287,7 +287,7 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
     reference = Reference.parse(text)
     spec = reference.spec(index=index, attempt=attempt)
     if reference.question_hash == NOT_GENERATED:
-        return _Position(index, replace(spec, as_is=False))
+        return _Position(index, spec.with_request(as_is=False))
     return _Position(index, spec, reference.question_hash)
 
 

@@ -13,7 +13,7 @@ from ..errors import ConfigError
 from ..metrics.stats import LibraryInfo
 from ..problems.plan import composite_params
 from ..problems.selection import select_tasks
-from ..records import Problem, ProblemSpec, Split
+from ..records import Problem, ProblemRequest, ProblemSpec, Split
 from ..runtime.concurrency import map_concurrently
 from ..runtime.signals import run_until_signal
 from ..runtime.terminal import progress_bar
@@ -48,7 +48,7 @@ class OpenLibrary:
     ) -> Problem:
         """Make the problem of exactly this seed, even one that must not be served; raises GenerationError."""
         params = {**self.params.get(task, {}), **params}
-        spec = ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level, as_is=True)
+        spec = ProblemSpec(ProblemRequest(task, seed, params, level, as_is=True), Split.TRAIN, 0)
         return await self.pool.generate(spec, deadline_s)
 
 

@@ -207,7 +207,7 @@ class Setting:
 
     def spec(self, number: int) -> ProblemSpec:
         spec = evaluation_spec(self.task, number, 0, run_seed=self.seed, params=self.params)
-        return replace(spec, level=self.level)
+        return spec.with_request(level=self.level)
 
 
 async def audit_task(workers: Workers, setting: Setting, items: int) -> TaskAudit:

@@ -30,6 +30,7 @@ if not __package__:
     _package = sys.modules["reasoning_env"] = ModuleType("reasoning_env")
     _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
+from reasoning_env.records import ProblemRequest
 from reasoning_env.verifiers import Scorer
 from reasoning_env.workers.faster import FasterGenerators
 from reasoning_env.workers.library import Library
@@ -68,7 +69,7 @@ def serve_generator(library: Library, sock: socket.socket) -> None:
 def _generate(library: Library, sock: socket.socket, request: Frame) -> None:
     started = time.perf_counter()
     try:
-        generated = library.generate(**request.header["generate"])
+        generated = library.generate(ProblemRequest(**request.header["generate"]))
     except MemoryError:
         _exit_out_of_memory()
     except BaseException as error:

@@ -20,26 +20,11 @@ from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
 from ..problems.seeds import follow_seed
+from ..records import ProblemRequest
 from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks
 from .clock import standing_clock
 from .datasets import DatasetCache
 from .levels import DifficultyMap, Resolved
-
-
-@dataclass(frozen=True)
-class Request:
-    """What determines a problem: item `item` of a dataset of `dataset_size` items with this seed and these parameters.
-
-    `params` are set over those of the level, where there is a level. `as_is` asks for this problem whatever its flaws.
-    """
-
-    task: str
-    seed: int
-    params: Mapping[str, Any]
-    level: float | None = None
-    item: int = 0
-    dataset_size: int = 1
-    as_is: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +112,7 @@ class Library:
         fault = self._difficulty.check(task, params, level)
         if fault is None:
             try:
-                self.generate(task, 0, params, level)
+                self.generate(ProblemRequest(task, 0, params, level))
             except Exception as error:
                 as_json = json.dumps(dict(params), default=repr)
                 fault = f"{task}: the library makes no problem with {as_json} ({type(error).__name__}: {error})"
@@ -150,27 +135,18 @@ class Library:
                 self.warnings.append(f"the curriculum of {task} cannot be read ({type(error).__name__}: {error})")
         return adjustable
 
-    def generate(
-        self,
-        task: str,
-        seed: int,
-        params: Mapping[str, Any],
-        level: float | None = None,
-        item: int = 0,
-        dataset_size: int = 1,
-        as_is: bool = False,
-    ) -> Generated:
-        """Return what `create_dataset(task, seed=seed, size=dataset_size, **params)[item]` gives, or raises.
+    def generate(self, request: ProblemRequest) -> Generated:
+        """Make the problem that is asked for: `create_dataset(task, seed=seed, size=dataset_size, **params)[item]`.
 
-        Unless `as_is`, a problem that must not be served is replaced by that of another seed, derived from this one. So
-        is a problem whose answer is another than this seed wants, in tasks where one answer is frequent.
+        Unless `as_is`, a problem that must not be served is replaced by the problem of a seed derived from this one.
+        The same holds, in tasks with a frequent answer, for a problem whose answer is not the answer that the seed
+        picks.
 
-        Raises ValueError after MAX_DRAWS rejected problems.
+        Raises ValueError after MAX_DRAWS rejected problems, and whatever the library raises.
         """
-        request = Request(task, seed, params, level, item, dataset_size, as_is)
         flawed: Counter[str] = Counter()
         for number in range(self.MAX_DRAWS):
-            drawn = self._draw(replace(request, seed=follow_seed(seed, number)), wanted_by=seed)
+            drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)), wanted_by=request.seed)
             if isinstance(drawn, Generated):
                 return replace(drawn, flawed=dict(flawed))
             flawed[drawn.cause] += 1
@@ -178,7 +154,7 @@ class Library:
         causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
         raise ValueError(f"none of {self.MAX_DRAWS} problems may be served ({causes}), the last one because {reason}")
 
-    def _draw(self, request: Request, *, wanted_by: int) -> Generated | Flaw:
+    def _draw(self, request: ProblemRequest, *, wanted_by: int) -> Generated | Flaw:
         """Generate the problem of a request's own seed, or say why it must not be served."""
         _reset_globals(request.seed)
         task, seed, params = request.task, request.seed, request.params

@@ -142,8 +142,7 @@ class WorkerPool:
     # ---- generating
 
     async def _generate(self, slot: Slot, spec: ProblemSpec, deadline_s: float) -> Problem:
-        request = {"task": spec.task, "seed": spec.seed, "params": dict(spec.params), "level": spec.level}
-        request |= {"item": spec.item, "dataset_size": spec.dataset_size, "as_is": spec.as_is}
+        request = {**vars(spec.request), "params": dict(spec.params)}
         died = False
         while True:
             try:
@@ -276,7 +275,7 @@ def read_problem(spec: ProblemSpec, reply: Frame) -> Problem:
     try:
         metadata_bytes = fields.pop("metadata_bytes")
         return Problem(
-            spec=replace(spec, seed=fields.pop("seed")),
+            spec=spec.with_request(seed=fields.pop("seed")),
             metadata_json=reply.blob[:metadata_bytes].decode(),
             entry=reply.blob[metadata_bytes:],
             **fields,

@@ -134,7 +134,7 @@ def test_redraw_keeps_all_but_the_seed() -> None:
     drawn = [sampler.draw(7, 0)]
     for attempt in range(1, 30):
         drawn.append(sampler.redraw(drawn[-1]))
-        assert drawn[-1] == replace(drawn[0], seed=drawn[-1].seed, attempt=attempt)
+        assert drawn[-1] == replace(drawn[0].with_request(seed=drawn[-1].seed), attempt=attempt)
     assert len({spec.seed for spec in drawn}) == len(drawn)
 
 
@@ -218,7 +218,7 @@ def test_curriculum_gives_levels_to_adjustable_tasks_alone() -> None:
 def test_level_that_the_task_gave_counts() -> None:
     """Asked for level 1 and served at 0.2, a learner that is always wrong is not taken to be wrong only at 1."""
     asked, served = make_learning_sampler(), make_learning_sampler()
-    spec = replace(asked.draw(0, 0), task="maze", level=1.0)
+    spec = asked.draw(0, 0).with_request(task="maze", level=1.0)
     for sampler, level in ((asked, 1.0), (served, 0.2)):
         for _ in range(10):
             sampler.observe(problem_of(spec, level=level), [0.0] * SIZE)

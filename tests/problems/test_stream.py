@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.problems.stream import ProblemStream
-from reasoning_env.records import Problem, ProblemSpec, Refused, Split
+from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Refused, Split
 from tests.fake_workers import FakeWorkers, fails_where, no_luck
 from tests.records import problem_of
 
@@ -36,11 +36,11 @@ class Sampler:
         for number in range(attempt, attempt + len(self._tasks)):
             task = self._tasks[(index + number) % len(self._tasks)]
             if task not in self.quarantined:
-                return ProblemSpec(task, 1000 * index + number, Split.TRAIN, index, number)
+                return ProblemSpec(ProblemRequest(task, 1000 * index + number), Split.TRAIN, index, number)
         raise GenerationError("nothing is left to draw")
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        return ProblemSpec(spec.task, spec.seed + 1, Split.TRAIN, spec.index, spec.attempt + 1)
+        return ProblemSpec(ProblemRequest(spec.task, spec.seed + 1), Split.TRAIN, spec.index, spec.attempt + 1)
 
     def quarantine(self, task: str) -> None:
         self.quarantined.append(task)
@@ -163,9 +163,9 @@ async def test_failed_position_is_drawn_again_and_the_others_stay_as_they_are(ma
     workers.finish(0, attempt=1)
     workers.finish(1, 2)
     assert await take(stream, 3) == [
-        ProblemSpec("b", 1, Split.TRAIN, 0, 1),
-        ProblemSpec("b", 1000, Split.TRAIN, 1, 0),
-        ProblemSpec("c", 2000, Split.TRAIN, 2, 0),
+        ProblemSpec(ProblemRequest("b", 1), Split.TRAIN, 0, 1),
+        ProblemSpec(ProblemRequest("b", 1000), Split.TRAIN, 1, 0),
+        ProblemSpec(ProblemRequest("c", 2000), Split.TRAIN, 2, 0),
     ]
     assert stream.stats.failures == 1
 
@@ -228,7 +228,7 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
 async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
     decisions = iter([Refused.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
-    assert await take(stream, 1) == [ProblemSpec("a", 1, Split.TRAIN, 0, 1)]
+    assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
     assert stream.stats.flawed == {"easy": 2 + 2, "held_out": 1}
 
@@ -260,10 +260,10 @@ async def test_another_problem_with_the_same_index_ends_nothing(make_stream: Mak
 
 
 async def test_problem_in_flight_is_made_again_from_the_seed_that_made_it(make_stream: MakeStream) -> None:
-    stream = make_stream(FakeWorkers(lambda spec: at_once(replace(spec, seed=spec.seed + 7))))
+    stream = make_stream(FakeWorkers(lambda spec: at_once(spec.with_request(seed=spec.seed + 7))))
     problem = await stream.next()
     [spec] = await take(make_stream(state=saved(stream)), 1)
-    assert spec == replace(problem.spec, as_is=True)
+    assert spec == problem.spec.with_request(as_is=True)
 
 
 async def test_problem_in_flight_that_comes_out_differently_is_replaced_with_a_warning(
@@ -322,7 +322,7 @@ def test_resumed_streams_serve_what_was_in_flight_and_then_go_on(
                 await settle()
                 workers.finish(*(waiting for (waiting, _), one in workers.requests.items() if not one.done()))
                 problem = await next_problem
-                assert replace(problem.spec, as_is=False) == Sampler().draw(index, 0)
+                assert problem.spec.with_request(as_is=False) == Sampler().draw(index, 0)
                 await settle()
                 if data.draw(st.booleans()):
                     stream.done(problem)
@@ -343,7 +343,7 @@ async def test_resumed_stream_keeps_the_draw_that_replaced_a_failed_one(make_str
     workers.fail(0)
     await settle()
     # What failed then might well succeed now.
-    assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec("b", 1, Split.TRAIN, 0, 1)]
+    assert await take(make_stream(state=saved(first)), 1) == [ProblemSpec(ProblemRequest("b", 1), Split.TRAIN, 0, 1)]
 
 
 async def test_resumed_stream_keeps_quarantine(make_stream: MakeStream) -> None:

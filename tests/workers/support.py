@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.metrics.stats import LibraryInfo
-from reasoning_env.records import Problem, ProblemSpec, Split
+from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Split
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
 from reasoning_gym_testing.process_table import is_alive
 from tests.waiting import PATIENCE_S, until
@@ -32,7 +32,7 @@ COMPOSITE = {"datasets": [*MEMBERS, {"name": "puzzle24", "weight": 2.0}]}
 
 
 def spec(task: str = "ok", seed: int = 1, level: float | None = None, **params: Any) -> ProblemSpec:
-    return ProblemSpec(task, seed, Split.TRAIN, index=0, params=params, level=level)
+    return ProblemSpec(ProblemRequest(task, seed, params, level), Split.TRAIN, index=0)
 
 
 @asynccontextmanager

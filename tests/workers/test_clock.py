@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from reasoning_env.records import ProblemRequest
 from reasoning_env.workers.clock import standing_clock
 from reasoning_env.workers.library import Library
 
@@ -39,4 +40,4 @@ def test_code_that_reads_the_time_makes_the_same_problem_twice(
     dataset = library._datasets.get("codeio", {}, 0)
     entry = {"answer": "1", "metadata": {}}
     monkeypatch.setattr(type(dataset), "__getitem__", lambda self, item: {**entry, "question": f"{time.time()}"})
-    assert library.generate("codeio", 1, {}).question == "1735732800.0"
+    assert library.generate(ProblemRequest("codeio", 1, {})).question == "1735732800.0"

@@ -17,7 +17,7 @@ import pytest
 from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.plan import composite_params
 from reasoning_env.problems.references import Reference
-from reasoning_env.records import Problem, ProblemSpec, Reason, Split, Verdict
+from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Reason, Split, Verdict
 from reasoning_env.workers.levels import DifficultyMap
 from tests.waiting import PATIENCE_S
 from tests.workers.direct_calls import call_library
@@ -64,14 +64,14 @@ def _specs() -> Iterator[ProblemSpec]:
     defaults = composite_params(COMPOSED, sorted(FACTS))
     for seed in SEEDS:
         for task in sorted(FACTS):
-            yield ProblemSpec(task, seed, Split.TRAIN, 0, params=defaults.get(task, {}))
+            yield ProblemSpec(ProblemRequest(task, seed, defaults.get(task, {})), Split.TRAIN, 0)
     seed = 90_000
     for round_, level in enumerate((1.0, 0.0, 0.5, None, 1.0)):
         wanted: list[tuple[str, Mapping[str, Any]]] = [("composite", COMPOSITE)] * 3
         wanted += [(task, {}) for task in (sorted(FACTS.keys() - {"composite"}) if round_ < 2 else ALTERNATING)]
         for task, params in [*wanted, *OVERRIDES.items()]:
             seed += 37
-            yield ProblemSpec(task, seed, Split.TRAIN, 0, params=params, level=level)
+            yield ProblemSpec(ProblemRequest(task, seed, params, level), Split.TRAIN, 0)
 
 
 @pytest.fixture(scope="module")

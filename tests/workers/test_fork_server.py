@@ -309,12 +309,12 @@ MAIN_PROCESS = """
 import asyncio, json, sys
 from pathlib import Path
 from reasoning_env import PoolSettings, ProblemSpec, WorkerPool
-from reasoning_env.records import Split
+from reasoning_env.records import ProblemRequest, Split
 
 async def main(checkout, marker):
     pool = WorkerPool(PoolSettings(generators=2, verifiers=2, checkout=Path(checkout)))
     await pool.start()
-    spec = ProblemSpec("hang", 1, Split.TRAIN, 0, params={"marker": marker})
+    spec = ProblemSpec(ProblemRequest("hang", 1, {"marker": marker}), Split.TRAIN, 0)
     hanging = asyncio.create_task(pool.generate(spec, 600.0))
     while len(pool.worker_pids) < 4 or not Path(marker).exists():
         await asyncio.sleep(0.01)

@@ -11,6 +11,7 @@ import pytest
 
 from reasoning_env.library_facts import FACTS
 from reasoning_env.problems.seeds import hash_int
+from reasoning_env.records import ProblemRequest
 from reasoning_env.verifiers import Cause
 from reasoning_env.verifiers.flaws import REJECTED
 from reasoning_env.verifiers.options import PARTS, SALT
@@ -21,7 +22,7 @@ SLOW = frozenset({"intermediate_integration", "mini_sudoku", "polynomial_equatio
 
 
 def _served(library: Library, task: str, level: float | None = None, count: int = 60) -> list[Generated]:
-    return [library.generate(task, 7_919 * seed, {}, level) for seed in range(count)]
+    return [library.generate(ProblemRequest(task, 7_919 * seed, {}, level)) for seed in range(count)]
 
 
 def _answer(one: Generated) -> str:
@@ -47,35 +48,35 @@ def test_open_answer_s_part_is_the_seed_s(library: Library) -> None:
     parts = Counter(hash_int("option", 7_919 * seed) % PARTS for seed in range(300))
     assert all(80 < count < 120 for count in parts.values())
     for seed in range(20):
-        answer = library.generate("gcd", seed, {}).answer
+        answer = library.generate(ProblemRequest("gcd", seed, {})).answer
         assert hash_int(SALT, answer) % PARTS == hash_int("option", seed) % PARTS
 
 
 def test_rejected_problems_are_counted_by_cause(library: Library) -> None:
     seen: Counter[str] = Counter()
     for seed in range(60):
-        seen.update(library.generate("ransom_note", seed, {}).flawed)
+        seen.update(library.generate(ProblemRequest("ransom_note", seed, {})).flawed)
     assert set(seen) == {Cause.EASY, Cause.UNWANTED}
 
 
 def test_what_is_served_follows_from_the_seed_whatever_was_made_before(library: Library) -> None:
-    forth = [library.generate("gcd", seed, {}) for seed in range(40)]
-    back = [library.generate("gcd", seed, {}) for seed in reversed(range(40))]
+    forth = [library.generate(ProblemRequest("gcd", seed, {})) for seed in range(40)]
+    back = [library.generate(ProblemRequest("gcd", seed, {})) for seed in reversed(range(40))]
     assert forth == back[::-1]
     assert 5 < sum(one.seed in range(40) for one in forth) < 35
 
 
 def test_problem_that_is_served_is_made_by_its_own_seed(library: Library) -> None:
     for task in ("gcd", "syllogism", "string_insertion"):
-        served = [library.generate(task, seed, {}) for seed in range(10)]
+        served = [library.generate(ProblemRequest(task, seed, {})) for seed in range(10)]
         assert any(one.flawed for one in served)
-        assert [library.generate(task, one.seed, {}, as_is=True) for one in served] == [
+        assert [library.generate(ProblemRequest(task, one.seed, {}, as_is=True)) for one in served] == [
             replace(one, flawed={}) for one in served
         ]
 
 
 def test_problem_as_is_is_the_seed_s_own_whatever_is_wrong_with_it(library: Library) -> None:
-    made = [library.generate("gcd", seed, {}, as_is=True) for seed in range(40)]
+    made = [library.generate(ProblemRequest("gcd", seed, {}, as_is=True)) for seed in range(40)]
     assert [one.seed for one in made] == [*range(40)]
 
 

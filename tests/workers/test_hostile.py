@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
@@ -145,7 +145,7 @@ async def campaign(pool: WorkerPool, pytestconfig: pytest.Config) -> Campaign:
             for hostile in answers if whole else _part_of(answers, target.problem.task, position):
                 attacks.append(await attack(pool, target, hostile, next(witnesses)))
             events += [f"{target.problem.task}: {event}" for event in traps.sprung()]
-        specs = [replace(target.problem.spec, as_is=True) for target in targets]
+        specs = [target.problem.spec.with_request(as_is=True) for target in targets]
         again = {spec.task: (await pool.generate(spec, PATIENCE_S)).entry for spec in specs}
     finally:
         traps.close()

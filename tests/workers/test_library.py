@@ -6,13 +6,14 @@ import pickle
 
 import pytest
 
+from reasoning_env.records import ProblemRequest
 from reasoning_env.workers.library import Library
 
 from .support import COMPOSITE, OVERRIDES
 
 
 def test_answer_is_scored_at_the_level_that_is_given(library: Library) -> None:
-    made = library.generate("decimal_arithmetic", 3, {}, 0.0)
+    made = library.generate(ProblemRequest("decimal_arithmetic", 3, {}, 0.0))
     near = str(float(made.answer or "") + 0.00005)  # within the tolerance of 4 decimal places, not of 8
     scores = [library.scorer("decimal_arithmetic", {}, made.entry, level).score(near) for level in (0.0, 1.0, 0.0)]
     assert scores == [1.0, 0.0, 1.0]
@@ -21,13 +22,14 @@ def test_answer_is_scored_at_the_level_that_is_given(library: Library) -> None:
 def test_precision_of_one_task_does_not_round_the_numbers_of_another(library: Library) -> None:
     made = []
     for precision in (5, 28):
-        library.generate("decimal_arithmetic", 1, {"precision": precision})
-        made.append(library.generate("decimal_chain_sum", 5, {}, 1.0))
+        library.generate(ProblemRequest("decimal_arithmetic", 1, {"precision": precision}))
+        made.append(library.generate(ProblemRequest("decimal_chain_sum", 5, {}, 1.0)))
     assert made[0] == made[1]
 
 
 def test_item_that_draws_from_numpy_is_the_same_each_time(library: Library) -> None:
-    first, second = (library.generate("codeio", 585_942_654, {"input_prediction_probability": 0.5}) for _ in range(2))
+    request = ProblemRequest("codeio", 585_942_654, {"input_prediction_probability": 0.5})
+    first, second = (library.generate(request) for _ in range(2))
     assert pickle.loads(first.entry) == pickle.loads(second.entry)
 
 
@@ -43,12 +45,12 @@ def test_nothing_is_found_where_nothing_is_wrong(library: Library) -> None:
 
 
 def test_lenient_scorer_reads_code_span(library: Library) -> None:
-    made = library.generate("gcd", 3, {})
+    made = library.generate(ProblemRequest("gcd", 3, {}))
     assert library.scorer("gcd", {}, made.entry).score(f"`{made.answer}`") == 1.0
 
 
 def test_plain_scorer_reads_bare_answer(library: Library) -> None:
-    made = library.generate("gcd", 3, {})
+    made = library.generate(ProblemRequest("gcd", 3, {}))
     plain = library.scorer("gcd", {}, made.entry, plainly=True)
     assert plain.score(str(made.answer)) == 1.0
     assert plain.score(f"`{made.answer}`") < 1.0
@@ -56,6 +58,6 @@ def test_plain_scorer_reads_bare_answer(library: Library) -> None:
 
 @pytest.mark.parametrize(("task", "optional"), [("gcd", True), ("letter_jumble", False)])
 def test_full_stop_is_optional_where_answers_have_none(library: Library, task: str, optional: bool) -> None:
-    made = library.generate(task, 3, {})
+    made = library.generate(ProblemRequest(task, 3, {}))
     score = library.scorer(task, {}, made.entry).score(f"{made.answer}.")
     assert (score == 1.0) is optional

@@ -18,7 +18,7 @@ from ...dumps.chat import chat_path, write_chat
 from ...dumps.format import DumpedGroup, read_group
 from ...errors import ConfigError
 from ...metrics.recorder import MetricsRecorder
-from ...records import Group, Problem, ProblemSpec, Split
+from ...records import Group, Problem, ProblemRequest, ProblemSpec, Split
 from ...runtime.concurrency import cancel_all
 from ...runtime.turns import in_background
 from ..config import ReasoningGymEnvConfig, made_with
@@ -156,7 +156,7 @@ async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[fl
 
 def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:
     """Return the problem of a group that was written, as far as estimates need it, and its completions' scores."""
-    spec = ProblemSpec(line.item_id, line.seed or 0, Split.TRAIN, line.index or 0)
+    spec = ProblemSpec(ProblemRequest(line.item_id, line.seed or 0), Split.TRAIN, line.index or 0)
     problem = Problem(spec, "", None, "{}", b"", level=line.level)
     return problem, [rollout.judged_score for rollout in line.rollouts]
 
