@@ -18,7 +18,7 @@ from typing import Any
 import reasoning_gym_testing as rig
 
 from .errors import LearnError
-from .line import Line
+from .processes import TrainingProcesses
 from .servers import OwnServer, PolicyServer, Vllm
 from .tasks import PARAMS
 
@@ -129,11 +129,15 @@ class Run:
         with Problems(options.seed, options.tests, options.env.get("task_params", PARAMS)) as self._problems:
             self._model, self._tokenizer = self._warm_model()
             torch.set_num_threads(max(1, options.threads - 1))  # one thread is for the server
-            with Line(self._folder, self._server(), options.seed, options.tests, options.env, self._log) as line:
-                trainer = Trainer(self._model, self._folder, line.run_api.url, line.server, recipe, options.seed)
+            with TrainingProcesses(
+                self._folder, self._server(), options.seed, options.tests, options.env, self._log
+            ) as processes:
+                trainer = Trainer(
+                    self._model, self._folder, processes.run_api.url, processes.server, recipe, options.seed
+                )
                 self._earlier_s = max(self._earlier_s, trainer.history[-1]["seconds"] if trainer.history else 0.0)
                 trainer.register(self._folder / "environment")
-                self._learn(trainer, line)
+                self._learn(trainer, processes)
 
     def _warm_model(self) -> tuple[Any, Any]:
         """Return model and tokenizer after the warm start; a folder has one warm start."""
@@ -159,16 +163,16 @@ class Run:
             return Vllm(warm, self._folder / "served")
         return OwnServer(warm, self._folder / "weights.safetensors")
 
-    def _learn(self, trainer: Any, line: Line) -> None:
+    def _learn(self, trainer: Any, processes: TrainingProcesses) -> None:
         from .curves import write_curves
         from .figures import DumpedGroups, figures_of
 
-        dumped = DumpedGroups(line.dumps)
+        dumped = DumpedGroups(processes.dumps)
         history = trainer.history or [{"step": 0, "completions": 0, "seconds": self._seconds, **self._evaluate()}]
         trainer.history = history
         try:
             while trainer.step < self._options.steps and self._seconds < 60 * self._options.minutes:
-                line.check()
+                processes.check()
                 if not (groups := trainer.next_batch()):
                     time.sleep(POLL_INTERVAL_S)
                     continue

@@ -21,8 +21,8 @@ pytest.importorskip("torch")
 from atroposlib.envs.server_handling.server_baseline import APIServer, APIServerConfig
 from atroposlib.envs.server_handling.server_manager import ServerManager
 
-from learn.line import SETTINGS
 from learn.model import build, build_tokenizer, save
+from learn.processes import SETTINGS
 from learn.servers import Vllm, ask
 from learn.tasks import SYSTEM_PROMPT
 from reasoning_env.atropos.inference.client import InferenceClient

@@ -13,7 +13,7 @@ from .servers import START_TIMEOUT_S, PolicyServer
 from .tasks import PARAMS, SYSTEM_PROMPT, TASKS, TEST_SEED
 
 RESTARTS = 5
-"""How often an environment that ended by itself is started again."""
+"""Restarts of an environment that ends by itself."""
 VARIABLES = {"OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "NO_PROXY": rig.HOST}
 SETTINGS = {
     "tasks": sorted(TASKS),
@@ -32,7 +32,7 @@ SETTINGS = {
     "prefetch_problems": 32,
     "steps_per_eval": -1,
     "use_wandb": False,
-    # What the trainer does not get to see: groups without a signal, and levels.
+    # Dumps hold what the trainer does not get: groups without a signal, and levels.
     "dump_rollouts": True,
     "dump_failed_rollouts": True,
     "rollout_save_score_threshold": 0.0,
@@ -40,10 +40,16 @@ SETTINGS = {
 }
 
 
-class Line:
-    """All of them, from `with` to its end, with logs in `folder`; `settings` add to the environment's.
+class TrainingProcesses:
+    """Run-api, inference server and environment, which run from the beginning of `with` to its end.
 
-    The tokenizer is that in `folder`/warm. `check` starts an environment again that ended.
+    Args:
+        folder: Gets logs and dumps; `folder`/warm holds the tokenizer.
+        server: The inference server.
+        seed: Seed of the environment.
+        tests: Problems of each task in the evaluation set.
+        settings: Further settings of the environment.
+        say: Called with a line that tells the user of a restart.
     """
 
     def __init__(
@@ -83,7 +89,7 @@ class Line:
         self._processes.stop()
 
     def check(self) -> None:
-        """Raise ProcessError for a process that has ended, but for an environment that can be started again."""
+        """Start an environment again that has ended, up to RESTARTS times; raises ProcessError for other processes."""
         self.run_api.process.check()
         self.server.check()
         if (status := self._environment.exit_status) is not None:
