@@ -42,6 +42,8 @@ HELP = {
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
 """Those that need the environment class, whose imports take seconds."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
+TASKS_OPTION = {"audit": "--tasks", "demo": "--tasks"}
+"""The option that the setting `tasks` is, by command; the others take names of tasks without an option."""
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
@@ -97,7 +99,9 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it when it ends
         return 1
     except ReasoningEnvError as error:
-        _complain(environment_file, name, _as_typed(name, str(error)))
+        if name not in ENVIRONMENT_COMMANDS:  # these know how each setting was typed
+            error.text = error.describe({"tasks": TASKS_OPTION.get(name, "")})
+        _complain(environment_file, name, str(error))
         return error.exit_code
     except OSError as error:
         _complain(environment_file, name, f"{type(error).__name__}: {error}")
@@ -160,17 +164,7 @@ def _check_names(tasks: str, folder: Path) -> None:
     from ..session import check_names_of_tasks
     from ..settings import ReasoningSettings
 
-    try:
-        asyncio.run(check_names_of_tasks(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
-    except ConfigError as error:
-        raise ConfigError(f"--{error}") from error
-
-
-def _as_typed(command: str, message: str) -> str:
-    """Return a message about the setting `tasks` in the words of a command that takes tasks in another way."""
-    if not message.startswith("tasks: "):
-        return message
-    return f"--{message}" if command == "audit" else message.removeprefix("tasks: ")
+    asyncio.run(check_names_of_tasks(ReasoningSettings(tasks=tasks), find_checkout(folder)))  # type: ignore[arg-type]
 
 
 def _complain(environment_file: Path, command: str, text: str) -> None:

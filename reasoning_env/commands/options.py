@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -69,27 +68,73 @@ def short_names(command: str) -> dict[str, str]:
 class CommandParser(argparse.ArgumentParser):
     """Raises ConfigError for a mistake, in one line; argparse would print the usage and end the process."""
 
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(self._in_plain_words(message.removeprefix("argument ")))
+    def __init__(self, **options: Any) -> None:
+        super().__init__(exit_on_error=False, **options)
+        self.register("type", int, _whole_number)
+        self.register("type", float, _number)
 
-    def _in_plain_words(self, message: str) -> str:
-        """Return argparse's message as the mistakes of settings are told."""
-        if message.endswith("expected one argument"):
-            return f"{message}, as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
-        if mistake := re.fullmatch(r"(.+): invalid (int|float|Path) value: (.+)", message):
-            option, expected_type, came = mistake.groups()
-            return f"{option}: must be {'a whole number' if expected_type == 'int' else 'a number'}; got {came}"
-        if mistake := re.fullmatch(r"(.+): invalid choice: (.+) \(choose from (.+)\)", message):
-            option, came, choices = mistake.groups()
-            return f"{option}: must be one of {choices}; got {came}"
-        if mistake := re.fullmatch(r"the following arguments are required: (.+)", message):
-            return f"{mistake[1]} is missing; --help lists what there is"
-        if mistake := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
-            name = mistake[1].partition("=")[0]
-            if not name.startswith("-"):
-                return f"{name!r} is not an option; options begin with --"
-            return f"there is no option {name}{did_you_mean(name, self._option_string_actions)}"
-        return message
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Return the values of the options. Raises ConfigError for a mistake."""
+        values, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            raise self.unknown_option(unknown[0])
+        return values
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Return the values of the options, and the words that are no options. Raises ConfigError for a mistake."""
+        try:
+            return super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            if error.argument_name is None:
+                self.error(error.message)
+            raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError for a mistake that is about no single option, such as a missing argument."""
+        raise ConfigError(message, remedy="--help lists the options")
+
+    def unknown_option(self, word: str) -> ConfigError:
+        """Return the error for a word that is no option and no value."""
+        name = word.partition("=")[0]
+        if not name.startswith("--"):
+            return ConfigError(f"{word!r} is not an option", remedy="options begin with --, as in --NAME VALUE")
+        return ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError as error:
+            example = "as in --NAME VALUE, or --NAME=VALUE where the value begins with a minus"
+            raise argparse.ArgumentError(action, f"{error.message}, {example}") from error
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = ", ".join(map(repr, action.choices))
+            raise argparse.ArgumentError(action, f"must be one of {choices}; got {value!r}")
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number; got {text!r}") from None
+
+
+def _as_typed(names: str, argv: Sequence[str]) -> str:
+    """Return the one of an option's names (`-n/--repeats`) that stands on a command line; all names where none does."""
+    words = {word.partition("=")[0] for word in argv}
+    return next((name for name in names.split("/") if name in words), names)
 
 
 class OptionParser(CommandParser):
@@ -103,18 +148,18 @@ class OptionParser(CommandParser):
     def read(self, argv: Sequence[str]) -> dict[str, Any]:
         """Return the values of the options, by name.
 
-        Raises ConfigError for an option that is not known, one without its value, and a word that is neither.
+        Raises ConfigError:
+            An option is not known.
+            An option has no value.
+            A word is neither an option nor a value.
         """
         options, unknown = self.parse_known_args(argv)
         values = vars(options)
         for word in unknown:
-            if not word.startswith("-") and "=" not in word and self.word_is and self.word_is not in values:
-                values[self.word_is] = word
-                continue
-            if not word.startswith("--"):
-                raise ConfigError(f"{word!r} is not an option; options begin with --, as in --env.group_size 8")
-            name = word.partition("=")[0]
-            raise ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+            is_word = not word.startswith("-") and "=" not in word
+            if not is_word or self.word_is is None or self.word_is in values:
+                raise self.unknown_option(word)
+            values[self.word_is] = word
         return values
 
     def typed(self, argv: Sequence[str]) -> dict[str, str]:

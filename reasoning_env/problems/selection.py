@@ -30,13 +30,15 @@ def select_tasks(
     nothing, with the nearest names, and when nothing is left.
     """
     if not available:
-        raise ConfigError("the library offers no task at all; check the installation of reasoning-gym")
+        raise ConfigError("the library offers no task at all", remedy="check the installation of reasoning-gym")
     everything = not selected or ALL_TASKS in map(str.lower, selected)
     chosen = match_tasks(available, ["*"] if everything else selected, "tasks")
     unwanted = match_tasks(available, excluded, "exclude_tasks")
     left = tuple(name for name in chosen if name not in unwanted)
     if not left:
-        raise ConfigError("exclude_tasks: every task of `tasks` is excluded; exclude fewer, or select more")
+        raise ConfigError(
+            "every selected task is excluded", setting="exclude_tasks", remedy="exclude fewer, or select more in {tasks}"
+        )
     return left
 
 
@@ -50,7 +52,7 @@ def match_tasks(available: Sequence[TaskInfo], patterns: Iterable[str], field: s
         names = [task.name for task in available if _matches(task, pattern)]
         names = names or [task.name for task in available if task.category.lower() == pattern.lower()]
         if not names:
-            raise ConfigError(f"{field}: there is {_explain_mismatch(available, pattern)}")
+            raise ConfigError(f"there is {_explain_mismatch(available, pattern)}", setting=field)
         matched |= dict.fromkeys(sorted(names))
     return tuple(matched)
 
@@ -86,7 +88,11 @@ def resolve_patterns(
     for pattern, value in sorted(by_pattern.items(), key=lambda item: item[0].lower() in names):
         matched = [name for name in match_tasks(available, [pattern], field) if name in selected]
         if not matched:
-            raise ConfigError(f"{field}: {pattern!r} matches none of the selected tasks; select some, or take it out")
+            raise ConfigError(
+                f"{pattern!r} matches none of the selected tasks",
+                setting=field,
+                remedy="select some of its tasks, or take it out",
+            )
         resolved |= dict.fromkeys(matched, value)
     return resolved
 
