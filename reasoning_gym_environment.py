@@ -255,7 +255,9 @@ class ReasoningGymEnv(BaseEnv):
         if self.config.total_steps == -1:
             self.config.total_steps = registration.num_steps
             if self.config.total_steps == -1:
-                raise core.ConfigError("neither env.total_steps nor the trainer sets a number of steps")
+                raise core.ConfigError(
+                    "neither the trainer nor a setting gives a number of steps", remedy="set {env.total_steps}"
+                )
         await asyncio.to_thread(self._open_checkpoints)
         if self.curr_step > 0:
             self.load_checkpoint()

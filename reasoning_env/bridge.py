@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .errors import GenerationError, ReasoningEnvError, ScoringError
 from .records import DropReason, Problem, Reason, Verdict
 from .session import Session
-from .settings import ReasoningSettings
+from .settings import ReasoningSettings, make_settings
 
 if TYPE_CHECKING:
     import aiohttp
@@ -64,7 +64,7 @@ class Bridge:
     ) -> None:
         self.fits = fits
         self.session = Session(
-            settings or ReasoningSettings(**fields), prepare=self._return_if_fits, group_size=group_size
+            settings or make_settings(ReasoningSettings, fields), prepare=self._return_if_fits, group_size=group_size
         )
         self._instance, self._state, self._judge_url = instance, state, judge_url
         self._pid = os.getpid()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import string
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 NOTHING = object()
@@ -93,25 +93,20 @@ class InvalidReferenceError(ReasoningEnvError):
 
     exit_code = 2
 
-    def __init__(self, reference: str, reason: str) -> None:
-        super().__init__(reason, setting=f"reference {reference[:200]!r}")
+    def __init__(self, reference: str, reason: str, *, remedy: str | None = None) -> None:
+        super().__init__(reason, setting=f"reference {reference[:200]!r}", remedy=remedy)
 
 
 class WorkerError(ReasoningEnvError):
     """Worker processes cannot be started or kept alive at all."""
 
 
-def did_you_mean(word: str, choices: Collection[str]) -> str:
-    """Return a hint at what may have been meant, to be put behind a message; empty when nothing is near."""
+def did_you_mean(word: str, choices: Collection[str]) -> str | None:
+    """Return the choices nearest to a word as a remedy, "did you mean gcd, lcm?"; None where nothing is near."""
     near = difflib.get_close_matches(word, choices, n=3)
-    return f"; did you mean {', '.join(near)}?" if near else ""
+    return f"did you mean {', '.join(near)}?" if near else None
 
 
 def _name_settings(remedy: str, names: Mapping[str, str]) -> str:
-    """Return the remedy with the names of the settings in braces."""
-    words = []
-    for text, setting, _, _ in string.Formatter().parse(remedy):
-        words.append(text)
-        if setting is not None:
-            words.append(names.get(setting, setting))
-    return "".join(words)
+    """Return the remedy with the user's names in place of the settings in braces."""
+    return re.sub(r"\{([\w.]+)\}", lambda setting: names.get(setting[1]) or setting[1], remedy)

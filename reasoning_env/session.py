@@ -278,8 +278,8 @@ class Session(Generic[T]):
         parsed = Reference.parse(reference)
         names = [task.name for task in self.library.tasks]
         if parsed.task not in names:
-            hint = did_you_mean(parsed.task, names)
-            raise InvalidReferenceError(reference, f"the library has no task {parsed.task!r}{hint}")
+            remedy = did_you_mean(parsed.task, names)
+            raise InvalidReferenceError(reference, f"the library has no task {parsed.task!r}", remedy=remedy)
         problem = await self.pool.generate(parsed.spec(), self.settings.eval_generation_deadline_s)
         parsed.check(problem, self.library.version)
         while len(self._remade) >= self.REMADE_PROBLEMS:
@@ -351,8 +351,8 @@ class Session(Generic[T]):
         if self._unfit_in_a_row >= self.UNFIT_LIMIT:
             raise ConfigError(
                 f"no problem of {self.UNFIT_LIMIT} in a row leaves room for its expected answer and for "
-                f"min_completion_tokens={self.settings.min_completion_tokens}; lower that, or raise the limit of "
-                "tokens (max_token_length)"
+                f"{self.settings.min_completion_tokens} tokens of a completion",
+                remedy="lower {min_completion_tokens}, or raise {max_token_length}",
             )
         if problem.task not in self._unfit_tasks:
             self._unfit_tasks.add(problem.task)

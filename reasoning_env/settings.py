@@ -10,13 +10,18 @@ run only goes on from what another one left where `fingerprint` is the same in b
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from .errors import NOTHING, ConfigError, SeveralConfigErrors, did_you_mean
 
 SYSTEM_PROMPT = """\
 You solve reasoning problems. Work the problem out step by step first, and put all of that work between <think> and \
@@ -52,9 +57,9 @@ def _parse_mapping(value: object) -> object:
     try:
         parsed = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        raise ValueError(f"this is neither YAML nor JSON: {' '.join(str(error).split())}") from error
+        raise ValueError(f"is neither YAML nor JSON: {' '.join(str(error).split())}") from error
     if not isinstance(parsed, dict):
-        raise ValueError("this must be a mapping, as in {gcd: ...}")
+        raise ValueError("must be a mapping, as in {gcd: ...}")
     return _with_blanks(parsed)
 
 
@@ -71,7 +76,7 @@ def _with_blanks(value: object) -> object:
     if isinstance(value, dict):
         for name, inner in value.items():
             if inner is None and ":" in str(name):
-                raise ValueError(f"write a blank after each colon, as in {{a: 1}}; this reads as the name {name!r}")
+                raise ValueError(f"the name {name!r} has no value; write a blank after each colon, as in {{a: 1}}")
             _with_blanks(inner)
     return value
 
@@ -361,8 +366,14 @@ class ReasoningSettings(BaseModel):
     )
 
     @field_validator(
-        *("complexity_mode", "complexity_level", "eval_preset", "eval_repeats", "eval_level"),
-        *("data_dumps_dir", "num_eval_samples_per_task", "eval_max_completion_tokens"),
+        "complexity_mode",
+        "complexity_level",
+        "eval_preset",
+        "eval_repeats",
+        "eval_level",
+        "data_dumps_dir",
+        "num_eval_samples_per_task",
+        "eval_max_completion_tokens",
         mode="before",
     )
     @classmethod
@@ -372,15 +383,125 @@ class ReasoningSettings(BaseModel):
     @model_validator(mode="after")
     def _check_difficulty_and_sampling(self) -> ReasoningSettings:
         if self.complexity_mode is not None and self.complexity_level is not None:
-            raise ValueError("complexity_mode sets the levels itself: take it or complexity_level out")
+            raise ConfigError(
+                "sets the level of each problem itself",
+                setting="complexity_mode",
+                remedy="take it or {complexity_level} out",
+            )
         if self.eval_preset is not None and self.eval_level is not None:
-            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_level out")
+            raise ConfigError(
+                "sets the parameters of its tasks itself", setting="eval_preset", remedy="take it or {eval_level} out"
+            )
         if self.eval_preset is not None and self.eval_params == "training":
-            raise ValueError("eval_preset sets the parameters of its tasks itself: take it or eval_params out")
+            raise ConfigError(
+                "sets the parameters of its tasks itself", setting="eval_preset", remedy="take it or {eval_params} out"
+            )
         if self.task_weights and self.task_sampling != "weighted":
-            raise ValueError("task_weights count with task_sampling weighted only: set that, or take the weights out")
+            raise ConfigError(
+                "are used with task_sampling: weighted only",
+                setting="task_weights",
+                remedy="set {task_sampling}, or take the weights out",
+            )
         return self
 
+
+# ------------------------------------------------------------------ settings from what a user writes
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def make_settings(settings_cls: type[Settings], values: Mapping[Any, object], section: str = "") -> Settings:
+    """Return settings with these values, which may be texts.
+
+    Raises ConfigError in one line for unknown names and for values that the settings do not take. Settings are named
+    with `section` in front (`env.`).
+    """
+    fields = settings_cls.model_fields
+    for name in values:
+        if name not in fields:
+            remedy = did_you_mean(str(name), fields)
+            raise ConfigError("there is no such setting", setting=f"{section}{name}", remedy=remedy)
+    read = {name: _read_text(value, fields[name]) for name, value in values.items()}
+    try:
+        return settings_cls(**read)
+    except ValidationError as error:
+        mistakes = [_config_error(mistake, fields, section) for mistake in error.errors()]
+    raise mistakes[0] if len(mistakes) == 1 else SeveralConfigErrors(mistakes)
+
+
+def _read_text(value: object, field: FieldInfo) -> object:
+    """Read texts that pydantic refuses: `None` and `null` for optional settings, `1e6` for whole numbers."""
+    if not isinstance(value, str):
+        return value
+    allowed = _alternatives(field)
+    if value in ("None", "null") and type(None) in allowed:
+        return None
+    if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
+        return int(float(value))
+    return value
+
+
+def _config_error(mistake: ErrorDetails, fields: Mapping[str, FieldInfo], section: str) -> ConfigError:
+    """Return a mistake that pydantic found as an error of ours."""
+    cause = mistake.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):  # of a check of several settings
+        return cause
+    name, *entry = mistake["loc"]
+    problem = str(cause) if cause is not None else _expected(mistake, fields[str(name)])
+    if entry:
+        problem = f"entry {'.'.join(map(repr, entry))} {problem}"
+    got = NOTHING if name == "api_key" else mistake["input"]  # a key stays out of the message
+    return ConfigError(problem, setting=f"{section}{name}", got=got)
+
+
+def _expected(mistake: ErrorDetails, field: FieldInfo) -> str:
+    """Return what would have been right."""
+    limits = mistake.get("ctx", {})
+    match mistake["type"]:
+        case "greater_than_equal":
+            return f"must be at least {limits['ge']:g}"
+        case "greater_than":
+            return f"must be above {limits['gt']:g}"
+        case "less_than_equal":
+            return f"must be at most {limits['le']:g}"
+        case "less_than":
+            return f"must be below {limits['lt']:g}"
+        case "literal_error" | "enum":
+            return f"must be one of {', '.join(map(repr, _choices(field)))}"
+        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
+            return "must be a whole number"
+        case "float_parsing" | "float_type" | "finite_number":
+            return "must be a number"
+        case "bool_parsing" | "bool_type":
+            return "must be true or false"
+        case "string_type":
+            return "must be a text"
+        case "list_type":
+            return "must be a list"
+        case "dict_type" | "model_type":
+            return "must be a mapping of names to values"
+        case _:
+            return mistake["msg"]
+
+
+def _alternatives(field: FieldInfo) -> tuple[Any, ...]:
+    """Return the types that a setting takes: `int` and `NoneType` for `int | None`."""
+    is_union = get_origin(field.annotation) in (Union, UnionType)
+    return get_args(field.annotation) if is_union else (field.annotation,)
+
+
+def _choices(field: FieldInfo) -> list[str]:
+    """Return the words that a setting takes; empty where it takes something else."""
+    choices: list[str] = []
+    for annotation in _alternatives(field):
+        if get_origin(annotation) is Literal:
+            choices += map(str, get_args(annotation))
+        elif isinstance(annotation, type) and issubclass(annotation, Enum):
+            choices += [str(choice.value) for choice in annotation]
+    return choices
+
+
+# ------------------------------------------------------------------ facts about settings
 
 Decided = Literal["problems", "answers", "evaluation"]
 
@@ -415,11 +536,5 @@ def range_text(field: FieldInfo) -> str:
     words = []
     for constraint in field.metadata:
         words += [f"{sign} {getattr(constraint, limit)}" for limit, sign in signs.items() if hasattr(constraint, limit)]
-    for annotation in (
-        get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else [field.annotation]
-    ):
-        if get_origin(annotation) is Literal:
-            words += map(str, get_args(annotation))
-        elif isinstance(annotation, type) and issubclass(annotation, Enum):
-            words += [str(choice.value) for choice in annotation]
+    words += _choices(field)
     return ", ".join(words)

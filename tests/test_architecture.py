@@ -101,8 +101,9 @@ def test_rooms_are_layered(rooms: dict[str, set[str]]) -> None:
 def test_bottom_imports_nothing(rooms: dict[str, set[str]]) -> None:
     above, _, _ = PAGE.read_text().partition("import nothing of the package")
     bottom = re.findall(r"`(\w+)`", above.rpartition("the rest of the core.")[2])
-    assert {"records", "settings"} < set(bottom)
+    assert {"records", "errors"} < set(bottom)
     assert {name: rooms[f"reasoning_env/{name}"] for name in bottom} == {name: set() for name in bottom}
+    assert rooms["reasoning_env/settings"] == {"reasoning_env/errors"}
 
 
 def test_problems_rewards_dumps_are_apart(rooms: dict[str, set[str]]) -> None:

@@ -47,6 +47,19 @@ def scores(verdicts: Any) -> list[float]:
     return [verdict.score for verdict in verdicts]
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"taks": ["gcd"]}, "taks: there is no such setting; did you mean tasks?"),
+        ({"temperature": 3}, "temperature: must be at most 2; got 3"),
+    ],
+)
+def test_wrong_setting_is_one_line(fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Bridge(**fields)
+    assert str(error.value) == text
+
+
 def test_ten_lines_judge_and_observe(bridge: Bridge) -> None:
     problem = bridge.next()
     assert bridge.messages(problem)[-1] == {"role": "user", "content": problem.question}

@@ -50,8 +50,8 @@ def test_text_with_typed_names(error: ConfigError, text: str) -> None:
 
 
 def test_braces_of_values_stay() -> None:
-    error = ConfigError("{a} is no mapping", setting="params", got="{b}")
-    assert str(error) == "params: {a} is no mapping; got '{b}'"
+    error = ConfigError("{a} is no mapping", setting="params", got="{b}", remedy="write {a: 1}, not }{")
+    assert str(error) == "params: {a} is no mapping; got '{b}'; write {a: 1}, not }{"
 
 
 def test_config_error_is_value_error() -> None:
@@ -76,6 +76,6 @@ def test_reference_error_names_the_reference() -> None:
     assert str(InvalidReferenceError("gcd:x", "no seed")) == "reference 'gcd:x': no seed"
 
 
-@pytest.mark.parametrize(("word", "hint"), [("gdc", "; did you mean gcd?"), ("xyz", "")])
-def test_nearest_word(word: str, hint: str) -> None:
+@pytest.mark.parametrize(("word", "hint"), [("gdc", "did you mean gcd?"), ("xyz", None)])
+def test_nearest_word(word: str, hint: str | None) -> None:
     assert did_you_mean(word, ["gcd", "lcm"]) == hint

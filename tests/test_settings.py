@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import ValidationError
 
-from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint
+from reasoning_env.errors import ConfigError
+from reasoning_env.settings import SYSTEM_PROMPT, ReasoningSettings, fingerprint, make_settings
 
 FIELDS = ReasoningSettings.model_fields
 
@@ -116,3 +117,45 @@ def test_fingerprint_has_what_decides_this(what: Any, some: set[str]) -> None:
     assert found.keys() >= some
     assert not found.keys() & {"num_verifiers", "dump_rollouts"}
     assert found == json.loads(json.dumps(found))
+
+
+# ---------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"taks": "gcd"}, "taks: there is no such setting; did you mean tasks?"),
+        ({"xyz": 1}, "xyz: there is no such setting"),
+        ({"temperature": "3"}, "temperature: must be at most 2; got '3'"),
+        ({"temperature": -1}, "temperature: must be at least 0; got -1"),
+        ({"top_p": 0}, "top_p: must be above 0; got 0"),
+        ({"seed": "x"}, "seed: must be a whole number; got 'x'"),
+        ({"top_p": "x"}, "top_p: must be a number; got 'x'"),
+        ({"strict_rewards": "x"}, "strict_rewards: must be true or false; got 'x'"),
+        ({"system_prompt": 7}, "system_prompt: must be a text; got 7"),
+        ({"tasks": 7}, "tasks: must be a list; got 7"),
+        ({"task_params": {"gcd": 3}}, "task_params: entry 'gcd' must be a mapping of names to values; got 3"),
+        ({"task_sampling": "x"}, "task_sampling: must be one of 'uniform', 'weighted', 'adaptive'; got 'x'"),
+        ({"task_params": "[1]"}, "task_params: must be a mapping, as in {gcd: ...}; got '[1]'"),
+        ({"seed": "x", "top_p": 2}, "seed: must be a whole number; got 'x'; top_p: must be at most 1; got 2"),
+        (
+            {"complexity_mode": "random", "complexity_level": 0.5},
+            "complexity_mode: sets the level of each problem itself; take it or complexity_level out",
+        ),
+    ],
+)
+def test_mistake_is_one_line(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        make_settings(ReasoningSettings, values)
+    assert str(error.value) == text
+
+
+def test_section_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^env\.seed: must be a whole number"):
+        make_settings(ReasoningSettings, {"seed": "x"}, "env.")
+
+
+@pytest.mark.parametrize(("text", "value"), [("None", None), ("null", None), ("1e3", 1000)])
+def test_text_of_optional_number(text: str, value: int | None) -> None:
+    assert make_settings(ReasoningSettings, {"eval_repeats": text}).eval_repeats == value

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -72,52 +71,43 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
     """
     parser = environment_options(env_cls, command)
     options = parser.read(argv)
-    with options_as_typed(parser.typed(argv), env_cls.env_config_cls.model_fields):
+    names = setting_names(env_cls, parser.typed(argv))
+    with errors_for_user(names):
         launch = build_launch(env_cls, command, options)
-        if "print-config" in options:
-            print(launch.as_yaml(), end="")
+    if "print-config" in options:
+        print(launch.as_yaml(), end="")
+        return 0
+    secrets = find_secrets(launch.servers)
+    # Whoever keeps the command line, as wandb does, keeps no key.
+    sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
+    start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
+    logger.info("%s", launch.describe(), extra={"detail": True})
+    with errors_for_user(names, secrets):
+        if "dry-run" in options:
+            print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
             return 0
-        secrets = find_secrets(launch.servers)
-        # Whoever keeps the command line, as wandb does, keeps no key.
-        sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
-        start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
-        logger.info("%s", launch.describe(), extra={"detail": True})
+        asyncio.run(check_first(launch, command))
+        env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
+        put_event_loop_first()
         try:
-            if "dry-run" in options:
-                print(asyncio.run(preview(launch.config, find_checkout(FOLDER))))
-                return 0
-            asyncio.run(check_first(launch, command))
-            env = env_cls(launch.config, launch.servers, slurm=launch.slurm, testing=launch.testing)
-            put_event_loop_first()
-            try:
-                asyncio.run(getattr(env, manager)())
-            finally:
-                env.print_summary(options.get("keep"), as_json="json" in options)
-            check_score(env.results, options.get("fail-under"))
-        except Exception as error:
-            explained = explain(error, secrets)
-            if explained is error:
-                raise
-            raise explained from error
+            asyncio.run(getattr(env, manager)())
+        finally:
+            env.print_summary(options.get("keep"), as_json="json" in options)
+        check_score(env.results, options.get("fail-under"))
     return 0
 
 
 def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[str, str]) -> EvaluationResult:
     """Do what the command `evaluate` does, and return the result; blocks, and may be called where an event loop runs.
 
-    `arguments` are settings as `section.name`; `names` has what callers know these by. Ctrl-C ends the evaluation, and
-    what is done is kept. Raises ConfigError for what a caller got wrong, and whatever else ends the command.
+    `arguments` are settings as `section.name`; `names` has the caller's names of them. Ctrl-C ends the evaluation, and
+    finished problems are kept. Raises ConfigError for a caller's mistake, and any other error that ends the command.
     """
-    with options_as_typed(names, env_cls.env_config_cls.model_fields):
+    names = setting_names(env_cls, names)
+    with errors_for_user(names):
         launch = build_launch(env_cls, "evaluate", arguments)
-        secrets = find_secrets(launch.servers)
-        try:
-            return run_on_thread(_evaluate(env_cls, launch))
-        except Exception as error:
-            explained = explain(error, secrets)
-            if explained is error:
-                raise
-            raise explained from error
+    with errors_for_user(names, find_secrets(launch.servers)):
+        return run_on_thread(_evaluate(env_cls, launch))
 
 
 async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
@@ -175,24 +165,35 @@ def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
     score = (results or {}).get("overall", {}).get("mean_score")
     if least is not None and (score is None or score < least):
         came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
-        raise ReasoningEnvError(f"--fail-under: {came}; it must be at least {least:g}")
+        raise ReasoningEnvError(f"{came}; it must be at least {least:g}", setting="--fail-under")
+
+
+def setting_names(env_cls: Any, typed: Mapping[str, str]) -> dict[str, str]:
+    """Return what the user calls each setting, by the names that errors use.
+
+    `typed` has what the user typed for `section.name`. The core names a setting without its section; settings that the
+    user did not type are named `env.NAME`.
+    """
+    bare = {name: typed.get(f"env.{name}", f"env.{name}") for name in env_cls.env_config_cls.model_fields}
+    return {**bare, **typed}
 
 
 @contextlib.contextmanager
-def options_as_typed(typed: Mapping[str, str], settings: Container[str]) -> Iterator[None]:
-    """Name options in the messages of errors as they were written on the command line: `typed` has them by setting."""
+def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Raise errors with the user's names of settings and without secrets.
 
-    def name(mention: re.Match[str]) -> str:
-        setting = mention["setting"] or f"env.{mention['bare']}"
-        is_setting = mention["setting"] or mention["bare"] in settings
-        return typed.get(setting, setting) if is_setting else mention[0]
-
+    Retries of Atropos that were given up become ServerError. Errors that are not ours stay as they are.
+    """
     try:
         yield
     except ReasoningEnvError as error:
-        pattern = r"(?:--)?\b(?P<setting>(?:env|openai)\.[a-z]\w*)|(?:^|(?<=; ))(?P<bare>[a-z]\w*)(?=: )"
-        error.text = re.sub(pattern, name, error.text)
+        error.text = redact(error.describe(names), secrets)
         raise
+    except Exception as error:
+        if getattr(error, "last_attempt", None) is None:  # tenacity's errors have this attribute
+            raise
+        failure = redact(describe_failure(error), secrets)
+        raise ServerError(f"gave up after several tries: {failure}") from error
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
@@ -214,15 +215,6 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     # Each try to reach the hub, and warnings for developers. A failure that stays is raised here.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
-
-
-def explain(error: Exception, secrets: Sequence[str]) -> Exception:
-    """Return a ReasoningEnvError for an error that a user can cause, without secrets, and others unchanged."""
-    if getattr(error, "last_attempt", None) is not None:  # tenacity gave up on something: a server that is gone
-        error = ServerError(f"gave up after several tries: {describe_failure(error)}")
-    if isinstance(error, ReasoningEnvError):
-        error.text = redact(error.text, secrets)
-    return error
 
 
 # ------------------------------------------------------------------ keys
@@ -274,8 +266,8 @@ def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
     columns = {"SETTING": "", "DEFAULT": "", "RANGE": "", "MEANING": ""}
     if not matching:
         names = [name for rows in sections.values() for name, *_ in rows]
-        hint = did_you_mean(words[-1].lower(), names)
-        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning{hint}")
+        remedy = did_you_mean(words[-1].lower(), names)
+        raise ConfigError(f"no setting has {' and '.join(words)} in its name or meaning", remedy=remedy)
     if options["json"]:
         print_json(settings_schema(env_cls, {name for rows in matching.values() for name, *_ in rows}))
     elif options["markdown"]:

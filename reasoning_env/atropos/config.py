@@ -72,11 +72,11 @@ BASE_RANGES = {
 
 
 def check_base_settings(values: object) -> None:
-    """Raise ValueError naming the first field that is out of its range, what is allowed and what came."""
+    """Raise ConfigError for the first field that is out of its range."""
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
-            raise ValueError(f"{name}: must be {allowed.words}; got {value!r}")
+            raise ConfigError(f"must be {allowed.words}", setting=name, got=value)
 
 
 class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
@@ -196,7 +196,7 @@ def check_url(setting: str, url: str | None) -> None:
     except ValueError as error:  # of a port that is none, or of brackets
         problem = "the port must be a number from 0 to 65535" if "ort" in str(error) else str(error)
     if problem:
-        raise ConfigError(f"{setting}: {problem}; got {url!r}")
+        raise ConfigError(problem, setting=setting, got=url)
 
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:
@@ -245,11 +245,12 @@ def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
 def check_batch_size(config: Any) -> None:
     """Raise ConfigError where there is no batch size, or groups exceed it."""
     if config.batch_size == -1:
-        raise ConfigError("neither env.batch_size nor the trainer sets a batch size")
+        raise ConfigError("neither the trainer nor a setting gives a batch size", remedy="set {env.batch_size}")
     if config.group_size > config.batch_size:
         raise ConfigError(
-            f"this environment does not fit the trainer: group_size ({config.group_size}) must be at most its "
-            f"batch_size ({config.batch_size})"
+            f"must be at most the trainer's batch size, {config.batch_size}",
+            setting="env.group_size",
+            got=config.group_size,
         )
 
 

@@ -8,22 +8,18 @@ is refused in one line, and no key is shown.
 from __future__ import annotations
 
 import os
-import re
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import yaml
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field
 
 from ..errors import ConfigError, did_you_mean
+from ..settings import make_settings
 from .config import ReasoningGymEnvConfig, check_url
-
-C = TypeVar("C", bound=BaseModel)
 
 
 class Sections(BaseModel):
@@ -71,7 +67,7 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Laun
     defaults, default_servers = env_cls.config_init()
     file = read_config_file(Path(options["config"])) if "config" in options else Sections()
     switches = {name: options[name] for name in ("slurm", "testing") if name in options}
-    sections = make_config(Sections, {**dict(file), **switches})
+    sections = make_settings(Sections, {**dict(file), **switches})
     base = defaults.model_dump()
     if command == "process":
         base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
@@ -79,9 +75,11 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Laun
     if command == "evaluate":
         base |= {"use_wandb": False}  # its results are in a folder; nobody should need an account for them
     given = {**sections.env, **_section("env", options)}
-    config = make_config(type(defaults), {**base, **given}, "env.")
+    config = make_settings(type(defaults), {**base, **given}, "env.")
     if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
-        raise ConfigError("env.eval_seed: a preset has seeds of its own; take the seed or env.eval_preset out")
+        raise ConfigError(
+            "a preset has seeds of its own", setting="env.eval_seed", remedy="take the seed or {env.eval_preset} out"
+        )
     servers = _build_servers(default_servers, sections.openai, _section("openai", options))
     differing = {
         f"env.{name}": getattr(config, name) for name in given if name in base and getattr(config, name) != base[name]
@@ -92,23 +90,37 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Laun
 
 
 def read_config_file(path: Path) -> Sections:
-    """Return a file's sections; reads it once, as it may be a pipe. Raises ConfigError where that fails."""
+    """Return a file's sections. Reads the file once, as it may be a pipe. Raises ConfigError where that fails."""
+    content = _read_yaml(path)
+    sections = ", ".join(Sections.model_fields)
+    if not isinstance(content, dict):
+        came = "is empty" if content is None else f"holds a {type(content).__name__}"
+        raise ConfigError(f"{path} must hold sections ({sections}); it {came}", setting="--config")
+    for name in content:
+        if name not in Sections.model_fields:
+            remedy = did_you_mean(str(name), Sections.model_fields) or f"the sections are {sections}"
+            raise ConfigError(f"{path} holds {name!r}, which is no section", setting="--config", remedy=remedy)
     try:
-        content = yaml.safe_load(path.read_text())
+        return make_settings(Sections, content)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", setting="--config") from error
+
+
+def _read_yaml(path: Path) -> object:
+    """Return what a YAML file holds. Raises ConfigError for a file that cannot be read and for what is not YAML."""
+    try:
+        return yaml.safe_load(path.read_text())
     except OSError as error:
-        raise ConfigError(f"--config: {path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", setting="--config") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"--config: {path} is not YAML: byte {error.start} is no text in UTF-8") from error
+        problem = f"byte {error.start} is no text in UTF-8"
+        raise ConfigError(f"{path} is not YAML: {problem}", setting="--config") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"--config: {path} is not YAML: {position}{error.problem}") from error
+        raise ConfigError(f"{path} is not YAML: {position}{error.problem}", setting="--config") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"--config: {path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        came = "is empty" if content is None else f"holds a {type(content).__name__}"
-        raise ConfigError(f"--config: {path} must hold sections ({', '.join(Sections.model_fields)}); it {came}")
-    return make_config(Sections, content, f"--config: {path}: ")
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", setting="--config") from error
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
@@ -124,16 +136,18 @@ def _build_servers(
     default_list = defaults if isinstance(defaults, list) else [defaults]
     if options and max(len(several), len(default_list)) > 1:
         raise ConfigError(
-            f"--openai.{next(iter(options))}: with several inference servers, name their settings in the file"
+            "does not say which of several inference servers is meant",
+            setting=f"openai.{next(iter(options))}",
+            remedy="name the settings of each server in the file",
         )
     if len(several) > 1:
-        servers = [make_config(server_cls, server, "openai.") for server in several]
+        servers = [make_settings(server_cls, server, "openai.") for server in several]
     else:
         from_environment = {"base_url": url} if (url := os.environ.get("OPENAI_BASE_URL")) else {}
         given = {**from_environment, **(several[0] if several else {}), **options}
         if not given:
             return defaults
-        servers = [make_config(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
+        servers = [make_settings(server_cls, {**default_list[0].model_dump(), **given}, "openai.")]
     for server in servers:
         check_url("openai.base_url", server.base_url)
     return servers
@@ -142,70 +156,3 @@ def _build_servers(
 def _section(section: str, options: Mapping[str, Any]) -> dict[str, Any]:
     prefix = f"{section}."
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
-
-
-def make_config(config_cls: type[C], values: Mapping[Any, Any], prefix: str = "") -> C:
-    """Build a config; raises a one-line ConfigError: which settings, after `prefix`, are wrong, and why."""
-    fields = config_cls.model_fields
-    unknown = [str(name) for name in values if name not in fields]
-    if unknown:
-        few = len(fields) <= len(Sections.model_fields)
-        hint = did_you_mean(unknown[0], fields) or (f"; there are {', '.join(fields)}" if few else "")
-        raise ConfigError(f"{prefix}{unknown[0]}: there is no such setting{hint}")
-    read = {name: _read(value, fields[name].annotation) for name, value in values.items()}
-    try:
-        return config_cls(**read)
-    except ValidationError as error:
-        raise ConfigError("; ".join(_describe(details, prefix) for details in error.errors())) from error
-
-
-def _read(value: Any, annotation: Any) -> Any:
-    """Read texts as pydantic would not: `None` and `null` for optional settings, `1e6` for integers."""
-    if not isinstance(value, str):
-        return value
-    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    allowed = typing.get_args(annotation) if union else (annotation,)
-    if value in ("None", "null") and type(None) in allowed:
-        return None
-    if int in allowed and re.fullmatch(r"\d+(?:\.\d*)?[eE]\+?\d+", value) and float(value).is_integer():
-        return int(float(value))
-    return value
-
-
-def _describe(mistake: Any, prefix: str) -> str:
-    """Return a mistake that pydantic found, in the words of the mistakes that are found here."""
-    name = ".".join(map(str, mistake["loc"]))
-    if not name:  # of several settings, the first of which the message begins with
-        return prefix + str(mistake["msg"]).removeprefix("Value error, ")
-    got = "" if name == "api_key" else f"; got {mistake['input']!r}"  # a key stays out of the message
-    return f"{prefix}{name}: {_expected(mistake)}{got}"
-
-
-def _expected(mistake: Any) -> str:
-    """Return what would have been right."""
-    details = mistake.get("ctx", {})
-    match mistake["type"]:
-        case "greater_than_equal":
-            return f"must be at least {details['ge']:g}"
-        case "greater_than":
-            return f"must be above {details['gt']:g}"
-        case "less_than_equal":
-            return f"must be at most {details['le']:g}"
-        case "less_than":
-            return f"must be below {details['lt']:g}"
-        case "literal_error" | "enum":
-            return f"must be one of {details['expected'].replace(' or ', ', ')}"
-        case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
-            return "must be a whole number"
-        case "float_parsing" | "float_type" | "finite_number":
-            return "must be a number"
-        case "bool_parsing" | "bool_type":
-            return "must be true or false"
-        case "string_type":
-            return "must be a text"
-        case "list_type":
-            return "must be a list"
-        case "dict_type" | "model_type":
-            return "must be a mapping of names to values"
-        case _:
-            return str(mistake["msg"]).removeprefix("Value error, ")

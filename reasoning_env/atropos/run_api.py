@@ -173,7 +173,7 @@ class RunApiSession:
                 await self._ask("GET", "/", ("message",))
         except TimeoutError as error:
             raise ServerError(
-                f"run-api is not at {self._url}; start it with `run-api`, or correct env.rollout_server_url"
+                f"run-api is not at {self._url}", remedy="start it with `run-api`, or correct {env.rollout_server_url}"
             ) from error
 
     async def wandb_group_and_project(self) -> tuple[str | None, str]:
@@ -293,7 +293,7 @@ class RunApiSession:
                     return None
                 # After the first answer, a proxy may answer in place of a run-api that is away.
                 if fault.status is not None and fault.status < 500 and not self._met:
-                    raise ServerError(f"{fault}; correct env.rollout_server_url ({self._url})") from None
+                    raise ServerError(str(fault), remedy=f"correct {{env.rollout_server_url}} ({self._url})") from None
                 await asyncio.sleep(min(next(waits), self.longest_pause_s))
             else:
                 self._met = True

@@ -33,7 +33,9 @@ def judge_command(argv: Sequence[str], folder: Path) -> int:
     token = os.environ.get(TOKEN)
     if not token and not _is_loopback(options.host):
         raise ConfigError(
-            f"{options.host} can be reached from other machines, which need a token: set the variable {TOKEN}"
+            f"{options.host} can be reached from other machines, which need a token",
+            setting="--host",
+            remedy=f"set the variable {TOKEN}",
         )
     settings = ReasoningSettings(num_generators=options.generators, num_verifiers=options.verifiers)
     # Ray takes the signals over when it is started, so that the server's own handlers must come after it.
@@ -97,12 +99,14 @@ def _join_cluster(address: str, settings: ReasoningSettings) -> Judge:
 
         from ..integrations.ray import RayJudges
     except ModuleNotFoundError as error:
-        raise ConfigError("--ray needs the extra: pip install 'reasoning-gym-environment[ray]'") from error
+        raise ConfigError(
+            "needs the extra", setting="--ray", remedy="pip install 'reasoning-gym-environment[ray]'"
+        ) from error
     _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError) as error:
-        raise ConfigError(f"--ray {address}: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"{address}: {str(error).splitlines()[0]}", setting="--ray") from error
     return RayJudges(settings)
 
 
@@ -117,4 +121,4 @@ def _check_reachable(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as error:
-        raise ConfigError(f"--ray {address}: no Ray cluster can be reached there ({error})") from error
+        raise ConfigError(f"no Ray cluster can be reached at {address} ({error})", setting="--ray") from error

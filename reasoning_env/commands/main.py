@@ -40,10 +40,23 @@ HELP = {
 
 
 ENVIRONMENT_COMMANDS = ("serve", "process", "evaluate", "settings")
-"""Those that need the environment class, whose imports take seconds."""
+"""The commands that need the environment class, whose imports take seconds."""
 HELP_OPTIONS = frozenset(("-h", "--help"))
-TASKS_OPTION = {"audit": "--tasks", "demo": "--tasks"}
-"""The option that the setting `tasks` is, by command; the others take names of tasks without an option."""
+SETTING_NAMES: Mapping[str, Mapping[str, str]] = {
+    "audit": {"tasks": "--tasks"},
+    "demo": {"tasks": "--tasks"},
+    "score": {"tasks": ""},
+    "tasks": {
+        "tasks": "",
+        "tokenizer_name": "--tokenizer_name",
+        "chat_template": "--chat_template",
+        "chat_template_kwargs": "--chat_template_kwargs",
+    },
+}
+"""The options that are settings, by command; the name is empty where tasks are arguments without an option.
+
+`ENVIRONMENT_COMMANDS` name settings themselves.
+"""
 
 
 def needs_environment(argv: Sequence[str]) -> bool:
@@ -99,8 +112,8 @@ def main(argv: Sequence[str], environment_commands: Mapping[str, Command], *, en
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes it when it ends
         return 1
     except ReasoningEnvError as error:
-        if name not in ENVIRONMENT_COMMANDS:  # these know how each setting was typed
-            error.text = error.describe({"tasks": TASKS_OPTION.get(name, "")})
+        if name in SETTING_NAMES:
+            error.text = error.describe(SETTING_NAMES[name])
         _complain(environment_file, name, str(error))
         return error.exit_code
     except OSError as error:
@@ -146,7 +159,7 @@ def _find(name: str, environment_commands: Mapping[str, Command], environment_fi
             return functools.partial(report_command, default_folder=default, program=program())
         case "demo":
             return functools.partial(_run_demo, environment_file=environment_file)
-    raise ConfigError(f"there is no command {name!r}{did_you_mean(name, HELP)}")
+    raise ConfigError(f"there is no command {name!r}", remedy=did_you_mean(name, HELP))
 
 
 def _run_demo(argv: Sequence[str], environment_file: Path) -> int:

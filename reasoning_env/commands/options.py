@@ -94,15 +94,15 @@ class CommandParser(argparse.ArgumentParser):
             raise ConfigError(error.message, setting=_as_typed(error.argument_name, args or ())) from error
 
     def error(self, message: str) -> NoReturn:
-        """Raise ConfigError for a mistake that is about no single option, such as a missing argument."""
-        raise ConfigError(message, remedy="--help lists the options")
+        """Raise ConfigError for a mistake that is about no single option, such as a missing argument or two options."""
+        raise ConfigError(message)
 
     def unknown_option(self, word: str) -> ConfigError:
         """Return the error for a word that is no option and no value."""
         name = word.partition("=")[0]
         if not name.startswith("--"):
             return ConfigError(f"{word!r} is not an option", remedy="options begin with --, as in --NAME VALUE")
-        return ConfigError(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+        return ConfigError(f"there is no option {name}", remedy=did_you_mean(name, self._option_string_actions))
 
     def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
         try:
@@ -238,7 +238,7 @@ def _share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0.0 <= float(text) <= 1.0:
             return float(text)
-    raise argparse.ArgumentTypeError(f"this must be a number from 0 to 1; got {text!r}")
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1; got {text!r}")
 
 
 def settings_parser(program: str) -> OptionParser:

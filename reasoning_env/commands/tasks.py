@@ -115,14 +115,17 @@ def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
     try:
         from transformers import AutoTokenizer  # takes seconds, and only this needs it
     except ImportError as error:
-        raise ConfigError("--tokenizer_name needs transformers: pip install transformers") from error
+        raise ConfigError(
+            "needs transformers", setting="--tokenizer_name", remedy="pip install transformers"
+        ) from error
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(options.tokenizer_name)
     except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
-            f"--tokenizer_name: {options.tokenizer_name!r} cannot be read ({reason}); it takes a folder, or a name on "
-            "the Hugging Face hub"
+            f"{options.tokenizer_name!r} cannot be read ({reason})",
+            setting="--tokenizer_name",
+            remedy="name a folder, or a tokenizer on the Hugging Face hub",
         ) from error
     return ChatFormat(
         tokenizer,

@@ -81,8 +81,9 @@ class RolloutDumper:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise ConfigError(
-                f"rollouts cannot be dumped to {self._folder}: {error.strerror}; "
-                "name a folder that can be made and written to (data_dumps_dir), or switch both dumps off"
+                f"rollouts cannot be dumped to {self._folder}: {error.strerror}",
+                setting="data_dumps_dir",
+                remedy="name a folder that can be made and written to, or switch both dumps off",
             ) from error
         # A daemon: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="rollout-writer", daemon=True)

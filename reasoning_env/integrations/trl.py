@@ -134,13 +134,17 @@ class _StreamCallback(TrainerCallback):
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if args.shuffle_dataset:
             raise ConfigError(
-                "GRPOConfig: set shuffle_dataset=False; a shuffled stream draws far ahead of the curriculum"
+                "a shuffled stream draws far ahead of the curriculum",
+                setting="GRPOConfig.shuffle_dataset",
+                remedy="set it to False",
             )
         expected = self._environment.bridge.session.group_size
         if args.num_generations != expected:
             raise ConfigError(
-                f"GRPOConfig: num_generations is {args.num_generations}, and the bridge expects groups of {expected}; "
-                f"make it with Bridge(group_size={args.num_generations})"
+                f"the bridge expects groups of {expected}",
+                setting="GRPOConfig.num_generations",
+                got=args.num_generations,
+                remedy=f"make the bridge with Bridge(group_size={args.num_generations})",
             )
         # The trainer would draw all rows of the steps before once more, and throw them away.
         args.ignore_data_skip = True

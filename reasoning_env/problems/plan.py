@@ -76,7 +76,9 @@ def _choose_training_tasks(settings: ReasoningSettings, tasks: tuple[str, ...]) 
         )
     if len(excluded) == len(tasks):
         raise ConfigError(
-            "exclude_gameable leaves no task to train on; name the tasks in `tasks`, or set exclude_gameable to false"
+            "leaves no task to train on",
+            setting="exclude_gameable",
+            remedy="set it to false, or name the tasks in {tasks}",
         )
     return tuple(name for name in tasks if name not in excluded)
 
@@ -85,7 +87,9 @@ async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: Reaso
     """Raise ConfigError for parameters that JSON cannot hold or the library refuses, and for a composite's."""
     if params.get(COMPOSITE):
         raise ConfigError(
-            f"task_params: {COMPOSITE} is made of the other selected tasks; select those that it should have"
+            f"{COMPOSITE} is made of the other selected tasks",
+            setting="task_params",
+            remedy="select the tasks that it should have",
         )
     for task, of_task in params.items():
         for name, value in of_task.items():
@@ -93,14 +97,14 @@ async def _check_params(params: Mapping[str, Mapping[str, Any]], settings: Reaso
                 json.dumps(value)
             except (TypeError, ValueError) as error:
                 raise ConfigError(
-                    f"task_params: {task}.{name} must be made of numbers, texts, lists and mappings ({error})"
+                    f"{task}.{name} must be made of numbers, texts, lists and mappings ({error})", setting="task_params"
                 ) from error
     # Where levels vary, a single level that works is enough: the others are clamped to it.
     levels = [settings.complexity_level if settings.complexity_mode is None else 0.5]
     if settings.eval_params == "training" and settings.eval_level not in levels:
         levels.append(settings.eval_level)
     if params and (faults := await checker.check([(task, params[task], level) for level in levels for task in params])):
-        raise ConfigError("task_params: " + "; ".join(faults))
+        raise ConfigError("; ".join(faults), setting="task_params")
 
 
 def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str, float]:
@@ -111,10 +115,14 @@ def _weights(tasks: Iterable[str], set_by_user: Mapping[str, float]) -> dict[str
     weights = dict.fromkeys(tasks, 1.0)
     for task, weight in set_by_user.items():
         if not 0.0 <= weight < float("inf"):
-            raise ConfigError(f"task_weights: the weight of {task!r} must be a number from 0 upwards; got {weight!r}")
+            raise ConfigError(
+                f"the weight of {task!r} must be a number from 0 upwards", setting="task_weights", got=weight
+            )
         weights[task] = float(weight)
     if not any(weights.values()):
-        raise ConfigError("task_weights: every selected task has the weight 0; give at least one a positive weight")
+        raise ConfigError(
+            "every selected task has the weight 0", setting="task_weights", remedy="give a task a positive weight"
+        )
     return weights
 
 

@@ -37,7 +37,9 @@ def select_tasks(
     left = tuple(name for name in chosen if name not in unwanted)
     if not left:
         raise ConfigError(
-            "every selected task is excluded", setting="exclude_tasks", remedy="exclude fewer, or select more in {tasks}"
+            "every selected task is excluded",
+            setting="exclude_tasks",
+            remedy="exclude fewer, or select more in {tasks}",
         )
     return left
 

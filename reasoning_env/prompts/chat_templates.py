@@ -70,9 +70,10 @@ def _given_layout(tokenizer: Tokenizer, name: str, template: str | None, options
         own = getattr(tokenizer, "chat_template", None)
         if not own and not _formats_chats(tokenizer):
             raise ConfigError(
-                f"tokenizer_name: {name!r} has no chat template, so no prompt can be built; use the tokenizer of an "
-                "instruct or chat model, or, for a base model, set chat_template to `plain` or to the path of a "
-                "template"
+                f"{name!r} has no chat template, so no prompt can be built",
+                setting="tokenizer_name",
+                remedy="use the tokenizer of an instruct or chat model, or, for a base model, set {chat_template} to "
+                "`plain` or to the path of a template",
             )
         return Layout(tokenizer, options, own, formats_itself=not own)
     if template != PLAIN:
@@ -88,7 +89,9 @@ def _read_template(path: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(
-            f"chat_template: {path!r} cannot be read ({reason}); expected the path of a Jinja file, or `plain`"
+            f"{path!r} cannot be read ({reason})",
+            setting="chat_template",
+            remedy="name a Jinja file, or `plain`",
         ) from error
 
 
@@ -127,9 +130,9 @@ def _choose_layout(given: Layout, name: str) -> Layout:
             )
         return layout
     raise ConfigError(
-        f"the chat template of {name!r} builds no whole prompt: {faults[0]}; "
-        "give the template its options in chat_template_kwargs, or set chat_template to the path of another template, "
-        "or to `plain` for a base model"
+        f"the chat template of {name!r} builds no whole prompt: {faults[0]}",
+        remedy="give the template its options in {chat_template_kwargs}, or set {chat_template} to the path of another "
+        "template, or to `plain` for a base model",
     )
 
 

@@ -41,7 +41,7 @@ class OpenLibrary:
         asked = [(task, {**self.params.get(task, {}), **params}, level) for task in self.tasks]
         faults = await self.pool.check(asked)
         if faults:
-            raise ConfigError(f"--params: {'; '.join(faults)}")
+            raise ConfigError("; ".join(faults), setting="--params")
 
     async def make_problem(
         self, task: str, seed: int, *, params: Mapping[str, Any], level: float | None, deadline_s: float = 60.0

@@ -238,8 +238,9 @@ class CheckpointStore:
         changed = [name for name, value in self._made_with.items() if made_with.get(name) != value]
         if changed and not self._accept_changes:
             raise ConfigError(
-                f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}; resume with the same, "
-                "set env.resume_with_changes, set another env.instance, or move the folder away"
+                f"the checkpoint {checkpoint.path} was made with other {' and '.join(changed)}",
+                remedy="resume with the same, set {env.resume_with_changes}, set another {env.instance}, or move the "
+                "folder away",
             )
         logger.info("going on from %s, which was saved at step %d", checkpoint.path, checkpoint.step)
         return _without_drawn(checkpoint, changed) if changed else checkpoint
@@ -265,8 +266,8 @@ def _lock(folder: Path) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                f"{folder} belongs to an environment that is running; give each environment of a trainer its own "
-                "env.instance (0, 1, 2, ...)"
+                f"{folder} belongs to an environment that is running",
+                remedy="give each environment of a trainer its own {env.instance} (0, 1, 2, ...)",
             ) from None
         # Child processes do not inherit a duplicate: a child that outlives this process must not keep the lock.
         return os.dup(file.fileno())

@@ -16,10 +16,10 @@ from reasoning_env.atropos.cli import (
     check_score,
     commands,
     environment_options,
-    explain,
+    errors_for_user,
     find_secrets,
-    options_as_typed,
     redact,
+    setting_names,
 )
 from reasoning_env.errors import ConfigError, InvalidReferenceError, ReasoningEnvError, ServerError
 from reasoning_env.settings import ReasoningSettings
@@ -77,12 +77,11 @@ def test_unknown_word_for_keep_is_refused() -> None:
         _run("process", "--keep", "some")
 
 
-def test_retries_that_were_given_up_name_the_cause() -> None:
+def test_given_up_retries_name_their_cause() -> None:
     error = RuntimeError("RetryError")
     error.last_attempt = SimpleNamespace(exception=lambda: ConnectionError("gone"))  # type: ignore[attr-defined]
-    explained = explain(error, [])
-    assert isinstance(explained, ServerError)
-    assert "ConnectionError: gone" in str(explained)
+    with pytest.raises(ServerError, match="ConnectionError: gone"), errors_for_user({}):
+        raise error
 
 
 def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,9 +100,10 @@ def test_no_key_is_printed_logged_or_left_on_the_command_line(capsys: pytest.Cap
     assert KEY not in f"{captured.out}{captured.err}{raised.value}{sys.argv}"
 
 
-def test_key_is_taken_out_of_an_error_of_several_parts() -> None:
-    explained = explain(InvalidReferenceError(f"gcd:{KEY}", "no such task"), [KEY])
-    assert str(explained) == "reference 'gcd:<key>': no such task"
+def test_no_key_in_error() -> None:
+    with pytest.raises(InvalidReferenceError) as raised, errors_for_user({}, [KEY]):
+        raise InvalidReferenceError(f"gcd:{KEY}", "no such task")
+    assert str(raised.value) == "reference 'gcd:<key>': no such task"
 
 
 def test_secrets_are_keys_and_passwords_and_the_longest_is_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,23 +153,23 @@ def test_quiet_shows_warnings_alone_and_verbose_who_says_what(capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("typed", "message", "shown"),
+    ("typed", "error", "shown"),
     [
-        ({"env.eval_tasks": "--tasks"}, "eval_tasks: there is none", "--tasks: there is none"),
-        ({}, "eval_tasks: there is none", "env.eval_tasks: there is none"),
-        ({"env.seed": "--env.seed"}, "env.seed: wrong; env.tasks: wrong", "--env.seed: wrong; env.tasks: wrong"),
+        ({"env.eval_tasks": "--tasks"}, ConfigError("no task", setting="eval_tasks"), "--tasks: no task"),
+        ({}, ConfigError("no task", setting="eval_tasks"), "env.eval_tasks: no task"),
+        ({"env.seed": "--seed"}, ConfigError("is wrong", setting="env.seed"), "--seed: is wrong"),
         (
             {"openai.base_url": "--base-url"},
-            "start one, or correct openai.base_url",
-            "start one, or correct --base-url",
+            ServerError("no server", remedy="correct {openai.base_url}"),
+            "no server; correct --base-url",
         ),
-        ({"openai.timeout": "--openai.timeout"}, "--openai.timeout: no", "--openai.timeout: no"),
-        ({}, "evals/a: nothing", "evals/a: nothing"),
+        ({}, ConfigError("holds nothing", setting="evals/a"), "evals/a: holds nothing"),
     ],
 )
-def test_options_are_named_as_they_were_typed(typed: dict[str, str], message: str, shown: str) -> None:
-    with pytest.raises(ConfigError) as raised, options_as_typed(typed, ReasoningSettings.model_fields):
-        raise ConfigError(message)
+def test_settings_are_named_as_typed(typed: dict[str, str], error: ReasoningEnvError, shown: str) -> None:
+    names = setting_names(ReasoningGymEnv, typed)
+    with pytest.raises(type(error)) as raised, errors_for_user(names):
+        raise error
     assert str(raised.value) == shown
 
 

@@ -18,11 +18,11 @@ from reasoning_gym_environment import ReasoningGymEnv
         (b"!!python/object/apply:os.getcwd []", "not YAML"),
         (b"", "empty"),
         (b"- env", "list"),
-        (b"envv: {}", "envv: .*did you mean env"),
-        (b"1: {}", "1: there is no such"),
+        (b"envv: {}", "'envv', which is no section; did you mean env"),
+        (b"1: {}", "holds 1, which is no section; the sections are env, openai"),
         (b"env:\n", "env: .*got None"),
-        (b"openai: x", "openai.0: .*got 'x'"),
-        (b"openai: [7]", "openai.0: .*got 7"),
+        (b"openai: x", "openai: entry 0 .*got 'x'"),
+        (b"openai: [7]", "openai: entry 0 .*got 7"),
         (b"slurm: perhaps", "slurm: .*got 'perhaps'"),
     ],
 )
@@ -133,7 +133,7 @@ TWO = "openai: [{base_url: 'http://a/v1', model_name: a}, {base_url: 'http://b/v
 
 def test_several_servers_are_those_of_the_file_alone(tmp_path: Path) -> None:
     assert [server.model_name for server in launch(tmp_path, content=TWO).servers] == ["a", "b"]
-    with pytest.raises(ConfigError, match=r"--openai\.timeout"):
+    with pytest.raises(ConfigError, match=r"openai\.timeout: .*which of several"):
         launch(tmp_path, content=TWO, openai__timeout="5")
 
 

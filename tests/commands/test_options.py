@@ -73,7 +73,7 @@ def test_how_an_option_was_written_is_known() -> None:
         (["a", "--model", "b"], "'a' is not an option"),
         (["env.tasks=gcd"], "'env.tasks=gcd' is not an option"),
         (["--limt", "3"], "no option --limt; did you mean --limit"),
-        (["--fail-under", "80"], "--fail-under: this must be a number from 0 to 1; got '80'"),
+        (["--fail-under", "80"], "--fail-under: must be a number from 0 to 1; got '80'"),
         (["--quiet", "-v"], "not allowed with argument --quiet"),
     ],
 )

@@ -33,13 +33,15 @@ class OutputError(ReasoningEnvError):
 def check_path(name: str | None) -> Path:
     """Return the path of a file that can be made, its folder included; raises ConfigError otherwise."""
     if not name:
-        raise ConfigError(f"{SETTING}: this needs the name of a file")
+        raise ConfigError("must be the name of a file", setting=SETTING)
     path = Path(name)
     if path.is_dir():
-        raise ConfigError(f"{SETTING}: {path} is a folder; name a file in it")
+        raise ConfigError(f"{path} is a folder", setting=SETTING, remedy="name a file in it")
     parent = next(folder for folder in path.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ConfigError(f"{SETTING}: {path} cannot be made, because {parent} is no folder that can be written to")
+        raise ConfigError(
+            f"{path} cannot be made, because {parent} is no folder that can be written to", setting=SETTING
+        )
     return path
 
 
@@ -81,12 +83,14 @@ class GroupFile:
             self.path = next(path for path in numbered_paths(configured) if self._is_free(path))
             self._file = KeyedFile.take(self.path, lambda key, line: on_line(line))
             if self._file is None:
-                raise ConfigError(f"{SETTING}: another process writes to {self.path}; name another file, or wait")
+                raise ConfigError(
+                    f"another process writes to {self.path}", setting=SETTING, remedy="name another file, or wait"
+                )
             if not self._file.keys:
                 header = json.dumps({"made_with": self._made_with}).encode()
                 replace_file(header_path(self.path), [header])
         except OSError as error:
-            raise ConfigError(f"{SETTING}: {self.path} cannot be made ({error.strerror})") from error
+            raise ConfigError(f"{self.path} cannot be made ({error.strerror})", setting=SETTING) from error
         if self.path != configured:
             others = _read_header(configured)
             names = sorted(self._made_with.keys() | others.keys())

@@ -88,7 +88,7 @@ class Process(Mode):
         self._total = total
         path = check_path(config.data_path_to_save_groups)
         if self._total < 1:
-            raise ConfigError("env.total_steps: `process` needs the number of groups that it is to write")
+            raise ConfigError("`process` needs the number of groups that it is to write", setting="env.total_steps")
         # No trainer sets a limit here.
         env.max_token_len = config.max_token_length
         await env.setup()

@@ -98,7 +98,7 @@ def refuse_to_overwrite(output: Path, runs: Sequence[StoredRun]) -> None:
     """Raise ConfigError where the page would replace a file of the runs."""
     sources = {file.resolve() for run in runs for file in (*run.files, run.path / RESULTS)}
     if output.resolve() in sources:
-        raise ConfigError(f"{output} is one of the files to report on; choose another file for the page")
+        raise ConfigError(f"{output} is one of the files to report on", remedy="choose another file for the page")
 
 
 def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *, accuracy: bool = False) -> PageData:
@@ -309,7 +309,7 @@ def write_page(path: Path, page: str) -> None:
     try:
         replace_file(path, [page.encode()], mode=0o666)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", remedy="choose another file") from error
 
 
 def _hash(text: str) -> str:
