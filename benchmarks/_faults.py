@@ -1,6 +1,6 @@
-"""Faults that happen to a line: what each kind breaks, and a seeded schedule of them.
+"""Faults that happen to a local training: what each kind breaks, and a seeded schedule of them.
 
-Two environments work on the line. LASTING lives through everything, so that what grows in it can be measured;
+Two environments serve the training. LASTING lives through everything, so that what grows in it can be measured;
 RESTARTED is the one that is ended and started again.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoning_gym_testing import Delivery, Line, Process, cut_reply, generations, refuse, respond, slow
+from reasoning_gym_testing import Delivery, LocalTraining, Process, cut_reply, generations, refuse, respond, slow
 from reasoning_gym_testing.process_table import descendants, is_alive
 from reasoning_gym_testing.run_api import sends
 
@@ -40,10 +40,10 @@ SETTINGS: Mapping[str, Any] = {
 
 
 class Scene:
-    """A line with its trainer and the two environments, and what was done to them."""
+    """A local training with its trainer and the two environments, and what was done to them."""
 
-    def __init__(self, line: Line, folder: Path) -> None:
-        self.line = line
+    def __init__(self, training: LocalTraining, folder: Path) -> None:
+        self.training = training
         self.dumps = folder / "dumps"
         self.checkpoints = folder / "checkpoints"
         self.moved_dumps: list[Path] = []
@@ -55,7 +55,7 @@ class Scene:
         self.breaks: list[tuple[float, float]] = []
         """From when to when (monotonic) connections to run-api broke."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
-        self.trainer = line.start_trainer(
+        self.trainer = training.start_trainer(
             batch_size=64, checkpoint_dir=str(self.checkpoints), save_checkpoint_interval=50
         )
         for name in self.environments:
@@ -72,7 +72,7 @@ class Scene:
     def start(self, name: str) -> None:
         started, instance = self.environments[name], list(self.environments).index(name)
         started.append(
-            self.line.start_environment(
+            self.training.start_environment(
                 f"{name}-{len(started)}", wandb_name=name, instance=instance, data_dumps_dir=self.dumps, **SETTINGS
             )
         )
@@ -80,7 +80,7 @@ class Scene:
     def first_delivery(self, name: str, after: float) -> float | None:
         """Return when the environment of that name first delivered a group after a moment; None for not yet."""
         first = None
-        for delivery in reversed(self.line.proxy.delivered):
+        for delivery in reversed(self.training.proxy.delivered):
             if delivery.at <= after:
                 break
             if self._sender(delivery) == name:
@@ -89,7 +89,7 @@ class Scene:
 
     def _sender(self, delivery: Delivery) -> str | None:
         # Numbers are given anew by a run-api that was restarted, so the newest registration before it counts.
-        for registration in reversed(self.line.proxy.registered):
+        for registration in reversed(self.training.proxy.registered):
             if registration.env_id == delivery.env_id and registration.at <= delivery.at:
                 return registration.name.rpartition("_")[0]
         return None
@@ -138,22 +138,24 @@ def _kill(scene: Scene, _chance: random.Random) -> None:
 
 
 def _part_from_servers(scene: Scene, _chance: random.Random) -> None:
-    scene.line.servers[0].fail(refuse)
-    scene.line.proxy.fail(refuse)
+    scene.training.servers[0].fail(refuse)
+    scene.training.proxy.fail(refuse)
 
 
 def _rejoin_servers(scene: Scene) -> None:
-    scene.line.servers[0].recover()
-    scene.line.proxy.recover()
+    scene.training.servers[0].recover()
+    scene.training.proxy.recover()
 
 
 def _inference_fault(*fault: Any, **only: Any) -> Fault:
-    return Fault(lambda scene, _: scene.line.servers[0].fail(*fault, **only), _rejoin_servers)
+    return Fault(lambda scene, _: scene.training.servers[0].fail(*fault, **only), _rejoin_servers)
 
 
 def _proxy_fault(*fault: Any, breaks_connections: bool = False, **only: Any) -> Fault:
     return Fault(
-        lambda scene, _: scene.line.proxy.fail(*fault, **only), _rejoin_servers, breaks_connections=breaks_connections
+        lambda scene, _: scene.training.proxy.fail(*fault, **only),
+        _rejoin_servers,
+        breaks_connections=breaks_connections,
     )
 
 
@@ -163,12 +165,14 @@ KINDS: Mapping[str, Fault] = {
     "inference_garbage": _inference_fault(respond(200, {"choices": "none", "text": {"a": 1}}), only=generations),
     "inference_slow": _inference_fault(slow(5.0), only=generations),
     "run_api_killed": Fault(
-        lambda scene, _: scene.line.run_api.kill(),
-        lambda scene: scene.line.run_api.start(),
+        lambda scene, _: scene.training.run_api.kill(),
+        lambda scene: scene.training.run_api.start(),
         breaks_connections=True,
     ),
-    "run_api_reset": Fault(lambda scene, _: scene.line.run_api.reset_data()),
-    "run_api_paused": Fault(lambda scene, _: scene.line.run_api.pause(), lambda scene: scene.line.run_api.go_on()),
+    "run_api_reset": Fault(lambda scene, _: scene.training.run_api.reset_data()),
+    "run_api_paused": Fault(
+        lambda scene, _: scene.training.run_api.pause(), lambda scene: scene.training.run_api.go_on()
+    ),
     "run_api_unreachable": _proxy_fault(refuse, breaks_connections=True),
     "run_api_errors": _proxy_fault(respond(500), only=sends),
     "replies_cut": _proxy_fault(cut_reply, only=sends, breaks_connections=True),

@@ -1,9 +1,9 @@
-"""A line under load with a fault every 15 to 20 seconds: what is lost, repeated or torn, what grows.
+"""A local training under load with a fault every 15 to 20 seconds: what is lost, repeated or torn, what grows.
 
 `python -m benchmarks.soak [--minutes 10] [--seed N]` runs Atropos' run-api behind a proxy that records what arrives, a
 scripted policy, a trainer and two environments with dumps and checkpoints on, over loopback. After a warm-up, faults
-are drawn from `_faults.KINDS`; at the end the line is left alone to recover, the environments are stopped with SIGTERM,
-and the books are balanced:
+are drawn from `_faults.KINDS`; at the end the training is left alone to recover, the environments are stopped with
+SIGTERM, and the books are balanced:
 
 - lost: groups with unequal scores that were dumped and never arrived, and groups that arrived and are not in the dumps.
   What a killed environment (SIGKILL) had dumped, and neither sent nor saved, is counted apart: `undelivered_at_kill`;
@@ -42,7 +42,7 @@ from typing import Any
 from demo.policy import ScriptedPolicy
 from reasoning_env.dumps import DumpFormatError, stream_groups
 from reasoning_env.storage.checkpoints import CheckpointError, read_checkpoint
-from reasoning_gym_testing import Line, Process, wait_until
+from reasoning_gym_testing import LocalTraining, Process, wait_until
 from reasoning_gym_testing.recorded_environment import read_journal
 from reasoning_gym_testing.trainer import key_of_messages
 
@@ -81,8 +81,8 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     """Run for about so long, with faults drawn by the seed; return what is printed."""
     chance = random.Random(seed)
     policy = ScriptedPolicy(skill=0.6, seed=seed)
-    with Line(folder / "runs", policy, latency_s=LATENCY_S) as line:
-        scene = Scene(line, folder)
+    with LocalTraining(folder / "runs", policy, latency_s=LATENCY_S) as training:
+        scene = Scene(training, folder)
         for name in scene.environments:
             has_delivered = partial(scene.first_delivery, name, 0.0)
             wait_until(has_delivered, START_TIMEOUT_S, f"the first group of {name}")
@@ -105,7 +105,7 @@ def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
         took_s = time.monotonic() - started
         return {
             "minutes": round(took_s / 60, 1),
-            "groups_per_s": round(len(line.proxy.delivered) / took_s, 1),
+            "groups_per_s": round(len(training.proxy.delivered) / took_s, 1),
             **balance(scene),
             "faults": {
                 fault: {"count": len(times), "recovery_max_s": round(max(filter(None, times), default=0.0), 2)}
@@ -139,7 +139,7 @@ def _let_faults_happen(
         recovery = recovery_s(scene, KINDS[fault], inject(scene, KINDS[fault], chance))
         recoveries[fault].append(recovery)
         outcome = "NOT RECOVERED" if recovery is None else f"recovered in {recovery:.1f} s"
-        _tell(started, f"{fault}: {outcome}; {len(scene.line.proxy.delivered)} groups delivered")
+        _tell(started, f"{fault}: {outcome}; {len(scene.training.proxy.delivered)} groups delivered")
         time.sleep(max(0.0, next_at - time.monotonic()))
     return recoveries
 
@@ -154,7 +154,7 @@ Scored = tuple[int | None, tuple[float, ...]]
 def balance(scene: Scene) -> dict[str, Any]:
     """Compare what arrived with the dumps, and with what environments wrote into their journals."""
     arrivals: dict[str, list[float]] = defaultdict(list)
-    for delivery in scene.line.proxy.delivered:
+    for delivery in scene.training.proxy.delivered:
         arrivals[delivery.key].append(delivery.at)
     torn: list[str] = []
     dumped = list(read_dumps([scene.dumps, *scene.moved_dumps], torn))

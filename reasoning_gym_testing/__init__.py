@@ -6,7 +6,7 @@
 - `RunApi` is Atropos' run-api as a process; `RunApiProxy` stands before it, records what it takes, and breaks.
 - `Trainer` registers there, takes batches and checks them with `check_batch`.
 - `Processes` starts processes, none of which outlives this one.
-- `Line` is all of it together, with environments.
+- `LocalTraining` runs all of them together, with environments.
 
 `TOKENIZER` is a small tokenizer that needs no download.
 """
@@ -15,7 +15,7 @@ from .batch_checks import BatchError, check_batch
 from .completions import TOKENIZER, Completion, GenerationRequest, Policy
 from .http_server import HOST, FaultyServer, cut, cut_reply, free_port, refuse, respond, slow
 from .inference_server import InferenceServer, generations, server_settings
-from .line import Line, start_environment
+from .local_training import LocalTraining, start_environment
 from .processes import Process, ProcessError, Processes, wait_until
 from .run_api import RunApi, RunApiProxy
 from .trainer import Delivery, Trainer
@@ -29,7 +29,7 @@ __all__ = [
     "FaultyServer",
     "GenerationRequest",
     "InferenceServer",
-    "Line",
+    "LocalTraining",
     "Policy",
     "Process",
     "ProcessError",

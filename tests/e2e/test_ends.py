@@ -16,12 +16,12 @@ import pytest
 from demo.policy import ScriptedPolicy
 from reasoning_env.dumps import DumpedGroup, stream_groups
 from reasoning_env.storage.checkpoints import read_checkpoint
-from reasoning_gym_testing import GenerationRequest, Line, Process
+from reasoning_gym_testing import GenerationRequest, LocalTraining, Process
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
-from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
 from .processes import error_lines, left_behind, needs_proc
+from .training_runs import all_at_once, handed_out, make_training, scored, wait_for_groups
 
 pytestmark = [pytest.mark.slow, needs_proc]
 
@@ -33,13 +33,13 @@ LONG_GRACE_S = 600.0
 
 @dataclass(frozen=True)
 class Ended:
-    """An environment after its end, and its line.
+    """An environment after its end, and its training.
 
     `in_flight`: positions handed out and not scored at the first signal. `put_back`: positions that a resumed run
     serves first, from the saved state.
     """
 
-    line: Line
+    training: LocalTraining
     environment: Process
     in_flight: frozenset[int]
     put_back: frozenset[int]
@@ -67,9 +67,9 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         return scripted(request)
 
     gate.set()
-    with make_line(folder, policy=policy) as line:
-        line.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
-        environment = line.start_environment(
+    with make_training(folder, policy=policy) as training:
+        training.start_trainer(checkpoint_dir=str(checkpoints), save_checkpoint_interval=2)
+        environment = training.start_environment(
             "environment",
             max_num_workers=IN_FLIGHT,
             shutdown_grace_s=grace_s,
@@ -78,7 +78,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
             rollout_save_score_threshold=0.0,
             data_dumps_dir=dumps,
         )
-        wait_for_groups(line, count=10)
+        wait_for_groups(training, count=10)
         gate.clear()
         wait_until(lambda: len(held) == len(under_way(environment)) == IN_FLIGHT, "all rollouts held back")
         below, in_flight = descendants(environment.pid), under_way(environment)
@@ -94,7 +94,7 @@ def end(folder: Path, signals: tuple[signal.Signals, ...], grace_s: float, *, fi
         dumped = tuple(group for path in sorted(dumps.iterdir()) for group in stream_groups(path))
         [latest] = checkpoints.glob("*/*/latest.json")
         put_back = frozenset(position[0] for position in read_checkpoint(latest).state["stream"]["positions"])
-        return Ended(line, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))
+        return Ended(training, environment, in_flight, put_back, dumped, survivors(below, PATIENCE_S))
 
 
 SCENARIOS: Mapping[str, Callable[[Path], Ended]] = {
@@ -108,7 +108,7 @@ ORDERLY = {"SIGTERM, time to finish": True, "SIGTERM, too slow": False}
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Future[Ended]]]:
-    started = {name: partial(work, tmp_path_factory.mktemp("line")) for name, work in SCENARIOS.items()}
+    started = {name: partial(work, tmp_path_factory.mktemp("training")) for name, work in SCENARIOS.items()}
     with all_at_once(started) as futures:
         yield futures
 
@@ -144,13 +144,13 @@ def test_scored_groups_are_dumped(ended: Futures, name: str) -> None:
 def test_groups_with_signal_are_delivered(ended: Futures, name: str) -> None:
     end = ended[name].result()
     kept = [group.kept for group in scored(end.environment) if group.kept is not None]
-    assert [delivery.scores for delivery in end.line.proxy.delivered] == kept
+    assert [delivery.scores for delivery in end.training.proxy.delivered] == kept
 
 
 @each_orderly_end
 def test_end_is_announced(ended: Futures, name: str) -> None:
     end = ended[name].result()
-    assert end.line.proxy.disconnected == [0]
+    assert end.training.proxy.disconnected == [0]
     [told] = error_lines(end.environment)
     assert "SIGTERM" in told
 

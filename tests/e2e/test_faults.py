@@ -15,13 +15,13 @@ import pytest
 from aiohttp import web
 
 from demo.policy import ScriptedPolicy
-from reasoning_gym_testing import FaultyServer, Line, Process, cut, generations, refuse, respond
+from reasoning_gym_testing import FaultyServer, LocalTraining, Process, cut, generations, refuse, respond
 from reasoning_gym_testing.http_server import Fault, Picks, every_request
 from reasoning_gym_testing.process_table import descendants
 from tests.waiting import wait_until
 
-from .lines import all_at_once, handed_out, make_line, scored, wait_for_groups
 from .processes import needs_proc
+from .training_runs import all_at_once, handed_out, make_training, scored, wait_for_groups
 
 pytestmark = [pytest.mark.slow, needs_proc]
 
@@ -51,52 +51,52 @@ def meet(server: FaultyServer, fault: Fault, only: Picks = every_request, times:
     server.recover()
 
 
-def go_on(line: Line, count: int = STEADILY) -> None:
+def go_on(training: LocalTraining, count: int = STEADILY) -> None:
     """Wait until `count` groups have arrived from now on."""
-    wait_for_groups(line, count=count, since=time.monotonic())
+    wait_for_groups(training, count=count, since=time.monotonic())
 
 
-def inference_servers(line: Line) -> Process:
+def inference_servers(training: LocalTraining) -> Process:
     """Both servers are missing at the start; later one fails, then both, in several ways."""
-    line.start_trainer()
-    one, other = line.servers[0], line.add_server(ScriptedPolicy(skill=0.6, seed=2), 0.2)
+    training.start_trainer()
+    one, other = training.servers[0], training.add_server(ScriptedPolicy(skill=0.6, seed=2), 0.2)
     other.fail(refuse)
-    environment = line.start_environment("environment", server_type="openai")
+    environment = training.start_environment("environment", server_type="openai")
     meet(one, cut)
-    go_on(line, MEANWHILE)
+    go_on(training, MEANWHILE)
     for fault in (respond(500), respond(200, {"text": 7, "choices": "garbage"})):
         meet(one, fault, only=generations, times=2 * AT_ONCE)
-        go_on(line)
+        go_on(training)
     other.recover()
     one.fail(refuse)
-    go_on(line, MEANWHILE)
+    go_on(training, MEANWHILE)
     one.recover()
     return environment
 
 
-def clock_trainer_and_workers(line: Line) -> Process:
+def clock_trainer_and_workers(training: LocalTraining) -> Process:
     """The clock is set back, the trainer pauses, and each worker is killed."""
-    folder, trainer = line.processes.folder, line.start_trainer()
+    folder, trainer = training.processes.folder, training.start_trainer()
     (folder / "sitecustomize.py").write_text(SHIFTED_CLOCK)
     shift = folder / "shift"
     shift.write_text("0")
     settings = {"max_batches_offpolicy": 2, "prefetch_problems": 4, "worker_timeout": 60}
     variables = {"PYTHONPATH": str(folder), "SHIFT_FILE": str(shift)}
-    environment = line.start_environment("environment", variables=variables, **settings)
-    go_on(line)
+    environment = training.start_environment("environment", variables=variables, **settings)
+    go_on(training)
     for seconds in (-HOUR_S, 0):
         beside = shift.with_suffix(".part")
         beside.write_text(str(seconds))
         beside.replace(shift)
-        go_on(line, MEANWHILE)
+        go_on(training, MEANWHILE)
     trainer.pause()
     time.sleep(AWAY_S)
     trainer.go_on()
-    go_on(line)
+    go_on(training)
     [fork_server] = [process for process in descendants(environment.pid) if descendants(process)]
     for process in (*descendants(fork_server), fork_server):
         os.kill(process, signal.SIGKILL)
-        go_on(line)
+        go_on(training)
     return environment
 
 
@@ -116,60 +116,60 @@ time.time_ns = lambda: int(1e9 * _shifted())
 """Run as `sitecustomize`; shifts Python's `time` alone."""
 
 
-def run_api(line: Line) -> Process:
+def run_api(training: LocalTraining) -> Process:
     """run-api starts after the environment, dies and returns, hangs, and forgets everything."""
-    line.run_api.kill()
-    environment = line.start_environment("environment")
-    meet(line.proxy, cut)
-    line.run_api.start()
-    line.start_trainer()
-    go_on(line)
-    line.servers[0].fail(refuse)  # a group whose connection breaks is sent again, and may arrive twice
+    training.run_api.kill()
+    environment = training.start_environment("environment")
+    meet(training.proxy, cut)
+    training.run_api.start()
+    training.start_trainer()
+    go_on(training)
+    training.servers[0].fail(refuse)  # a group whose connection breaks is sent again, and may arrive twice
     time.sleep(SETTLE_S)
-    line.proxy.fail(refuse)
-    line.run_api.kill()
-    line.servers[0].recover()
+    training.proxy.fail(refuse)
+    training.run_api.kill()
+    training.servers[0].recover()
     time.sleep(AWAY_S)
-    line.run_api.start()
-    line.proxy.recover()
-    go_on(line)
-    line.run_api.pause()
+    training.run_api.start()
+    training.proxy.recover()
+    go_on(training)
+    training.run_api.pause()
     time.sleep(AWAY_S)
-    line.run_api.go_on()
-    go_on(line)
-    line.run_api.reset_data()
-    go_on(line)
+    training.run_api.go_on()
+    go_on(training)
+    training.run_api.reset_data()
+    go_on(training)
     return environment
 
 
-def play(scenario: Callable[[Line], Process], folder: Path) -> tuple[Line, Process]:
+def play(scenario: Callable[[LocalTraining], Process], folder: Path) -> tuple[LocalTraining, Process]:
     """Play a scenario to its end, then stop its environment."""
-    with make_line(folder) as line:
-        environment = scenario(line)
-        go_on(line)
+    with make_training(folder) as training:
+        environment = scenario(training)
+        go_on(training)
         environment.end(signal.SIGTERM)
-    return line, environment
+    return training, environment
 
 
 SCENARIOS = {scenario.__name__: scenario for scenario in (inference_servers, clock_trainer_and_workers, run_api)}
-Played = Mapping[str, Future[tuple[Line, Process]]]
+Played = Mapping[str, Future[tuple[LocalTraining, Process]]]
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    works = {name: partial(play, scenario, tmp_path_factory.mktemp("line")) for name, scenario in SCENARIOS.items()}
+    works = {name: partial(play, scenario, tmp_path_factory.mktemp("training")) for name, scenario in SCENARIOS.items()}
     with all_at_once(works) as futures:
         yield futures
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_groups_arrive_once_in_order(played: Played, name: str) -> None:
-    line, environment = played[name].result()
+    training, environment = played[name].result()
     assert environment.exit_status == 143
     groups = scored(environment)
     assert Counter(group.index for group in groups) == Counter({one["index"] for one in handed_out(environment)})
     arrived: dict[str, tuple[float, ...]] = {}
-    for delivery in line.proxy.delivered:
+    for delivery in training.proxy.delivered:
         arrived.setdefault(delivery.key, delivery.scores)
     assert [group.kept for group in groups if group.kept is not None] == list(arrived.values())
-    assert len(line.proxy.delivered) == len(arrived)
+    assert len(training.proxy.delivered) == len(arrived)

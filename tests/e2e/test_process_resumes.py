@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from reasoning_gym_testing import InferenceServer, Process, Processes, respond
-from reasoning_gym_testing.line import CHEAP_TASKS
+from reasoning_gym_testing.local_training import CHEAP_TASKS
 from reasoning_gym_testing.process_table import descendants, survivors
 from tests.waiting import PATIENCE_S, wait_until
 
-from .lines import steady_policy
 from .processes import error_lines, needs_proc, server_flags, start_script
+from .training_runs import steady_policy
 
 pytestmark = [pytest.mark.slow, needs_proc]
 

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from reasoning_env.dumps import stream_groups
-from reasoning_gym_testing import Delivery, Line, Trainer
+from reasoning_gym_testing import Delivery, LocalTraining, Trainer
 from reasoning_gym_testing.trainer import key_of_messages
 from tests.waiting import wait_until
 
-from .lines import all_at_once, handed_out, make_line, scored, steady_policy
+from .training_runs import all_at_once, handed_out, make_training, scored, steady_policy
 
 Problem = dict[str, Any]
 
@@ -73,9 +73,9 @@ class Piece:
 
 def run_through(folder: Path) -> tuple[Problem, ...]:
     """Return the problems of a run that nobody stops."""
-    with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
-        line.start_trainer(batch_size=BATCH_SIZE)
-        environment = line.start_environment("reference")
+    with make_training(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as training:
+        training.start_trainer(batch_size=BATCH_SIZE)
+        environment = training.start_environment("reference")
         wait_until(lambda: len(handed_out(environment)) >= REFERENCE, "the end of the reference")
         return tuple(handed_out(environment)[:REFERENCE])
 
@@ -84,11 +84,11 @@ def has_checkpoint(folder: Path, after: int, until: int) -> bool:
     return any(after < int(path.stem.partition("-")[2]) <= until for path in folder.glob("*/*/step-*.json"))
 
 
-def run_piece(line: Line, trainer: Trainer, folder: Path, number: int) -> Piece:
+def run_piece(training: LocalTraining, trainer: Trainer, folder: Path, number: int) -> Piece:
     """Run until the trainer has reached a checkpoint of this run, and end the run at a random moment after."""
     end, between = CYCLES[number]
     begin = trainer.step
-    environment = line.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
+    environment = training.start_environment(f"run-{number}", **DUMPING, data_dumps_dir=folder / "dumps")
     wait_until(
         lambda: trainer.step >= begin + STEPS_A_CYCLE and has_checkpoint(folder / "checkpoints", begin, trainer.step),
         f"the checkpoint of run {number}",
@@ -119,21 +119,23 @@ class Stopped:
 def stop_and_resume(folder: Path) -> tuple[list[Piece], Sequence[Delivery], Path]:
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir()
-    with make_line(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as line:
-        trainer = line.start_trainer(
+    with make_training(folder, LATENCY_S, steady_policy(SKILL), **SETTINGS) as training:
+        trainer = training.start_trainer(
             batch_size=BATCH_SIZE, checkpoint_dir=str(checkpoints), save_checkpoint_interval=INTERVAL
         )
         pieces = []
         for number, (_, between) in enumerate(CYCLES):
-            pieces.append(run_piece(line, trainer, folder, number))
+            pieces.append(run_piece(training, trainer, folder, number))
             if between == EMPTIED:
-                line.run_api.reset_data()
-    return pieces, line.proxy.delivered, folder / "dumps"
+                training.run_api.reset_data()
+    return pieces, training.proxy.delivered, folder / "dumps"
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Stopped:
-    works = {work.__name__: partial(work, tmp_path_factory.mktemp("line")) for work in (stop_and_resume, run_through)}
+    works = {
+        work.__name__: partial(work, tmp_path_factory.mktemp("training")) for work in (stop_and_resume, run_through)
+    }
     with all_at_once(works) as futures:
         return Stopped(*futures["stop_and_resume"].result(), futures["run_through"].result())
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from demo.policy import ScriptedPolicy
 from demo.rules import solve
-from reasoning_gym_testing import GenerationRequest, Line, Policy, Process
+from reasoning_gym_testing import GenerationRequest, LocalTraining, Policy, Process
 from reasoning_gym_testing.recorded_environment import read_journal
 from tests.waiting import wait_until
 
@@ -30,15 +30,15 @@ def steady_policy(skill: float, seed: int = 1) -> Policy:
     return answer
 
 
-def make_line(folder: Path, latency_s: float = 0.2, policy: Policy | None = None, **options: Any) -> Line:
-    """Return a line with a policy, scripted by default, whose environments evaluate nothing."""
+def make_training(folder: Path, latency_s: float = 0.2, policy: Policy | None = None, **options: Any) -> LocalTraining:
+    """Return a training with a policy, scripted by default, whose environments evaluate nothing."""
     policy = policy or ScriptedPolicy(skill=0.6, seed=1)
-    return Line(folder, policy, latency_s=latency_s, **{"steps_per_eval": 0, **options})
+    return LocalTraining(folder, policy, latency_s=latency_s, **{"steps_per_eval": 0, **options})
 
 
-def wait_for_groups(line: Line, *, count: int = 1, since: float = 0.0) -> None:
+def wait_for_groups(training: LocalTraining, *, count: int = 1, since: float = 0.0) -> None:
     """Wait until `count` groups have arrived at run-api since a time (monotonic)."""
-    wait_until(lambda: sum(one.at > since for one in list(line.proxy.delivered)) >= count, "a delivery")
+    wait_until(lambda: sum(one.at > since for one in list(training.proxy.delivered)) >= count, "a delivery")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The trainer against Atropos' real run-api; the proxy is met in tests/e2e."""
+"""The trainer against Atropos' real run-api; tests/e2e meets the proxy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def send(run_api: RunApi, group: Any) -> None:
     urllib.request.urlopen(request, timeout=PATIENCE_S).close()
 
 
-def test_the_trainer_takes_batches_keeps_what_they_held_and_is_ended_by_a_bad_one(run_api: RunApi) -> None:
+def test_trainer_runs_until_a_bad_batch(run_api: RunApi) -> None:
     with Trainer(run_api.url, batch_size=4, group_size=2) as trainer:
         wait_until(lambda: trainer.registrations, "the registration")
         for messages in [None, MESSAGES, None, None]:

@@ -1,10 +1,10 @@
-"""A line on this machine: run-api behind a proxy, inference servers, trainers, environment processes.
+"""A training on this machine: run-api behind a proxy, inference servers, trainers and environment processes.
 
-with Line(folder, policy) as line:
-    line.start_trainer(batch_size=16)
-    environment = line.start_environment("first", seed=1)
-    wait_until(lambda: len(line.proxy.delivered) > 10, 60, "the first groups")
-    line.proxy.fail(refuse)
+with LocalTraining(folder, policy) as training:
+    training.start_trainer(batch_size=16)
+    environment = training.start_environment("first", seed=1)
+    wait_until(lambda: len(training.proxy.delivered) > 10, 60, "the first groups")
+    training.proxy.fail(refuse)
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def start_environment(
     return processes.start(name, [script.resolve(), "serve", "--config", path], python=True, variables=variables)
 
 
-class Line:
-    """A line whose parts end with the block, whatever happens in it.
+class LocalTraining:
+    """Runs run-api, a proxy before it and an inference server, with trainers and environments that are started later.
 
-    It begins with run-api, the proxy before it, and one inference server with the policy.
-    `settings` are those of all its environments, on top of SMALL.
+    All parts end with the block, whatever happens in it. `policy` is the model of the first inference server,
+    `latency_s` the mean seconds that a request takes, and `settings` are added to SMALL for every environment.
     """
 
     def __init__(self, folder: Path, policy: Policy, *, latency_s: float = 0.0, **settings: Any) -> None:
