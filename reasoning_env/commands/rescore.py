@@ -119,9 +119,14 @@ async def rescore(runs: Sequence[StoredRun], session: Session[Problem]) -> Resco
 
 
 async def judge_again(session: Session[Problem], group: DumpedGroup) -> Sequence[Verdict]:
-    """Judge a line's completions; raises the errors of `Session.judge`, and ConfigError for a line without any."""
-    if group.reference is None or not group.rollouts:
-        raise ConfigError(f"{group.item_id}: the line has no reference, by which its problem is made, or no completion")
+    """Judge a line's completions.
+
+    Raises the errors of `Session.judge`, and ConfigError for a line without a reference or without completions.
+    """
+    if not group.rollouts:
+        raise ConfigError(f"{group.item_id}: the line has no completion")
+    if group.reference is None:
+        raise ConfigError(f"{group.item_id}: the line has no reference, from which its problem is made")
     texts = [rollout.conversation[-1]["content"] for rollout in group.rollouts]
     thinking = TAGS if group.thinking_formats is None else named_thinking(group.thinking_formats)
     return await session.judge(group.reference, texts, thinking=thinking)

@@ -19,7 +19,7 @@ MOST = 20
 """Tasks that fit a screen."""
 UNKNOWN = "-"
 TASK = "TASK"
-OF_RIGHT = "95 % OF IT"
+RIGHT_INTERVAL = "RIGHT 95 %"
 TOKENS = "TOKENS"
 NOT_RIGHT = "NOT RIGHT"
 
@@ -33,7 +33,7 @@ def print_results(results: Results) -> None:
     names = _shown(sorted(results["tasks"], key=lambda task: (results["tasks"][task].get("mean_score", 2.0), task)))
     rows = list(_rows(results, overall, names))
     columns = _columns(rows, repeats=max(map(int, overall["pass_at"])))
-    for dispensable in (OF_RIGHT, TOKENS):
+    for dispensable in (RIGHT_INTERVAL, TOKENS):
         if _room(columns) < 20:  # too narrow for the reasons in the last column
             columns.pop(dispensable, None)
     columns[NOT_RIGHT] = [_not_right(row, _room(columns)) for _, row in rows]
@@ -41,7 +41,7 @@ def print_results(results: Results) -> None:
     print_table(list(columns), zip(*columns.values(), strict=True), numbers=numbers)
     print("""
 SCORE: mean score; RIGHT: share of completions that score 0.99 or more; TOKENS: mean tokens of a completion
-95 % intervals are bootstrapped over problems; in the last rows, which are unweighted means over tasks, over tasks""")
+95 %: bootstrap interval over problems. The last rows are unweighted means over tasks, with intervals over tasks""")
     if len(names) < len(results["tasks"]):
         print(f"\nThe worst {MOST} of {len(results['tasks'])} tasks; results.json and the command `report` have all.")
     if results.get("published"):
@@ -94,7 +94,7 @@ def _columns(rows: Sequence[tuple[str, Row]], repeats: int) -> dict[str, list[st
         "SCORE": [_number(row.get("mean_score")) for row in figures],
         "95 %": [_interval(row.get("mean_score_interval")) for row in figures],
         "RIGHT": [_number(row.get("accuracy")) for row in figures],
-        OF_RIGHT: [_interval(row.get("accuracy_interval")) for row in figures],
+        RIGHT_INTERVAL: [_interval(row.get("accuracy_interval")) for row in figures],
     }
     if repeats > 1:
         columns[f"PASS@{repeats}"] = [_number(row.get("pass_at", {}).get(str(repeats))) for row in figures]
@@ -140,8 +140,8 @@ def _print_published(results: Results, overall: Row, published: Mapping[str, Pub
     print()
     print_table([TASK, "YOURS", *columns], cells, numbers=["YOURS", *columns])
     print(f"""
-YOURS: the library's own score (plain verifier, last answer), as published; published models are sorted by {COMPARABLE}
-{COMPARABLE}: the tasks with the questions and the scoring of the published runs
+YOURS: the library's own score (plain verifier, last answer), as published
+{COMPARABLE}: the tasks with the published questions and scoring; published models are sorted by this score
 ~  the library's questions have changed since    +  the same questions, and the library's verifier has changed since""")
     for model in shown:
         print(f"  {headings[model]:7} {model} {_number(published[model]['comparable'])}")
