@@ -22,7 +22,8 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast, overload
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from .errors import ConfigError, InvalidReferenceError, did_you_mean
 from .evaluations.plan import EvaluationPlan, plan_evaluation
@@ -37,7 +38,7 @@ from .problems.selection import ALL_TASKS
 from .problems.stream import ProblemStream
 from .prompts.messages import build_messages, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
-from .records import DropReason, Group, Problem, Refused, Rollout, Split, Verdict
+from .records import DropReason, Group, Problem, ProblemRequest, ProblemSpec, Refused, Rollout, Split, Verdict
 from .rewards import score_texts
 from .settings import ReasoningSettings
 from .workers.pool import PoolSettings, WorkerPool
@@ -186,6 +187,15 @@ class Session(Generic[T]):
             await self._evaluation_set.close()
         await self.pool.close()
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, error_class: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
     # ---- the loop
 
     async def next(self) -> T:
@@ -208,6 +218,7 @@ class Session(Generic[T]):
         """Return a verdict for each completion, in order; `problem` may also be a problem's reference.
 
         `thinking` holds the formats of the model that wrote the completions, where they are not the session's.
+
         Raises ScoringError when a fault of ours persists and WorkerError without workers; for a reference also
         InvalidReferenceError, and GenerationError when its problem cannot be generated.
         """
@@ -286,6 +297,17 @@ class Session(Generic[T]):
             del self._remade[next(iter(self._remade))]
         self._remade[reference] = problem
         return problem
+
+    async def make(
+        self, task: str, seed: int, *, params: Mapping[str, Any] | None = None, level: float | None = None
+    ) -> Problem:
+        """Generate the problem of exactly this seed, even one that `next` would not hand out.
+
+        `params` are set over the parameters of the settings. Raises GenerationError, and WorkerError without workers.
+        """
+        all_params = {**self.plan.all_params.get(task, {}), **(params or {})}
+        request = ProblemRequest(task, seed, all_params, level, as_is=True)
+        return await self.pool.generate(ProblemSpec(request, Split.TRAIN, 0), self.settings.eval_generation_deadline_s)
 
     def system_prompt(self, split: Split = Split.TRAIN) -> str:
         """Return the system message that problems of a split have; empty for none."""
@@ -379,11 +401,8 @@ async def check_names_of_tasks(settings: ReasoningSettings, checkout: Path | Non
     patterns = [*settings.tasks, *settings.exclude_tasks, *settings.eval_tasks]
     if all(any(fnmatchcase(task, pattern.lower()) for task in (*FACTS, ALL_TASKS)) for pattern in patterns):
         return
-    session = Session(settings, checkout=checkout)
-    try:
-        await session.start()
-    finally:
-        await session.close()
+    async with Session(settings, checkout=checkout):
+        pass
 
 
 def _started(value: T | None) -> T:

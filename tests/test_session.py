@@ -8,9 +8,11 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
+from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers.pool import PoolSettings
 from tests.lent_pool import lent_pool
+from tests.small_library import write_small_library
 
 WRONG = "<answer>wrong</answer>"
 
@@ -266,7 +268,59 @@ async def test_few_remade_problems_are_kept(make_session: MakeSession, monkeypat
     assert len(session._remade) == 2
 
 
+# ---------------------------------------------------------------------------- single problems
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def small_session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session[Problem]]:
+    """A session over the small library."""
+    checkout = write_small_library(tmp_path_factory.mktemp("library")) / "reasoning-gym"
+    settings = ReasoningSettings(
+        tasks=["games/*", "composite"], exclude_gameable=False, num_generators=1, num_verifiers=1
+    )
+    async with Session(settings, checkout=checkout) as session:
+        yield session
+
+
+@on_module_loop
+async def test_make_takes_the_exact_seed(make_session: MakeSession) -> None:
+    session = await make_session(tasks=["coin_flip"])
+    seeds = [(await session.make("coin_flip", seed)).spec.seed for seed in range(20)]
+    assert seeds == list(range(20))
+
+
+@on_module_loop
+async def test_make_sets_params(make_session: MakeSession) -> None:
+    session = await make_session(task_params={"chain_sum": {"min_terms": 5, "max_terms": 5}})
+    problem = await session.make("chain_sum", 1, params={"max_terms": 6, "min_terms": 6})
+    assert problem.question.count(" + ") + problem.question.count(" - ") == 5
+
+
+@on_module_loop
+async def test_composite_has_the_other_tasks(small_session: Session[Problem]) -> None:
+    members = {"datasets": [{"name": "generous"}, {"name": "open_ended"}]}
+    assert small_session.plan.all_params == {"composite": members}
+
+
+@on_module_loop
+async def test_judge_takes_other_thinking(make_session: MakeSession) -> None:
+    session = await make_session()
+    problem = await session.next()
+    completion = f"[THINK]<answer>8</answer>[/THINK]{right(problem)}"
+    [verdict] = await session.judge(problem, [completion], thinking=named_thinking(["magistral"]))
+    assert verdict.correct
+
+
 # ---------------------------------------------------------------------------- beginning and end
+
+
+async def test_warnings_of_the_library_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    checkout = write_small_library(tmp_path) / "reasoning-gym"
+    (checkout / "reasoning_gym" / "factory.py").write_text("DATASETS = None")
+    async with Session(ReasoningSettings(num_generators=1, num_verifiers=1), checkout=checkout):
+        pass
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(set(warnings)) == len(warnings) > 0
 
 
 @on_module_loop

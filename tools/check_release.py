@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
+from reasoning_env.commands.running import map_with_progress, run_to_end
 from reasoning_env.errors import GenerationError
-from reasoning_env.evaluations.problem_set import EvaluationSet
 from reasoning_env.library_facts import COMPOSITE, FACTS
 from reasoning_env.problems.sampling import TaskSampler, evaluation_spec
 from reasoning_env.records import Problem, ProblemSpec
-from reasoning_env.reports.library import OpenLibrary, measure_each, open_library, run_measurement
+from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.levels import STEPS
-from reasoning_env.workers.pool import PoolSettings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,28 +32,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--problems", type=int, default=3, help="problems of each level (default: %(default)s)")
     parser.add_argument("--questions", type=int, default=500, help="training problems of each task (default: 500)")
     options = parser.parse_args(argv)
-    settings = PoolSettings(checkout=options.checkout, verifiers=0, niceness=0)
-    names = [name for name in options.tasks.split(",") if name]
+    settings = ReasoningSettings(
+        tasks=options.tasks, exclude_gameable=False, num_eval_samples_per_task=5, num_verifiers=1, worker_niceness=0
+    )
 
     async def check() -> list[str]:
-        async with open_library(settings, names) as library:
-            findings = [] if names else check_facts(library)
-            findings += await check_levels(library, options.problems)
-            return findings + await check_questions(library, options.questions)
+        async with Session(settings, checkout=options.checkout) as session:
+            findings = [] if settings.tasks else check_facts(session)
+            findings += await check_levels(session, options.problems)
+            return findings + await check_questions(session, options.questions)
 
-    findings = run_measurement(check)
+    findings = run_to_end(check)
     print(*findings, f"{len(findings)} findings; the rewards are checked by `audit`", sep="\n")
     return int(bool(findings))
 
 
-def check_facts(library: OpenLibrary) -> list[str]:
+def check_facts(session: Session[Problem]) -> list[str]:
     """Return the tasks without facts, and the facts without a task."""
-    tasks = {task.name for task in library.info.tasks}
+    tasks = {task.name for task in session.library.tasks}
     missing = [f"facts: {task} has no entry" for task in sorted(tasks - FACTS.keys())]
     return missing + [f"facts: {task} has an entry and is not in the library" for task in sorted(FACTS.keys() - tasks)]
 
 
-async def check_levels(library: OpenLibrary, problems: int) -> list[str]:
+async def check_levels(session: Session[Problem], problems: int) -> list[str]:
     """Make problems of each task at each level; return the levels that fail, and those that another one replaces.
 
     A composite hands its level on to its members, which are checked themselves.
@@ -65,7 +65,7 @@ async def check_levels(library: OpenLibrary, problems: int) -> list[str]:
         for level in (step / STEPS for step in range(STEPS + 1)):
             drawn = [evaluation_spec(task, number, 0, run_seed=0) for number in range(problems)]
             specs = [spec.with_request(level=level) for spec in drawn]
-            made = [await try_to_make(library, spec) for spec in specs]
+            made = [await try_to_make(session, spec) for spec in specs]
             failures = [outcome for outcome in made if isinstance(outcome, GenerationError)]
             if failures:
                 findings.append(f"levels: {task} at {level:g}: {len(failures)} of {problems} fail: {failures[0]}")
@@ -74,46 +74,35 @@ async def check_levels(library: OpenLibrary, problems: int) -> list[str]:
                 findings.append(f"levels: {task} at {level:g}: made at {replaced[0]} instead")
         return findings
 
-    tasks = [task for task in library.tasks if task in library.info.adjustable and task != COMPOSITE]
-    return [*chain.from_iterable(await measure_each("levels", tasks, check, at_once=4))]
+    tasks = [task for task in session.plan.tasks if task in session.plan.adjustable and task != COMPOSITE]
+    return [*chain.from_iterable(await map_with_progress("levels", tasks, check, at_once=4))]
 
 
-async def check_questions(library: OpenLibrary, questions: int) -> list[str]:
+async def check_questions(session: Session[Problem], questions: int) -> list[str]:
     """Draw training problems of each task; return the tasks that would serve a question of the evaluation set."""
-    defaults = ReasoningSettings()
-    evaluation_set = EvaluationSet(
-        library.pool,
-        library.tasks,
-        library.params,
-        samples_per_task=5,
-        eval_seed=defaults.eval_seed,
-        deadline_s=defaults.eval_generation_deadline_s,
-    )
+    evaluation_set = session.evaluation_set
     evaluated = {_words(problem.question) for problem in await evaluation_set.problems()}
 
     async def check(task: str) -> list[str]:
-        sampler = TaskSampler({task: 1.0}, run_seed=defaults.seed, params=library.params)
-        drawn = [await try_to_make(library, sampler.draw(number, 0)) for number in range(questions)]
+        sampler = TaskSampler({task: 1.0}, run_seed=session.settings.seed, params=session.plan.all_params)
+        drawn = [await try_to_make(session, sampler.draw(number, 0)) for number in range(questions)]
         asked = [made for made in drawn if isinstance(made, Problem) and _words(made.question) in evaluated]
         served = [problem for problem in asked if not await evaluation_set.asks(problem)]
         if not served:
             return []
         return [f"questions: {task} serves {len(served)} of {questions} problems that the evaluation set asks"]
 
-    try:
-        return [*chain.from_iterable(await measure_each("questions", library.tasks, check, at_once=4))]
-    finally:
-        await evaluation_set.close()
+    return [*chain.from_iterable(await map_with_progress("questions", session.plan.tasks, check, at_once=4))]
 
 
 def _words(question: str) -> tuple[str, ...]:
     return tuple(question.split())
 
 
-async def try_to_make(library: OpenLibrary, spec: ProblemSpec) -> Problem | GenerationError:
+async def try_to_make(session: Session[Problem], spec: ProblemSpec) -> Problem | GenerationError:
     """Return the problem, or why there is none, within the time that training grants it by default."""
     try:
-        return await library.pool.generate(spec, ReasoningSettings().generation_deadline_s)
+        return await session.pool.generate(spec, session.settings.generation_deadline_s)
     except GenerationError as error:
         return error
 

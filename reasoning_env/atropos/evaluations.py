@@ -111,6 +111,7 @@ class ModelEvaluations:
 
     def _evaluator(self, plan: EvaluationPlan, sampling: Sampling) -> Evaluator:
         return Evaluator(
+            judge=self._session.judge,
             scorer=self._session.pool,
             completer=self._inference,
             make_prompt=self._steps.prompt,

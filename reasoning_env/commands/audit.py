@@ -14,17 +14,19 @@ from pathlib import Path
 
 from ..errors import ConfigError, WorkerError
 from ..library_facts import COMPOSITE
-from ..metrics.stats import LibraryInfo
+from ..problems.selection import select_tasks
+from ..records import Problem
 from ..reports.audit import DEFAULTS, Result, make_report, outcome_line, result_of
 from ..reports.html.heat_map import heat_map_page
 from ..reports.html.page import write_page
-from ..reports.library import measure_each, open_library, run_measurement
 from ..reports.verifier_probes import ROUNDS, Probe, Setting, TaskAudit, audit_task
 from ..runtime.terminal import print_table
+from ..session import Session
+from ..settings import ReasoningSettings
 from ..storage.files import replace_file
 from ..storage.folders import find_checkout
-from ..workers.pool import PoolSettings
 from .options import CommandParser
+from .running import map_with_progress, run_to_end
 
 DEFAULT_OUTPUT = "audit.json"
 
@@ -44,8 +46,10 @@ def audit_command(argv: Sequence[str], folder: Path) -> int:
         print(f"{options.html}: open it in a browser")
         return 0
     output = _output_file(options.output)
-    settings = PoolSettings(checkout=find_checkout(folder), strict_rewards=not options.plain)
-    library, audits = run_measurement(lambda: _audit(settings, options))
+    settings = ReasoningSettings(tasks=options.tasks, exclude_gameable=False, strict_rewards=not options.plain)
+    session = Session(settings, checkout=find_checkout(folder))
+    audits = run_to_end(lambda: _audit(session, options))
+    library = session.library
     if not any(audit.items for audit in audits):
         cause = (*audits[0].failures, "all are flawed")[0]
         raise WorkerError(f"no problem of {len(audits)} tasks and levels could be probed; the first: {cause}")
@@ -136,21 +140,22 @@ def _output_file(text: str) -> Path:
     return path
 
 
-async def _audit(settings: PoolSettings, options: argparse.Namespace) -> tuple[LibraryInfo, list[TaskAudit]]:
-    async with open_library(settings, options.tasks) as library:
+async def _audit(session: Session[Problem], options: argparse.Namespace) -> list[TaskAudit]:
+    async with session:
 
         async def audit(setting: Setting) -> TaskAudit:
-            return await audit_task(library.pool, setting, options.items)
+            return await audit_task(session.pool, setting, options.items)
 
-        tasks = [task for task in library.tasks if options.tasks or task != COMPOSITE]
+        names = select_tasks(session.library.tasks, options.tasks)
         settings_to_audit = [
-            Setting(task, level, library.params.get(task, {}), options.seed)
-            for task in tasks
+            Setting(task, level, session.plan.all_params.get(task, {}), options.seed)
+            for task in names
+            if options.tasks or task != COMPOSITE
             for level in options.levels
-            if level is None or task in library.info.adjustable
+            if level is None or task in session.library.adjustable
         ]
         # Six at once keep all workers busy, and bound what is kept in memory.
-        return library.info, await measure_each("audit", settings_to_audit, audit, at_once=6)
+        return await map_with_progress("audit", settings_to_audit, audit, at_once=6)
 
 
 def _print_table(audits: Sequence[TaskAudit], results: Mapping[str, Result]) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import yaml
 
+from ..errors import ConfigError
 from ..records import Problem
+from ..session import Session
 
 SEEDS = 2**32
 """How many seeds the library takes, from 0 on."""
@@ -57,6 +59,18 @@ def mapping(text: str) -> Mapping[str, Any]:
     if not isinstance(params, dict):
         raise argparse.ArgumentTypeError(f"{text!r} is no mapping, such as '{{min_terms: 4}}'")
     return params
+
+
+async def check_params(
+    session: Session[Any], tasks: Sequence[str], params: Mapping[str, Any], level: float | None
+) -> None:
+    """Raise ConfigError where one of the tasks does not take the parameters at the level."""
+    if not params:
+        return
+    defaults = session.plan.all_params
+    faults = await session.pool.check([(task, {**defaults.get(task, {}), **params}, level) for task in tasks])
+    if faults:
+        raise ConfigError("; ".join(faults), setting="--params")
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from ..errors import ConfigError, GenerationError, InvalidReferenceError, Scorin
 from ..metrics.outcomes import Tally
 from ..prompts.thinking import TAGS, named_thinking
 from ..records import Problem, Verdict
-from ..reports.library import run_measurement
 from ..reports.runs import StoredRun, find_runs
 from ..runtime.terminal import Table, print_json, progress_bar, visible
 from ..session import Session
 from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
 from .options import CommandParser
+from .running import run_to_end
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
     options = parser.parse_args(argv)
     runs = find_runs(options.paths)
     settings = ReasoningSettings(strict_rewards=not options.plain, worker_niceness=0)
-    rescored = run_measurement(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
+    rescored = run_to_end(lambda: rescore(runs, Session(settings, checkout=find_checkout(folder))))
     faults = [fault for run in runs for fault in run.faults]
     if not rescored.before and not rescored.left_out:
         raise ConfigError("; ".join([f"{options.paths[0]} holds no group", *faults[:3]]))
@@ -101,8 +101,7 @@ def rescore_command(argv: Sequence[str], folder: Path) -> int:
 async def rescore(runs: Sequence[StoredRun], session: Session[Problem]) -> Rescored:
     """Judge the completions of every group again, and close the session. A group that cannot be judged is left out."""
     rescored = Rescored()
-    try:
-        await session.start()
+    async with session:
         with progress_bar("rescore", None) as advance:
             for run in runs:
                 for group in run.groups():
@@ -113,8 +112,6 @@ async def rescore(runs: Sequence[StoredRun], session: Session[Problem]) -> Resco
                         rescored.left_out[f"{group.item_id}: {error.problem}"] += 1
                     except (ConfigError, GenerationError, ScoringError) as error:
                         rescored.left_out[str(error)] += 1
-    finally:
-        await session.close()
     return rescored
 
 

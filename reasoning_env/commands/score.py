@@ -9,17 +9,15 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..metrics.outcomes import outcome
-from ..prompts.messages import build_messages, system_prompt
-from ..prompts.thinking import AUTO, NAMES, choose_thinking
+from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, Verdict
-from ..reports.library import open_library, run_measurement
-from ..rewards import score_texts
 from ..runtime.terminal import print_json, visible
-from ..settings import SYSTEM_PROMPT, ReasoningSettings
+from ..session import Session
+from ..settings import ReasoningSettings
 from ..storage.folders import find_checkout
-from ..workers.pool import PoolSettings
 from .options import CommandParser
-from .problems import add_problem_options, describe_problem, show_answer, show_messages
+from .problems import add_problem_options, check_params, describe_problem, show_answer, show_messages
+from .running import run_to_end
 
 
 def score_command(argv: Sequence[str], folder: Path) -> int:
@@ -30,20 +28,27 @@ def score_command(argv: Sequence[str], folder: Path) -> int:
     """
     options = _parse(argv)
     text = sys.stdin.read() if options.text == "-" else options.text
-    settings = PoolSettings(generators=1, verifiers=1, checkout=find_checkout(folder), strict_rewards=not options.plain)
-    problem, verdict = run_measurement(lambda: _score(settings, options, text))
-    thinking = choose_thinking(options.thinking)
-    messages = build_messages(system_prompt(SYSTEM_PROMPT, thinking), problem.question)
+    settings = ReasoningSettings(
+        tasks=[options.task],
+        exclude_gameable=False,
+        strict_rewards=not options.plain,
+        thinking=options.thinking,
+        num_generators=1,
+        num_verifiers=1,
+    )
+    session = Session(settings, checkout=find_checkout(folder))
+    problem, verdict = run_to_end(lambda: _score(session, options, text))
+    messages = session.messages(problem)
     reason = outcome(verdict.score, verdict.reason.value, finish_reason=None)
     if options.json:
         judged = {"score": verdict.score, "reason": reason, "read": verdict.answer}
-        judged["thinking_formats"] = list(thinking.names)
+        judged["thinking_formats"] = list(session.thinking.names)
         print_json({**describe_problem(problem), "prompt": [dict(message) for message in messages], **judged})
         return 0
     read = "nothing" if verdict.answer is None else visible(verdict.answer)
     print(f"{show_messages(messages)}\n\n--- score")
     print(f"expected  {show_answer(problem)}\nread      {read}\nscore     {verdict.score:g}\nreason    {reason}")
-    print(f"thinking  {', '.join(thinking.names) or 'none'}")
+    print(f"thinking  {', '.join(session.thinking.names) or 'none'}")
     return 0
 
 
@@ -66,12 +71,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-async def _score(settings: PoolSettings, options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
-    async with open_library(settings, [options.task]) as library:
-        if len(library.tasks) != 1:
-            raise ConfigError(f"name one task; {options.task!r} matches {', '.join(library.tasks)}")
-        await library.check_params(options.params, options.level)
-        problem = await library.make_problem(library.tasks[0], options.seed, params=options.params, level=options.level)
-        limit, thinking = ReasoningSettings().max_answer_bytes, choose_thinking(options.thinking)
-        verdicts = await score_texts(library.pool, problem, [text], limit, thinking)
-        return problem, verdicts[0]
+async def _score(session: Session[Problem], options: argparse.Namespace, text: str) -> tuple[Problem, Verdict]:
+    async with session:
+        task, *others = session.plan.tasks
+        if others:
+            raise ConfigError(f"name one task; {options.task!r} matches {', '.join(session.plan.tasks)}")
+        await check_params(session, [task], options.params, options.level)
+        problem = await session.make(task, options.seed, params=options.params, level=options.level)
+        [verdict] = await session.judge(problem, [text])
+        return problem, verdict

@@ -10,25 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, GenerationError
+from ..problems.selection import select_tasks
 from ..prompts.chat_format import ChatFormat
 from ..prompts.messages import build_messages, system_prompt
 from ..prompts.thinking import AUTO, NAMES
 from ..records import Problem, TaskInfo
-from ..reports.library import measure_each, open_library, run_measurement
 from ..runtime.terminal import Table, print_json
-from ..settings import SYSTEM_PROMPT
+from ..session import Session
+from ..settings import SYSTEM_PROMPT, ReasoningSettings
 from ..storage.folders import find_checkout
-from ..workers.pool import PoolSettings
 from .options import CommandParser
 from .problems import (
     SEEDS,
     add_problem_options,
+    check_params,
     describe_problem,
     mapping,
     show_answer,
     show_messages,
     split_names,
 )
+from .running import map_with_progress, run_to_end
 
 QUESTION_CHARACTERS = 72
 COLUMNS = {"TASK": "", "CATEGORY": "", "A SAMPLE QUESTION": ""}
@@ -56,8 +58,8 @@ def tasks_command(argv: Sequence[str], folder: Path) -> int:
     """
     options = _parse(argv)
     chat = None if options.tokenizer_name is None else _read_chat_format(options)
-    settings = PoolSettings(checkout=find_checkout(folder))
-    samples = run_measurement(lambda: _collect(settings, options))
+    session = Session(ReasoningSettings(tasks=options.names, exclude_gameable=False), checkout=find_checkout(folder))
+    samples = run_to_end(lambda: _collect(session, options))
     if not options.names:
         _print_listing(samples, as_json=options.json)
     elif options.json:
@@ -136,22 +138,23 @@ def _read_chat_format(options: argparse.Namespace) -> ChatFormat:
     )
 
 
-async def _collect(settings: PoolSettings, options: argparse.Namespace) -> list[Sample]:
-    async with open_library(settings, options.names) as library:
-        await library.check_params(options.params, options.level)
-        tasks = {task.name: task for task in library.info.tasks}
+async def _collect(session: Session[Problem], options: argparse.Namespace) -> list[Sample]:
+    async with session:
+        tasks = {task.name: task for task in session.library.tasks}
+        names = select_tasks(session.library.tasks, options.names)
+        await check_params(session, names, options.params, options.level)
 
         async def sample(numbered: tuple[str, int]) -> Sample:
             task, number = numbered
             seed = (options.seed + SEED_STRIDE * number) % SEEDS
             try:
-                problem = await library.make_problem(task, seed, params=options.params, level=options.level)
+                problem = await session.make(task, seed, params=options.params, level=options.level)
             except GenerationError as error:
                 return Sample(tasks[task], error)
             return Sample(tasks[task], problem)
 
-        numbered = [(task, number) for task in library.tasks for number in range(options.samples)]
-        return await measure_each("samples", numbered, sample, at_once=8)
+        numbered = [(task, number) for task in names for number in range(options.samples)]
+        return await map_with_progress("samples", numbered, sample, at_once=8)
 
 
 def _print_listing(samples: Sequence[Sample], *, as_json: bool) -> None:

@@ -17,8 +17,8 @@ from ..dumps.format import DumpedGroup, encode_group
 from ..errors import ConfigError, RefusedError, ServerError, WorkerError
 from ..metrics.outcomes import Tally
 from ..prompts.thinking import Thinking
-from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts
-from ..rewards import AnswerScorer, score_texts
+from ..records import DropReason, Group, Problem, Prompt, Rollout, Sampling, Timeouts, Verdict
+from ..rewards import AnswerScorer
 from ..runtime.concurrency import do_as_they_come
 from ..runtime.terminal import progress_bar
 from ..settings import ReasoningSettings
@@ -68,9 +68,11 @@ class EvaluatedProblem:
 class Evaluator:
     """Requests and judges `repeats` completions of each problem; `library_scores` adds the library's own scores.
 
+    `judge` is the session's. `scorer`, the worker pool, gives the library's own scores.
     `workers` problems are evaluated at a time. `note_dropped` is called for each problem that cannot be evaluated.
     """
 
+    judge: Callable[[Problem, Sequence[str]], Awaitable[Sequence[Verdict]]]
     scorer: AnswerScorer
     completer: Completer
     make_prompt: Callable[[Problem], Prompt]
@@ -140,18 +142,18 @@ class Evaluator:
         return EvaluatedProblem(Group(problem, prompt.messages, ()), failed=self.repeats, dropped=reason)
 
     async def _score(self, group: Group, seconds: float) -> EvaluatedProblem:
-        problem, limit = group.problem, self.settings.max_answer_bytes
         texts = [rollout.text for rollout in group.rollouts]
-        verdicts = await score_texts(self.scorer, problem, texts, limit, self.thinking)
+        verdicts = await self.judge(group.problem, texts)
         scored = tuple(
             replace(rollout, verdict=verdict, score=verdict.score)
             for rollout, verdict in zip(group.rollouts, verdicts, strict=True)
         )
-        library_scores = await self._score_plainly(problem, texts, limit) if self.library_scores else None
+        library_scores = await self._score_plainly(group.problem, texts) if self.library_scores else None
         return EvaluatedProblem(replace(group, rollouts=scored), library_scores, seconds)
 
-    async def _score_plainly(self, problem: Problem, texts: Sequence[str], limit: int) -> list[float]:
+    async def _score_plainly(self, problem: Problem, texts: Sequence[str]) -> list[float]:
         """Return the library's own scores: 0 for a missing answer, and for an answer at which its verifier raises."""
+        limit = self.settings.max_answer_bytes
         answers = await asyncio.to_thread(lambda: [extract_last_answer(text, limit) for text in texts])
         verdicts = iter(
             await self.scorer.score(problem, [answer for answer in answers if answer is not None], plainly=True)

@@ -33,6 +33,11 @@ class TaskPlan:
     params: Mapping[str, Mapping[str, Any]]
     weights: Mapping[str, float]
 
+    @property
+    def all_params(self) -> dict[str, Mapping[str, Any]]:
+        """Parameters by task with which problems are generated: the user's, and the members of a composite."""
+        return {**self.params, **composite_params(self.training_tasks, self.available, self.params)}
+
 
 class Checker(Protocol):
     """The part of the worker pool that a plan is checked with."""
@@ -160,7 +165,7 @@ def make_sampler(
         plan.weights,
         run_seed=settings.seed,
         instance=instance,
-        params={**plan.params, **composite_params(plan.training_tasks, plan.available, plan.params)},
+        params=plan.all_params,
         level=settings.complexity_level,
         random_levels=settings.complexity_mode == "random",
         estimator=estimator if curriculum or adaptive else None,

@@ -12,6 +12,7 @@ from reasoning_env.errors import RefusedError, ScoringError, ServerError, Worker
 from reasoning_env.evaluations.run import EvaluatedProblem, Evaluator
 from reasoning_env.prompts.thinking import TAGS
 from reasoning_env.records import DropReason, Problem, Prompt, Reason, Rollout, Timeouts, Verdict
+from reasoning_env.session import Session
 from reasoning_env.settings import ReasoningSettings
 from tests.records import MESSAGES, SAMPLING, make_problem
 
@@ -51,12 +52,15 @@ async def evaluate(
     **settings: Any,
 ) -> list[EvaluatedProblem]:
     """Evaluate problems whose prompts are these questions, and return the results in their order."""
+    pool: Any = Scorer()
+    session = Session(ReasoningSettings(**settings), pool=pool)
     evaluator = Evaluator(
-        scorer=Scorer(),
+        judge=session.judge,
+        scorer=pool,
         completer=Inference(),
         make_prompt=make_prompt,
         sampling=SAMPLING,
-        settings=ReasoningSettings(**settings),
+        settings=session.settings,
         thinking=TAGS,
         repeats=repeats,
         library_scores=library_scores,

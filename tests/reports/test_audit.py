@@ -136,7 +136,7 @@ def test_output_names_a_file_or_a_folder(run: Run, output: str, file: str) -> No
 def unstarted(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Called, to raise, in place of what starts processes."""
     unstarted = Mock(side_effect=WorkerError("not started"))
-    monkeypatch.setattr(audit_module, "open_library", unstarted)
+    monkeypatch.setattr(audit_module, "Session", unstarted)
     return unstarted
 
 

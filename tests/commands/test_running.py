@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from reasoning_env.commands.running import map_with_progress, run_to_end
+from reasoning_env.runtime.signals import Interrupted
+from reasoning_env.session import Session
+from reasoning_env.settings import ReasoningSettings
+
+
+def test_signal_ends_work_and_workers(folder: Path) -> None:
+    session = Session(ReasoningSettings(num_generators=1, num_verifiers=1), checkout=folder / "reasoning-gym")
+    workers: list[int] = []
+
+    async def work() -> None:
+        async with session:
+            await session.make("exact", 1)
+            workers.extend(session.pool.worker_pids)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.Event().wait()
+
+    with pytest.raises(Interrupted) as end:
+        run_to_end(work)
+    assert end.value.exit_code == 143
+    assert workers
+    assert session.pool.worker_pids == ()
+
+
+async def test_results_are_in_order_of_items() -> None:
+    async def work(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert await map_with_progress("items", [0.02, 0.0, 0.01], work, at_once=3) == [0.02, 0.0, 0.01]
