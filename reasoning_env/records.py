@@ -49,13 +49,13 @@ class DropReason(StrEnum):
     """A scored group that was refused, or that JSON cannot hold."""
 
 
-class Refused(StrEnum):
-    """Why a problem that could be served was drawn again for this run."""
+class Rejection(StrEnum):
+    """Why this run does not serve a sound problem, and draws again."""
 
     HELD_OUT = "held_out"
-    """The evaluation set asks it."""
+    """The evaluation set asks the question."""
     TOO_LONG = "too_long"
-    """Its prompt and its expected answer do not fit."""
+    """Prompt and expected answer do not fit."""
 
 
 @dataclass(frozen=True)

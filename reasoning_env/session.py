@@ -31,6 +31,7 @@ from .evaluations.problem_set import EvaluationSet
 from .library_facts import FACTS
 from .metrics.recorder import MetricsRecorder
 from .metrics.stats import DeliveryStats, DumpStats, LibraryInfo, StreamStats, service_metrics, task_metrics
+from .problems import giving_up
 from .problems.plan import TaskPlan, make_sampler, plan_tasks
 from .problems.references import Reference
 from .problems.sampling import TaskSampler
@@ -38,7 +39,7 @@ from .problems.selection import ALL_TASKS
 from .problems.stream import ProblemStream
 from .prompts.messages import build_messages, system_prompt
 from .prompts.thinking import Thinking, choose_thinking
-from .records import DropReason, Group, Problem, ProblemRequest, ProblemSpec, Refused, Rollout, Split, Verdict
+from .records import DropReason, Group, Problem, ProblemRequest, ProblemSpec, Rejection, Rollout, Split, Verdict
 from .rewards import score_texts
 from .settings import ReasoningSettings
 from .workers.pool import PoolSettings, WorkerPool
@@ -62,8 +63,6 @@ class Session(Generic[T]):
         thinking: The model's formats of thinking; those of the settings where None.
     """
 
-    UNFIT_LIMIT = 1000
-    """After this many problems in a row that do not fit, the token limit is wrong, not the problems."""
     LONG_QUESTION = 1500
     """Characters from which `prepare` runs in a thread; below, a thread costs more than counting the tokens."""
     REMADE_PROBLEMS = 1024
@@ -121,7 +120,8 @@ class Session(Generic[T]):
         self._sampler: TaskSampler | None = None
         self._stream: ProblemStream[T] | None = None
         self._unfit_tasks: set[str] = set()
-        self._unfit_in_a_row = 0
+        self._unfit = 0
+        self._any_fits = False
         self._remade: dict[str, Problem] = {}
 
     # ---- beginning and end
@@ -173,7 +173,7 @@ class Session(Generic[T]):
             depth=settings.prefetch_problems,
             deadline_s=settings.generation_deadline_s,
             quarantine_after=settings.quarantine_after_failures,
-            prepare=self._prepare_or_refuse,
+            prepare=self._prepare_or_reject,
             state=saved.get("stream"),
             done=done,
         )
@@ -344,18 +344,18 @@ class Session(Generic[T]):
         """How many problems were handed out and are not done."""
         return 0 if self._stream is None else self._stream.in_flight
 
-    async def _prepare_or_refuse(self, problem: Problem) -> T | Refused:
+    async def _prepare_or_reject(self, problem: Problem) -> T | Rejection:
         """Return what `next` hands out for a problem, or why this run does not serve the problem.
 
-        Raises ConfigError when `UNFIT_LIMIT` problems in a row do not fit.
+        Raises ConfigError when none of the first MAX_UNFIT problems fits.
         """
         if await self.evaluation_set.asks(problem):
-            return Refused.HELD_OUT
+            return Rejection.HELD_OUT
         prepared = await self._prepare_if_fits(problem)
         if prepared is None:
             self._note_unfit(problem)
-            return Refused.TOO_LONG
-        self._unfit_in_a_row = 0
+            return Rejection.TOO_LONG
+        self._any_fits = True
         return prepared
 
     async def _prepare_if_fits(self, problem: Problem) -> T | None:
@@ -369,10 +369,10 @@ class Session(Generic[T]):
         return self._prepare(problem)
 
     def _note_unfit(self, problem: Problem) -> None:
-        self._unfit_in_a_row += 1
-        if self._unfit_in_a_row >= self.UNFIT_LIMIT:
+        self._unfit += 1
+        if not self._any_fits and self._unfit >= giving_up.MAX_UNFIT:
             raise ConfigError(
-                f"no problem of {self.UNFIT_LIMIT} in a row leaves room for its expected answer and for "
+                f"no problem of {giving_up.MAX_UNFIT} in a row leaves room for its expected answer and for "
                 f"{self.settings.min_completion_tokens} tokens of a completion",
                 remedy="lower {min_completion_tokens}, or raise {max_token_length}",
             )

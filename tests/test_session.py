@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from reasoning_env import ConfigError, InvalidReferenceError, Problem, ReasoningSettings, Session
+from reasoning_env.problems import giving_up
 from reasoning_env.prompts.thinking import named_thinking
 from reasoning_env.records import Reason, Verdict
 from reasoning_env.workers.pool import PoolSettings
@@ -189,7 +190,7 @@ async def test_answer_over_the_limit_of_answers_does_not_fit(make_session: MakeS
 
 
 @on_module_loop
-async def test_level_that_does_not_fit_is_shut_out(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
+async def test_level_that_does_not_fit_is_excluded(make_session: MakeSession, caplog: pytest.LogCaptureFixture) -> None:
     session = await make_session(complexity_mode="random", fits=lambda problem: (problem.level or 0) < 0.5)
     levels = [problem.level for problem in await take(session, 80)]
     assert max(level or 0.0 for level in levels) < 0.5
@@ -208,10 +209,17 @@ async def test_task_that_does_not_fit_is_told_once(make_session: MakeSession, ca
 async def test_limit_that_nothing_fits_into_is_an_error(
     make_session: MakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Session, "UNFIT_LIMIT", 3)
+    monkeypatch.setattr(giving_up, "MAX_UNFIT", 3)
     session = await make_session(fits=lambda problem: False)
     with pytest.raises(ConfigError, match="no problem of 3 in a row leaves room"):
         await session.next()
+
+
+@on_module_loop
+async def test_unfit_task_ends_no_run(make_session: MakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving_up, "MAX_UNFIT", 3)
+    session = await make_session(fits=lambda problem: problem.spec.index != 1 or problem.spec.attempt == 9)
+    assert [problem.spec.attempt for problem in await take(session, 3)] == [0, 9, 0]
 
 
 @on_module_loop

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from ..errors import ConfigError, GenerationError
 from ..library_facts import facts
 from ..metrics.stats import LibraryInfo
+from ..problems.giving_up import MAX_FAILURES
 from ..problems.plan import composite_params
 from ..problems.selection import ALL_TASKS, match_tasks
 from ..problems.stream import Generator
@@ -103,7 +104,7 @@ def load_preset(name: str) -> Preset:
 class PresetSet(EvaluationSet):
     """The problems of a preset's tasks. No problem is rejected, and no other problem is drawn for a failure.
 
-    A task that fails `most_failures` times in a row has only the problems that were generated before, since each
+    A task that fails MAX_FAILURES times in a row has only the problems that were generated before, since each
     further attempt may take minutes.
     """
 
@@ -133,17 +134,17 @@ class PresetSet(EvaluationSet):
     async def _generate(self, task: str, number: int) -> Problem | None:
         failures = self._failures_in_a_row
         async with self._slots[task]:
-            if failures[task] >= self.most_failures:
+            if failures[task] >= MAX_FAILURES:
                 return None
             try:
                 problem = await self._generator.generate(self._spec(task, number, 0), self._deadline_s)
             except GenerationError as error:
                 failures[task] += 1
                 logger.warning("problem %d of %s is left out: %s", number, task, error)
-                if failures[task] == self.most_failures:
+                if failures[task] == MAX_FAILURES:
                     logger.warning("the other problems of %s are left out too", task)
                 return None
-            if failures[task] < self.most_failures:
+            if failures[task] < MAX_FAILURES:
                 failures[task] = 0
             return problem
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import GenerationError
 from ..library_facts import COMPOSITE, FACTS
+from ..problems.giving_up import MAX_FAILURES
 from ..problems.references import hash_question, without_release
 from ..problems.sampling import evaluation_spec
 from ..problems.stream import Generator
@@ -30,8 +31,6 @@ class EvaluationSet:
 
     library_seeds = False
     """Whether the seeds are the library's own, so that training may draw them too."""
-    most_failures = 3
-    """Failed generations after which a problem is left out; some tasks fail now and then."""
 
     def __init__(
         self,
@@ -117,12 +116,12 @@ class EvaluationSet:
         return generation
 
     async def _generate(self, task: str, number: int) -> Problem | None:
-        for attempt in range(self.most_failures):
+        for attempt in range(MAX_FAILURES):
             try:
                 return await self._generator.generate(self._spec(task, number, attempt), self._deadline_s)
             except GenerationError as error:
                 logger.warning("evaluation problem %d of %s could not be generated: %s", number, task, error)
-        logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, self.most_failures)
+        logger.warning("evaluation problem %d of %s is left out after %d draws", number, task, MAX_FAILURES)
         return None
 
     def _spec(self, task: str, number: int, attempt: int) -> ProblemSpec:

@@ -68,7 +68,7 @@ class TaskSampler:
         return ProblemSpec(request, Split.TRAIN, index, attempt)
 
     def redraw(self, spec: ProblemSpec) -> ProblemSpec:
-        """Return the next attempt at the same position with the same task and parameters, at a level not shut out."""
+        """Return the next attempt at a position, with the same task and parameters, at a level that is not excluded."""
         attempt, level = spec.attempt + 1, spec.level
         if level is not None and _step(level) >= self._ceilings.get(spec.task, math.inf):
             level = self._draw_level(spec.task, hash_fraction("level", *self._stream, spec.index, attempt))
@@ -80,8 +80,8 @@ class TaskSampler:
         """Never draw this task again."""
         self._weights.pop(task, None)
 
-    def shut_out(self, task: str, level: float) -> None:
-        """Draw no problem of a task at this level or above it any more, where levels vary."""
+    def exclude_levels(self, task: str, level: float) -> None:
+        """Draw no problem of a task at this level or above any more, unless the level is fixed."""
         self._ceilings[task] = min(level, self._ceilings.get(task, math.inf))
 
     def observe(self, problem: Problem, scores: Sequence[float]) -> None:
@@ -115,7 +115,7 @@ class TaskSampler:
 
     def _draw_level(self, task: str, number: float) -> float | None:
         if self._random_levels:
-            # What is nearest to a level that is shut out is above it already.
+            # A level within half a step of an excluded level would be rounded to the excluded level.
             return number * (self._ceilings[task] - LEVEL_STEP / 2) if task in self._ceilings else number
         if self._estimator is None:
             return self._fixed_level
@@ -124,7 +124,7 @@ class TaskSampler:
         return self._fixed_level if level is None else level
 
     def _estimate(self, task: str) -> Estimate:
-        """Return the estimates of a task at the levels that are not shut out."""
+        """Return the estimates of a task at the levels that are not excluded."""
         assert self._estimator is not None
         estimate = self._estimator.estimate(task)
         return estimate.below(self._ceilings[task]) if task in self._ceilings else estimate

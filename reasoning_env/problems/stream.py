@@ -1,10 +1,9 @@
 """The ordered, resumable stream of problems, and the ledger of problems in flight.
 
 A position of the stream is drawn, generated ahead of demand, handed out by `next`, and in flight until `done`. The
-order never depends on how long a problem takes, so that a resumed run goes on with the sequence of a run that was never
-stopped: a late position is waited for. A position whose generation fails is drawn again, a task that keeps failing is
-quarantined, and a problem that `prepare` refuses is replaced by another of its task: the evaluation set asks it, or it
-does not fit. Levels most problems of which do not fit are shut out. `state()` holds all that was drawn and is not done.
+order never depends on how long a problem takes: the stream waits for a late position, so a resumed run goes on with the
+sequence of an uninterrupted run. `giving_up.py` tells when a position, a level or a task is drawn again or not any
+more. `state()` holds all positions that were drawn and are not done.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import GenerationError
 from ..metrics.stats import StreamStats
-from ..records import Problem, ProblemSpec, Refused
+from ..records import Problem, ProblemSpec, Rejection
 from ..runtime.concurrency import cancel_all
+from .giving_up import MAX_REJECTED, MIN_UNFIT
 from .references import Reference, hash_question
 from .sampling import TaskSampler
 
@@ -51,7 +51,7 @@ class _Ready(Generic[T]):
 class _Position(Generic[T]):
     """A position of the stream: its spec, which a redraw replaces, and the generation under way.
 
-    `question_hash` is set for a problem that an earlier run had in flight, which must come out the same.
+    `question_hash` is set for a problem that an earlier run had in flight: its question must come out the same.
     """
 
     index: int
@@ -69,16 +69,15 @@ class _InFlight:
 class ProblemStream(Generic[T]):
     """Keeps `depth` positions generated or under way; `next` hands them out in order, `done` ends them.
 
-    A task is quarantined after `quarantine_after` failures in a row, each an error or a missed `deadline_s`. Problems
-    for which `prepare` returns a `Refused` are drawn again; what it returns for the others is handed out. `state` is
-    what `state()` returned in an earlier run: its positions are served first, in their order, and then those from its
-    `next_index` on. Positions in `done` are passed over.
+    Args:
+        depth: Positions that are kept generated or under way.
+        deadline_s: Seconds that the generation of a problem may take.
+        quarantine_after: Failures in a row after which a task is quarantined.
+        prepare: Returns what `next` hands out for a problem, or a Rejection, after which the position is drawn again.
+        state: The value of `state()` in an earlier run. Its positions are served first, in their order, then the
+            positions from its `next_index` on.
+        done: Positions that are passed over.
     """
-
-    MAX_REFUSED = 300
-    """After this many refused problems at a position its task counts as failing, and another is drawn."""
-    UNFIT_TO_SHUT_OUT = 8
-    """So many problems of a level must not fit, and more than do fit, for it to be shut out."""
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class ProblemStream(Generic[T]):
         depth: int,
         deadline_s: float,
         quarantine_after: int,
-        prepare: Callable[[Problem], Awaitable[T | Refused]],
+        prepare: Callable[[Problem], Awaitable[T | Rejection]],
         state: Mapping[str, Any] | None = None,
         done: Container[int] = frozenset(),
     ) -> None:
@@ -111,7 +110,7 @@ class ProblemStream(Generic[T]):
             sampler.quarantine(task)
         self._ceilings: dict[str, float] = dict(saved.get("ceilings", {}))
         for task, level in self._ceilings.items():
-            sampler.shut_out(task, level)
+            sampler.exclude_levels(task, level)
         self._fits: defaultdict[tuple[str, float], Counter[bool]] = defaultdict(Counter)
         self._failures = 0
         self._flawed: Counter[str] = Counter()
@@ -125,9 +124,9 @@ class ProblemStream(Generic[T]):
             self._ahead.append(position)
 
     async def next(self) -> T:
-        """Hand out the next problem as it was prepared; it is in flight from now on.
+        """Hand out the next prepared problem; the problem is in flight from now on.
 
-        Raises GenerationError, WorkerError and what `prepare` raises.
+        Raises GenerationError, WorkerError and any error of `prepare`.
         """
         async with self._turn:
             self.start()
@@ -141,7 +140,7 @@ class ProblemStream(Generic[T]):
         return ready.prepared
 
     def done(self, problem: Problem) -> None:
-        """End a problem: its group was delivered, refused or dropped. Safe to call twice, and for others' problems."""
+        """End a problem's flight: its group was delivered, refused or dropped. Unknown problems are ignored."""
         in_flight = self._in_flight.get(problem.spec.index)
         if in_flight is not None and in_flight.reference == problem.reference:
             del self._in_flight[problem.spec.index]
@@ -152,16 +151,16 @@ class ProblemStream(Generic[T]):
         return len(self._in_flight)
 
     async def close(self) -> None:
-        """Stop generating; what was drawn and not handed out stays part of `state()`."""
+        """Stop generating. Positions that were drawn and not handed out stay in `state()`."""
         await cancel_all(position.ready for position in self._ahead)
         self._next_index = self._first_undrawn()
         self._restored.extendleft(position for position in reversed(self._ahead) if position.spec is not None)
         self._ahead.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return what a later stream goes on from, as JSON: what is in flight first, then what is drawn.
+        """Return the state of the stream as JSON: positions in flight first, then drawn positions.
 
-        Each position is a list of its index, the attempt at it, and the problem's reference.
+        A position is a list: index, attempt, reference of the problem.
         """
         in_flight = [[index, problem.attempt, problem.reference] for index, problem in sorted(self._in_flight.items())]
         drawn = [_packed(position) for position in (*self._ahead, *self._restored) if position.spec is not None]
@@ -183,7 +182,7 @@ class ProblemStream(Generic[T]):
         )
 
     def _first_undrawn(self) -> int:
-        """Return the index from which nothing is drawn: the sampler had no task left for those that have no spec."""
+        """Return the first index without a draw. A position has no spec if the sampler had no task left."""
         return min((position.index for position in self._ahead if position.spec is None), default=self._next_index)
 
     def _draw_next(self) -> _Position[T]:
@@ -193,17 +192,18 @@ class ProblemStream(Generic[T]):
             return position
         while self._next_index in self._done:
             with suppress(GenerationError):
-                self._sampler.draw(self._next_index, 0)  # as in the run that did it: what follows is drawn alike
+                self._sampler.draw(self._next_index, 0)  # as the earlier run did, so that later draws are the same
             self._next_index += 1
-        index, self._next_index = self._next_index, self._next_index + 1
+        index = self._next_index
+        self._next_index += 1
         try:
             return _Position(index, self._sampler.draw(index, 0))
-        except GenerationError:  # raised again where somebody waits for it
+        except GenerationError:  # `_fill` raises it again, to the caller of `next`
             return _Position(index, None)
 
     async def _fill(self, position: _Position[T]) -> _Ready[T]:
-        """Generate and prepare a position's problem, drawing again until there is one that may be served."""
-        refused = 0
+        """Generate and prepare a position's problem; draw again until a problem may be served."""
+        rejected = 0
         while True:
             if position.spec is None:
                 position.spec = self._sampler.draw(position.index, 0)
@@ -213,24 +213,24 @@ class ProblemStream(Generic[T]):
                 self._check_restored(position, problem)
                 self._flawed.update(problem.flawed)
                 prepared = await self._prepare(problem)
-                self._record_fit(problem, fits=prepared is not Refused.TOO_LONG)
-                if not isinstance(prepared, Refused):
+                self._record_fit(problem, fits=prepared is not Rejection.TOO_LONG)
+                if not isinstance(prepared, Rejection):
                     self._failures_in_a_row.pop(spec.task, None)
                     return _Ready(problem, prepared)
                 self._flawed[prepared] += 1
-                refused += 1
-                if refused == self.MAX_REFUSED:
-                    raise GenerationError(f"{refused} problems in a row were refused, the last one as {prepared}")
+                rejected += 1
+                if rejected == MAX_REJECTED:
+                    raise GenerationError(f"{rejected} problems in a row were rejected, the last one as {prepared}")
                 position.spec = self._sampler.redraw(spec)
                 position.question_hash = None
             except GenerationError as error:
                 self._record_failure(spec, error)
-                refused = 0
+                rejected = 0
                 position.spec = self._sampler.draw(spec.index, spec.attempt + 1)
                 position.question_hash = None
 
     def _check_restored(self, position: _Position[T], problem: Problem) -> None:
-        """Raise GenerationError for a problem that an earlier run had in flight and that asks something else now."""
+        """Raise GenerationError if the problem was in flight in an earlier run and asks another question now."""
         expected = position.question_hash
         if expected is not None and hash_question(problem.question) != expected:
             message = f"reference {problem.reference!r}: its question comes out differently than in the earlier run"
@@ -238,16 +238,16 @@ class ProblemStream(Generic[T]):
             raise GenerationError(message)
 
     def _record_fit(self, problem: Problem, *, fits: bool) -> None:
-        """Shut out a level most problems of which do not fit; the lowest one stays, as there is none below it."""
+        """Exclude a level if most of its problems do not fit. The lowest level stays."""
         task, level = problem.task, problem.level
         if not level:
             return
         counts = self._fits[task, level]
         counts[fits] += 1
-        is_shut_out = counts[False] >= self.UNFIT_TO_SHUT_OUT and counts[False] > counts[True]
-        if is_shut_out and level < self._ceilings.get(task, math.inf):
+        mostly_unfit = counts[False] >= MIN_UNFIT and counts[False] > counts[True]
+        if mostly_unfit and level < self._ceilings.get(task, math.inf):
             self._ceilings[task] = level
-            self._sampler.shut_out(task, level)
+            self._sampler.exclude_levels(task, level)
             logger.warning(
                 "levels from %g of %s are left out: most of their prompts and expected answers do not fit into "
                 "max_token_length or max_answer_bytes",
@@ -256,7 +256,8 @@ class ProblemStream(Generic[T]):
             )
 
     def _record_failure(self, spec: ProblemSpec, error: GenerationError) -> None:
-        task, limit = spec.task, self._quarantine_after
+        task = spec.task
+        limit = self._quarantine_after
         self._failures += 1
         self._failures_in_a_row[task] += 1
         logger.debug("position %d is drawn again: %s", spec.index, error)
@@ -267,9 +268,9 @@ class ProblemStream(Generic[T]):
 
 
 def _packed(position: _Position[T]) -> list[Any]:
-    """Return a position that was drawn and not handed out as the state holds it."""
+    """Return a drawn position in the form of the state."""
     spec = position.spec
-    assert spec is not None, "it was drawn"
+    assert spec is not None, "the position was drawn"
     reference = Reference(
         task=spec.task,
         split=spec.split,
@@ -283,7 +284,7 @@ def _packed(position: _Position[T]) -> list[Any]:
 
 
 def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
-    """Return a position from the state; raises InvalidReferenceError for what no `state()` returns."""
+    """Return a position from its form in the state. Raises InvalidReferenceError for an unreadable reference."""
     reference = Reference.parse(text)
     spec = reference.spec(index=index, attempt=attempt)
     if reference.question_hash == NOT_GENERATED:
@@ -292,6 +293,6 @@ def _unpacked(index: int, attempt: int, text: str) -> _Position[T]:
 
 
 def _retrieve(task: asyncio.Task[_Ready[T]]) -> None:
-    """Mark a failure as seen: without workers every position fails, and `next` raises only the first."""
+    """Mark a failure as seen: without workers every position fails, and `next` raises only the first failure."""
     if not task.cancelled():
         task.exception()

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from ..library_facts import COMPOSITE, FACTS, facts
+from ..problems.giving_up import MAX_REJECTED
 from ..problems.seeds import follow_seed
 from ..records import ProblemRequest
 from ..verifiers import Cause, Flaw, Scorer, find_flaw, preload, seed_picks
@@ -49,9 +50,6 @@ class Library:
 
     Raises ImportError at construction when there is no reasoning_gym to import.
     """
-
-    MAX_DRAWS = 300
-    """How many problems are generated for one that may be served; then the task counts as failing."""
 
     def __init__(self, checkout: str | None) -> None:
         if checkout is not None:
@@ -142,17 +140,17 @@ class Library:
         The same holds, in tasks with a frequent answer, for a problem whose answer is not the answer that the seed
         picks.
 
-        Raises ValueError after MAX_DRAWS rejected problems, and whatever the library raises.
+        Raises ValueError after MAX_REJECTED rejected problems, and whatever the library raises.
         """
         flawed: Counter[str] = Counter()
-        for number in range(self.MAX_DRAWS):
+        for number in range(MAX_REJECTED):
             drawn = self._draw(replace(request, seed=follow_seed(request.seed, number)), wanted_by=request.seed)
             if isinstance(drawn, Generated):
                 return replace(drawn, flawed=dict(flawed))
             flawed[drawn.cause] += 1
             reason = drawn.reason
         causes = ", ".join(f"{count} {cause}" for cause, count in flawed.most_common())
-        raise ValueError(f"none of {self.MAX_DRAWS} problems may be served ({causes}), the last one because {reason}")
+        raise ValueError(f"none of {MAX_REJECTED} problems may be served ({causes}), the last one because {reason}")
 
     def _draw(self, request: ProblemRequest, *, wanted_by: int) -> Generated | Flaw:
         """Generate the problem of a request's own seed, or say why it must not be served."""

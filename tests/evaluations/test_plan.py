@@ -12,6 +12,7 @@ import pytest_asyncio
 from reasoning_env.errors import ConfigError
 from reasoning_env.evaluations.plan import SIZE, EvaluationPlan, PresetSet, load_preset, plan_evaluation
 from reasoning_env.metrics.stats import LibraryInfo
+from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Problem
 from reasoning_env.settings import ReasoningSettings
 from reasoning_env.workers.pool import PoolSettings, WorkerPool
@@ -216,7 +217,7 @@ async def test_failing_task_is_given_up(works_at: set[int], made: int) -> None:
     workers = FakeWorkers(fails_where(lambda spec: spec.index not in works_at))
     failing = PresetSet(workers, ["knight_swap"], {}, samples_per_task=SIZE, deadline_s=1.0)
     assert len(await failing.problems()) == made
-    assert len(workers.specs) == (SIZE if made > 1 else made + PresetSet.most_failures)
+    assert len(workers.specs) == (SIZE if made > 1 else made + MAX_FAILURES)
 
 
 async def test_preset_question_of_vast_task_is_known() -> None:

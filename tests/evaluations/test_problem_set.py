@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reasoning_env.errors import WorkerError
 from reasoning_env.evaluations.plan import choose_eval_tasks
 from reasoning_env.evaluations.problem_set import EvaluationSet, set_fingerprint
+from reasoning_env.problems.giving_up import MAX_FAILURES
 from reasoning_env.records import Problem, ProblemSpec, Split
 from tests.fake_workers import FakeWorkers, fails_where
 from tests.records import make_problem, problem_of
@@ -104,7 +105,7 @@ async def test_failing_problem_is_left_out(caplog: pytest.LogCaptureFixture) -> 
     workers = FakeWorkers(fails_where(lambda spec: spec.task == "gcd"))
     problems = await make_set(workers, samples_per_task=1).problems()
     assert [problem.task for problem in problems] == ["chain_sum", "coin_flip"]
-    assert [spec.attempt for spec in workers.specs if spec.task == "gcd"] == list(range(EvaluationSet.most_failures))
+    assert [spec.attempt for spec in workers.specs if spec.task == "gcd"] == list(range(MAX_FAILURES))
     assert caplog.records[-1].levelname == "WARNING"
 
 

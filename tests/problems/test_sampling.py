@@ -264,18 +264,18 @@ def test_evaluation_samples_and_redraws_differ() -> None:
     assert len(seeds) == len(TASKS) * 20 * 3
 
 
-def test_random_levels_end_below_what_is_shut_out() -> None:
+def test_random_levels_end_below_excluded() -> None:
     sampler = make_sampler()
-    sampler.shut_out("maze", 0.5)
-    sampler.shut_out("maze", 0.75)
+    sampler.exclude_levels("maze", 0.5)
+    sampler.exclude_levels("maze", 0.75)
     specs = [sampler.draw(index, 0) for index in range(200)]
     assert 0.4 < max(spec.level or 0.0 for spec in specs if spec.task == "maze") < 0.5 - 1 / 32
     assert max(spec.level or 0.0 for spec in specs if spec.task != "maze") > 0.9
 
 
-def test_redraw_leaves_a_level_that_was_shut_out() -> None:
+def test_redraw_leaves_an_excluded_level() -> None:
     sampler = make_sampler({"a": 1.0})
     spec = next(spec for spec in (sampler.draw(index, 0) for index in range(50)) if (spec.level or 0.0) > 0.6)
     assert sampler.redraw(spec).level == spec.level
-    sampler.shut_out("a", 0.5)
+    sampler.exclude_levels("a", 0.5)
     assert (sampler.redraw(spec).level or 0.0) < 0.5

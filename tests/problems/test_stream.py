@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reasoning_env.errors import GenerationError, WorkerError
 from reasoning_env.problems.stream import ProblemStream
-from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Refused, Split
+from reasoning_env.records import Problem, ProblemRequest, ProblemSpec, Rejection, Split
 from tests.fake_workers import FakeWorkers, fails_where, no_luck
 from tests.records import problem_of
 
@@ -226,7 +226,7 @@ async def test_end_of_all_workers_reaches_the_consumer(make_stream: MakeStream) 
 
 
 async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: MakeStream) -> None:
-    decisions = iter([Refused.HELD_OUT])
+    decisions = iter([Rejection.HELD_OUT])
     stream = make_stream(prepare=AsyncMock(side_effect=lambda problem: next(decisions, problem)), depth=1)
     assert await take(stream, 1) == [ProblemSpec(ProblemRequest("a", 1), Split.TRAIN, 0, 1)]
     assert stream.stats.failures == 0
@@ -234,7 +234,7 @@ async def test_held_out_problem_is_replaced_by_another_of_its_task(make_stream: 
 
 
 async def test_task_with_held_out_problems_only_counts_as_failing(make_stream: MakeStream) -> None:
-    prepare = AsyncMock(side_effect=lambda problem: Refused.HELD_OUT if problem.task == "a" else problem)
+    prepare = AsyncMock(side_effect=lambda problem: Rejection.HELD_OUT if problem.task == "a" else problem)
     stream = make_stream(prepare=prepare, depth=1, quarantine_after=1)
     assert (await take(stream, 1))[0].task != "a"
     assert stream.stats.quarantined == ("a",)

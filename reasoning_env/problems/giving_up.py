@@ -1,0 +1,22 @@
+"""When to give up on a problem, a level, a task and a run: the one rule, told here.
+
+- A *rejected* problem is drawn again, from the same task. The library's problem may be flawed, the evaluation set may
+  ask the question, or prompt and expected answer may not fit. MAX_REJECTED rejected problems in a row are one failure.
+- A *failure* is also an error of the task, a missed deadline, and a worker that died twice. Training draws another task
+  for the position, and quarantines a task after `quarantine_after_failures` failures in a row. An evaluation leaves a
+  problem out after MAX_FAILURES, and the rest of a published set's task after as many in a row.
+- A *level* is not drawn any more once most of its problems do not fit, but not before MIN_UNFIT did not. The lowest
+  level stays.
+- A *run* ends when no task is left, and when none of its first MAX_UNFIT problems fits: the limit of tokens is wrong.
+
+Imports nothing of the package.
+"""
+
+MAX_REJECTED = 300
+"""If one problem in a hundred may be served, 5 % of the attempts fail (0.99**300)."""
+MAX_FAILURES = 3
+"""Also the default of `quarantine_after_failures`: some tasks fail now and then."""
+MIN_UNFIT = 8
+"""If half of a level's problems fit, its first eight are all unfit with a chance of 0.4 % (0.5**8)."""
+MAX_UNFIT = MAX_REJECTED * MAX_FAILURES
+"""As many as quarantine a task: a wrong limit of tokens is told within seconds."""
