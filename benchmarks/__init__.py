@@ -1,1 +1,1 @@
-"""Benchmarks; each is a module to run, and prints one line of JSON."""
+"""Benchmarks; each module is run with `python -m` and prints one line of JSON."""

@@ -1,7 +1,7 @@
-"""Faults that happen to a local training: what each kind breaks, and a seeded schedule of them.
+"""Faults of a local training: how each kind breaks its parts, and a seeded schedule.
 
-Two environments serve the training. LASTING lives through everything, so that what grows in it can be measured;
-RESTARTED is the one that is ended and started again.
+Two environments serve the training. LASTING runs through all faults, so that growth can be measured; RESTARTED is
+stopped and started again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ RESTARTED = "restarted"
 MIN_FAULT_S = 2.0
 MAX_FAULT_S = 6.0
 RECOVERY_TIMEOUT_S = 90.0
-"""After so long without a delivery a fault counts as one that was not recovered from."""
+"""Seconds without a delivery after which a fault counts as not recovered."""
 BREAK_ENDS_S = 5.0
-"""How long after the end of a fault a request that it met may still be under way."""
+"""Seconds after the end of a fault in which a request that was hit may still be in flight."""
 POLL_S = 0.05
 SETTINGS: Mapping[str, Any] = {
     "max_num_workers": 16,
@@ -51,7 +51,7 @@ class Scene:
         self.kills: list[float] = []
         """When these were killed (monotonic)."""
         self.statuses: list[int] = []
-        """How environments ended that were asked to."""
+        """Exit statuses of environments that were told to end."""
         self.breaks: list[tuple[float, float]] = []
         """From when to when (monotonic) connections to run-api broke."""
         self.environments: dict[str, list[Process]] = {LASTING: [], RESTARTED: []}
@@ -113,7 +113,7 @@ def _kill_worker(scene: Scene, chance: random.Random) -> None:
 
 
 def _move_dumps(scene: Scene, _chance: random.Random) -> None:
-    """As if the folder had been removed, but what was in it can be counted in the end."""
+    """Like a removed folder, whose files can still be counted at the end."""
     away = scene.dumps.with_name(f"dumps-moved-{len(scene.moved_dumps)}")
     scene.dumps.rename(away)
     scene.moved_dumps.append(away)
@@ -193,7 +193,7 @@ def schedule(chance: random.Random) -> Iterator[str]:
 
 
 def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
-    """Let a fault happen and end; return when it began to end (monotonic)."""
+    """Start and end a fault; return the time (monotonic) at which its end began."""
     began = time.monotonic()
     fault.begin(scene, chance)
     time.sleep(chance.uniform(MIN_FAULT_S, MAX_FAULT_S))
@@ -205,7 +205,7 @@ def inject(scene: Scene, fault: Fault, chance: random.Random) -> float:
 
 
 def recovery_s(scene: Scene, fault: Fault, ended: float) -> float | None:
-    """Wait for the victim's next delivery; return the seconds to it, or None where none came in time."""
+    """Wait for the victim's next delivery; return the seconds until then, None without a delivery in time."""
     while (delivered := scene.first_delivery(fault.victim, ended)) is None:
         gone = scene.environments[fault.victim][-1].exit_status is not None
         if gone or time.monotonic() - ended > RECOVERY_TIMEOUT_S:

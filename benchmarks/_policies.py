@@ -1,4 +1,4 @@
-"""Stand-ins for the model that cost little."""
+"""Cheap stand-ins for the model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from demo.policy import nearly
 from reasoning_gym_testing import TOKENIZER, Completion, GenerationRequest, Policy
 
 VARIANTS = 64
-"""Different replies for a group; which one a request gets is drawn."""
+"""Different replies for a group; each request gets a random reply."""
 LONG_VARIANTS = 4
-"""The same for long ones, which take seconds to make."""
+"""The same for long replies, which take seconds to make."""
 
 
 def canned(tokens: int) -> Policy:
@@ -41,9 +41,9 @@ def canned(tokens: int) -> Policy:
 
 
 class HalfRight:
-    """Completions as token ids: every other ends in the answer, the rest in wrong ones of its form.
+    """Return completions as token ids: half end in the answer, half in wrong answers of the same form.
 
-    They are `tokens` long, or as long as the answer takes.
+    Each has `tokens` tokens, or more where the answer needs more.
     """
 
     def __init__(self, tokens: int) -> None:

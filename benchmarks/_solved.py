@@ -1,4 +1,4 @@
-"""Problems with right answers: the oracle's, the example's, or one that is searched for."""
+"""Problems with right answers: the oracle's, the example's, or a solution found by search."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(task: str, number: int) -> Bench:
 
 
 def solve(task: str, entry: Mapping[str, Any]) -> str | None:
-    """Return a right answer: the oracle's, the example's, or one that is searched for."""
+    """Return a right answer: the oracle's, the example's, or a solution found by search."""
     metadata = entry["metadata"]
     if task == "rush_hour":
         return solve_rush_hour(metadata["board_config"])

@@ -1,4 +1,4 @@
-"""Notice code that does what no verifier needs to do, by Python's audit events; nothing is refused."""
+"""Record code that does more than verifiers need, by Python's audit events; nothing is denied."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ OWN_SOURCE = frozenset({
     "sympy.polys.monomials._build",
     "sympy.simplify.hyperexpand.add_formulae",
 })  # fmt: skip
-"""Functions that evaluate source of their own: fixed text, or made of numbers and names that they have checked."""
+"""Functions that evaluate their own source: fixed text, or text made of checked numbers and names."""
 
 
 class Tripwire:
-    """Keeps the events that are no verifier's while it is armed. An audit hook stays for the life of its process.
+    """Records events that verifiers do not need, while armed. An audit hook stays for the life of its process.
 
-    Reading below `read_paths` is a verifier's business, running code and reading elsewhere are not.
+    Verifiers may read below `read_paths`; they may not run code or read elsewhere.
     """
 
     def __init__(self, read_paths: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-"""What programs use: CPU seconds, megabytes of memory, open files; how late an event loop is.
+"""Measure the resources of programs: CPU seconds, megabytes of memory, open files, delays of an event loop.
 
-What is read from /proc needs Linux, and raises OSError for a process that is gone.
+Figures from /proc need Linux, and raise OSError for a process that has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time that a process has used, system calls included, without its children."""
+    """Return the processor time of a process, system calls included, without its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
@@ -39,9 +39,9 @@ def _megabytes(path: Path, name: str) -> float:
 
 
 class Heartbeat:
-    """Asks the running event loop for a wake-up every 5 ms and notes how many milliseconds late each is.
+    """Asks the running event loop for a wake-up every 5 ms; `late_ms` holds the delays.
 
-    `held_ms` is how much of that the loop's own thread was at work, without what other processes took.
+    `held_ms` holds the part of each delay in which the loop's own thread worked.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a program holds at a moment: resident memory of its main process, open files, processes."""
+    """Resources of a program at a moment: resident memory of its main process, open files, processes."""
 
     memory_mb: float
     open_files: float
@@ -74,7 +74,7 @@ class Usage:
 
 
 class Sampler:
-    """Notes the usage of a process and those below it twice a second, on its own thread, while it lives."""
+    """Samples the usage of a process and its descendants twice a second, on a thread, while the process lives."""
 
     def __init__(self, pid: int) -> None:
         self.samples: list[Usage] = []

@@ -1,8 +1,8 @@
-"""What a Bridge costs over the pool alone: processor time of the calling process for each rollout.
+"""Measure the cost of a Bridge over the pool alone: processor time of the calling process per rollout.
 
-Both judge the same groups of 8, one group at a time, in turns of `--groups` groups. Prints one line of JSON:
-milliseconds of processor time a rollout of each and their difference (median, least and greatest over `--rounds`), wall
-time of each, and rollouts a second of 64 threads that share the bridge.
+Both judge the same groups of 8, one group at a time, in turns of `--groups` groups. Prints one line of JSON: processor
+time of each in milliseconds per rollout and their difference (median, least and greatest over `--rounds`), wall time of
+each, and rollouts/s of 64 threads that share the bridge.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Groups = list[tuple[Problem, list[str]]]
 
 
 class Clock:
-    """Milliseconds a rollout, from `with` to its end."""
+    """Measures milliseconds per rollout inside `with`."""
 
     def __init__(self, groups: Groups) -> None:
         self._rollouts = len(groups) * GROUP_SIZE
@@ -43,7 +43,7 @@ class Clock:
 
 
 def completions(problem: Problem) -> list[str]:
-    """Half of them right, the others all different."""
+    """Return half right completions, half different wrong completions."""
     wrong = [f"<think>{'so ' * 200}</think><answer>{number}</answer>" for number in range(GROUP_SIZE // 2)]
     return [*[f"<answer>{problem.answer}</answer>"] * (GROUP_SIZE - len(wrong)), *wrong]
 

@@ -1,12 +1,12 @@
-"""Groups a second and the event loop's delays beside other programs, by the workers' niceness.
+"""Measure groups/s and delays of the event loop beside other busy processes, by the workers' niceness.
 
 `python -m benchmarks.busy` runs the environment as `benchmarks.throughput` does (64 groups in flight, groups of 8, 200
-tokens a completion, all tasks, an inference server that answers at once) beside 0, 2 and 6 processes that never rest,
-as a trainer's data loaders do, with each `worker_niceness` of `--niceness`. With `--raise N` the main process is raised
-by N steps too, which only root may do.
+tokens a completion, all tasks, an inference server that answers at once) beside 0, 2 and 6 processes that are always
+busy, as a trainer's data loaders are, with each `worker_niceness` of `--niceness`. `--raise N` also raises the priority
+of the main process by N, which only root may do.
 
-Prints one line for each run on stderr, then one line of JSON: groups a second, and how late the event loop woke up in
-milliseconds (99th percentile and longest), as medians over `--seeds`. Takes about 20 seconds a run.
+Prints one line for each run on stderr, then one line of JSON: groups/s, and delays of the event loop in milliseconds
+(99th percentile and longest), as medians over `--seeds`. Takes about 20 seconds a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOLD = ("groups_per_s", "stall_p99_ms", "stall_max_ms")
 
 @contextmanager
 def busy_processes(number: int) -> Iterator[None]:
-    """Run processes that take all the processor time that they get, each in a session of its own."""
+    """Run processes that take all available processor time, each in its own session."""
     processes = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(number)
     ]
@@ -42,7 +42,7 @@ def busy_processes(number: int) -> Iterator[None]:
 
 
 async def measure_raised(load: Load, steps: int) -> dict[str, float]:
-    """Measure the environment in a process that is raised; its workers are lowered again by their own niceness."""
+    """Measure the environment in a process of raised priority; its workers keep their own niceness."""
     os.nice(-steps)
     if steps:
         lower_group_priority(os.getpid(), -steps)

@@ -1,11 +1,12 @@
 """Compare the faster generators with the library's, problem by problem, and their processor time.
 
-`python -m benchmarks.faster` makes each task's problems at the defaults and at five levels, with the library as it is
-and with the replacement, and compares all that a worker would send. Items for which the library takes over `--limit`
-seconds of processor time are counted, not compared. `--mix N` measures N seeds of every task, which weigh alike.
+`python -m benchmarks.faster` makes each task's problems at the defaults and at five levels, with the library's
+generator and with its replacement, and compares everything that a worker would send. Items for which the library takes
+over `--limit` seconds of processor time are counted, not compared. `--mix N` measures N seeds of every task, with equal
+weights.
 
-The two sides take turns, in a process each, so that both see the same load of the machine. Each block of problems is
-told of on stderr as soon as it is compared; a line of JSON follows for each task, and one for the mix. Times are in
+The two sides take turns in separate processes, so that both see the same load of the machine. Each block of problems is
+reported on stderr after its comparison; a line of JSON follows for each task, and one line for the mix. Times are in
 milliseconds of processor time.
 """
 
@@ -39,7 +40,7 @@ Spec = tuple[str, int, float | None]
 
 
 class OutOfTime(BaseException):
-    """No Exception, since the library swallows those."""
+    """Not an Exception, because the library catches all of them."""
 
 
 def _stop(*_: object) -> None:
@@ -47,7 +48,7 @@ def _stop(*_: object) -> None:
 
 
 def generate(specs: Iterable[Spec], limit_s: float = 0.0) -> tuple[list[Any], list[float]]:
-    """Return what each spec gives (an error's text; None beyond the limit) and the milliseconds it took."""
+    """Return the result of each spec (an error as text; None beyond the limit) and its milliseconds."""
     made: list[Any] = []
     took_ms = []
     for task, seed, level in specs:

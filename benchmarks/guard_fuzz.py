@@ -1,12 +1,12 @@
-"""Compare the verifiers' guards with the library, and attack them, with inputs that hypothesis makes.
+"""Compare the verifiers' guards with the library, and attack the guards, with inputs made by hypothesis.
 
-`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, which the guard must
-score as the library's own verifier does; then hostile ones (random text, garbled answers, expressions of the grammar,
-attacks on evaluators): no code may run, which an audit hook would notice, nothing may come out but what the library's
-verifier itself raises, no input may take long, and every score lies in [0, 1].
+`python -m benchmarks.guard_fuzz` gives each guarded task honest and wrong answers in many forms, for which the guard
+must return the score of the library's own verifier. Then come hostile answers (random text, garbled answers,
+expressions of the grammar, attacks on evaluators): no code may run (an audit hook would notice), no error may be raised
+but those of the library's verifier, no input may take long, and every score must lie in [0, 1].
 
-Times are CPU seconds. The inputs depend on the seed and the versions of the libraries alone. Prints one line of JSON
-with the smallest input for each finding, and ends with 1 when there is one.
+Times are CPU seconds. Inputs depend only on the seed and the versions of the libraries. Prints one line of JSON with
+the smallest input for each finding; exits with 1 when there is a finding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ._tripwire import Tripwire
 
 MEMORY_BYTES = 6 << 30
 DEADLINE_S = 5.0
-"""CPU seconds after which an input is given up; the limit that counts is an option."""
+"""CPU seconds after which an input is stopped; the limit for a finding is an option."""
 INTEGRATION = ("intermediate_integration", "simple_integration")
 
 # ---- honest and wrong answers
@@ -91,7 +91,7 @@ def answers(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
 
 
 def _with_slip(draw: st.DrawFn, text: str) -> str:
-    """Return the text with one character that is another of its kind, left out or doubled."""
+    """Return the text with one character replaced by another of its kind, left out or doubled."""
     if not text:
         return "x"
     position = draw(st.integers(0, len(text) - 1))
@@ -103,9 +103,9 @@ def _with_slip(draw: st.DrawFn, text: str) -> str:
 def is_intended(task: str, answer: str, entry: bytes, library: Any, ours: Any) -> bool:
     """Tell whether a guard may differ from the library.
 
-    Where the library raises, the guard may give nothing. Decimals are exact in integrals. Formulas over variables that
-    are not the question's, floor division, values and exponents of too many digits, and JSON that is costly to compare
-    get no more than a wrong answer.
+    Where the library raises, the guard may give no score. In integrals the guard reads decimals exactly. A guard gives
+    at most the score of a wrong answer to formulas over other variables than the question's, floor division, values and
+    exponents of too many digits, and JSON that is costly to compare.
     """
     if isinstance(library, str):
         return ours == 0.0 or isinstance(ours, str)
@@ -143,7 +143,7 @@ CORPUS_TABLES = ("python", "sympy", "work", "text", "own names")
 
 @cache
 def read_corpus() -> list[str]:
-    """Return the attacks of the tests: texts, or parts of which a pair is a piece and how often it comes."""
+    """Return the attacks of the tests: texts, or lists of parts; a pair is a piece and its number of repetitions."""
     tables = json.loads(CORPUS.read_text())
     texts = [parts for name in CORPUS_TABLES for parts in tables[name].values()]
     return ["".join(part if isinstance(part, str) else part[0] * part[1] for part in parts) for parts in texts]
@@ -177,12 +177,12 @@ def attacks(draw: st.DrawFn, bench: Bench) -> tuple[bytes, str]:
 
 
 class OverTime(BaseException):
-    """Raised into what runs for too long; the library swallows everything that is an Exception."""
+    """Raised into code that runs too long; not an Exception, because the library catches all of them."""
 
 
 @contextlib.contextmanager
 def deadline() -> Iterator[None]:
-    """Raise OverTime after the deadline, again and again for code that catches everything."""
+    """Raise OverTime after the deadline, repeatedly for code that catches everything."""
 
     def end(*_: object) -> None:
         raise OverTime
@@ -198,7 +198,7 @@ def deadline() -> Iterator[None]:
 
 @dataclass
 class Fuzzer:
-    """Runs a seed's checks; `findings` name the task, what was wrong and the smallest input for it."""
+    """Runs the checks of a seed; each of `findings` has the task, the fault and its smallest input."""
 
     number: int
     limit_s: float
@@ -239,7 +239,7 @@ class Fuzzer:
         self._run(bench.task, attacks(bench), check, examples)
 
     def _score_reading(self, bench: Bench, text: str, entry: bytes) -> float:
-        """Return the strict score of a text in the expected form, or as it is where it has no such form."""
+        """Return the strict score of a text in the expected form; of the text itself without such a form."""
         plain = plain_reading(text, strip_full_stop=True)
         read = expected_form(plain, bench.task, pickle.loads(entry)) or text
         return verify(bench.task, bench.dataset, read, pickle.loads(entry), strict=True)

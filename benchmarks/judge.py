@@ -1,13 +1,12 @@
-"""Rollouts a second of `judge` over HTTP, beside the library called in a handler.
+"""Measure rollouts/s of `judge` over HTTP, beside handlers that call the library.
 
-A server in a process of its own, its workers and the client share this machine; 64 requests are under way at a time.
-First `judge` alone: groups of 8 to `/score`, and one answer a request to slime's `/rm` and OpenRLHF's `/get_reward`.
+A server process, its workers and the client share this machine; 64 requests are in flight. First `judge` alone: groups
+of 8 to `/score`, and one answer per request to slime's `/rm` and OpenRLHF's `/get_reward`.
 
-Then one answer in a hundred makes the library's verifier compute for seconds (`9**9**7` and the like, as a model may
-well write), and all others are right. `judge` stands beside the two ways in which handlers call `score_answer`: on the
-event loop, and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts a
-second by format, and for each way verdicts a second, right answers that scored 0, and the longest wait for `/health` in
-seconds.
+Then one answer in a hundred keeps the library's verifier busy for seconds (`9**9**7` and the like, which a model may
+well write); all other answers are right. `judge` is compared with two kinds of handlers that call `score_answer`: on
+the event loop, and in a thread with a time limit, after which the answer scores 0. Prints one line of JSON: rollouts/s
+by format; for each way verdicts/s, right answers that scored 0, and the longest wait for `/health` in seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TASKS = ["chain_sum", "gcd", "basic_arithmetic", "spell_backward"]
 SLOW_TASK = "polynomial_multiplication"
 SLOW_ONE_IN = 100
 TIME_LIMIT_S = 5.0
-"""What handlers give an answer; the deadline of `judge` has the same default."""
+"""Time limit of handlers per answer, equal to the default deadline of `judge`."""
 SETTINGS = ReasoningSettings(seed=1, num_generators=1, num_verifiers=2, worker_niceness=0)
 
 Body = dict[str, Any]
@@ -91,7 +90,7 @@ def _run(way: str, port: int) -> None:
 
 @contextmanager
 def serving(way: str) -> Iterator[str]:
-    """The URL of a server in a process of its own."""
+    """Start a server in its own process; give its URL."""
     port = free_port()
     process = multiprocessing.get_context("spawn").Process(target=_run, args=(way, port))
     process.start()
@@ -106,7 +105,7 @@ def serving(way: str) -> Iterator[str]:
 
 
 async def ask_all(url: str, path: str, bodies: Sequence[Body]) -> tuple[list[Any], float, float]:
-    """Return the replies in order, the seconds that they took, and the longest wait for `/health` meanwhile."""
+    """Return the replies in order, the seconds of all, and the longest wait for `/health` meanwhile."""
     waits: list[float] = []
     room = asyncio.Semaphore(AT_ONCE)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(600)) as client:
@@ -156,7 +155,7 @@ async def make_problems(tasks: Sequence[str], number: int) -> list[Problem]:
 
 
 def completions(problem: Problem) -> list[str]:
-    """Half of them right, the others all different, with 200 words of thinking."""
+    """Return half right completions, half different wrong completions, with 200 words of thinking."""
     wrong = [f"<think>{'so ' * 200}</think><answer>{number}</answer>" for number in range(GROUP_SIZE // 2)]
     return [*[f"<answer>{problem.answer}</answer>"] * (GROUP_SIZE - len(wrong)), *wrong]
 
@@ -197,7 +196,7 @@ async def measure_formats(url: str, groups: int) -> dict[str, int]:
 
 
 def slow_answer(number: int) -> str:
-    """An answer that takes the library seconds; no two are alike, since the library remembers what it has computed."""
+    """Return an answer that takes the library seconds; all differ, because the library caches results."""
     return f"{number + 9}**9**7"
 
 

@@ -1,28 +1,29 @@
-"""What curriculum and adaptive sampling bring a real learner, beside arms that must not learn.
+"""Measure the effect of curriculum and adaptive sampling on a real learner, beside controls that must not learn.
 
-Every arm is a `python -m learn` with the same steps, the same test set, and for each seed the same warm start, which
-runs once:
+Each arm runs `python -m learn` with the same steps and test set and, for each seed, the same warm start, which runs
+once:
 
-- uniform: uniform sampling, with words of 3 to 10 letters, the library's default, and lists and matrices as they are in
-  `make learn`; so is the test set of this arm and the next three
+- uniform: uniform sampling; words of 3 to 10 letters (the library's default), lists and matrices as in `make learn`.
+  The test set has the same parameters, also for the next three arms
 - curriculum: difficulty that follows the learner
-- adaptive: tasks drawn more often where groups carry a signal
-- both: the two together
-- shuffled: as `easy`, with each group's rewards given to its rollouts at random; must stay flat
-- easy: the parameters of `make learn`, which the test set has
-- hard: uniform sampling, and hard-both: curriculum and adaptive sampling, from the warm start of `easy`, with numbers
-  and words as the library's defaults have them, which is beyond what the model knows; so is their test set
-- plain: as `easy`, with the library's own rewards, which take a list of nan for one in order: the reward must rise and
-  the share of right answers fall behind it
+- adaptive: tasks are drawn more often where groups carry a signal
+- both: curriculum and adaptive sampling
+- easy: training and test set with the parameters of `make learn`
+- shuffled: as `easy`, with rewards shuffled within each group; accuracy must stay flat
+- plain: as `easy`, with the library's own rewards, which accept a list of nan as sorted: the reward must rise, the
+  share of right answers must fall behind
+- hard: uniform sampling from the warm start of `easy`, with the library's default numbers and words in training and
+  test set, which are beyond the model; hard-both: the same with curriculum and adaptive sampling
 
-`--picture FILE` draws the accuracy of every run by its completions. `--saved` runs nothing and takes the runs that
-`--folder` holds. A run without a step, whose minutes the warm start took, is an error: a control that never ran would
-look as if nothing were learnt. Prints one line of JSON. For each arm: the test
-set's greedy accuracy, the mean over tasks, before and after, of each seed; its mean and range; after how many
-completions it first reached the mean final accuracy of `uniform` (of `hard` for `hard-both`), null where it did not;
-the mean reward of rollouts and the share that a second opinion takes for right, over the first and the last ten
-steps; and of the rollouts with full marks, how many it confirms. It takes hours and PyTorch; `--arms`, `--seeds` and
-`--steps` choose less. What was interrupted goes on.
+`--picture FILE` draws the accuracy of every run by its completions. `--saved` starts no run and reads the runs in
+`--folder`. A run without a step (the warm start took all its minutes) is an error: as a control, the run would look as
+if nothing were learnt.
+
+Prints one line of JSON. For each arm: greedy accuracy on the test set (mean over tasks) before and after, of each seed,
+with mean and range; completions until the arm reached the mean final accuracy of `uniform` (of `hard` for `hard-both`),
+null if never; over the first and the last ten steps, the mean reward and the share of rollouts that a second opinion
+accepts; and how many rollouts with full marks the second opinion confirms. Takes hours and PyTorch; `--arms`, `--seeds`
+and `--steps` choose less. An interrupted command resumes.
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ LABELS: Mapping[str, str] = {
     "plain": "control: the library's own rewards",
     "shuffled": "control: rewards given to the wrong rollouts",
 }
-"""What the picture calls arms."""
+"""Names of the arms in the picture."""
 WARM_AS_EASY = ("shuffled", "easy", "plain", HARD, HARD_BOTH)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the arms one after the other; returns the exit status of the first run that fails, or 0."""
+    """Run the arms in sequence; return the exit status of the first failed run, or 0."""
     parser = argparse.ArgumentParser(prog="learning", description="Arms of `python -m learn` beside each other.")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--seeds", type=int, default=3, help="runs of each arm")
@@ -96,7 +97,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def read_history(folder: Path) -> list[Mapping[str, Any]]:
-    """Return the history of a run; exits with a line where there is none, or none of its steps was tested."""
+    """Return the history of a run; exits with a message without a history or without a tested step."""
     path = folder / "curves.json"
     if not path.exists():
         raise SystemExit(f"learning: {path} does not exist; run this arm and seed first, without --saved")
@@ -107,7 +108,7 @@ def read_history(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def _share_warm_start(root: Path, arm: str, seed: int) -> None:
-    """Begin from the warm start that an arm with the same problems has made for this seed, if one has."""
+    """Copy the warm start of an arm with the same problems and seed, if there is one."""
     alike = (root / f"{other}-{seed}" / "warm" for other in ARMS if (other in WARM_AS_EASY) == (arm in WARM_AS_EASY))
     finished = [path for path in alike if (path / "seconds.json").exists()]
     own = root / f"{arm}-{seed}" / "warm"
@@ -176,7 +177,7 @@ def _tested(run: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _ends(run: Sequence[Mapping[str, Any]], name: str) -> list[float]:
-    """Return the means of a figure over the first and the last steps that have it."""
+    """Return the means of a figure over the first and the last steps with this figure."""
     measured = [entry[name] for entry in run if entry.get(name) is not None]
     return [round(sum(part) / len(part), 4) for part in (measured[:ENDS], measured[-ENDS:]) if part]
 

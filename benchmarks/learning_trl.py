@@ -1,13 +1,13 @@
-"""TRL's GRPOTrainer in place of the trainer of `learn/`: the same warm start, tasks, test set and learning rate.
+"""Train with TRL's GRPOTrainer in place of the trainer of `learn/`: same warm start, tasks, test set and learning rate.
 
     python -m benchmarks.learning_trl --folder data_dumps/learn --steps 180
 
-`--folder` is the folder of a `make learn`, whose warm model is taken; without one it is made there first. Prints a line
-of JSON at every look at the test set: step, completions, seconds, greedy accuracy of each task. Needs the extras
-`atropos`, `trl` and `learn`.
+`--folder` is the folder of a `make learn`, whose warm model is used; a folder without a warm model gets one first.
+Prints a line of JSON at each evaluation on the test set: step, completions, seconds, greedy accuracy of each task.
+Needs the extras `atropos`, `trl` and `learn`.
 
-TRL learns from all groups that it samples, those without a signal too. `learn` samples about 234 completions for a
-batch of 128 in groups with a signal, and a step has 256 here.
+TRL trains on all sampled groups, those without a signal included. `learn` samples about 234 completions for a batch of
+128 in groups with a signal; a step has 256 here.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class RightOrWrong(TrlEnvironment):
 def give_positions(model: Any) -> None:
     """Let rows that are padded on the left begin at position 0, as when they were sampled.
 
-    TRL trains without telling a model its positions, and GPT-2's are absolute; the rotary ones of newer models need
-    none.
+    TRL passes no positions to the model. The positions of GPT-2 are absolute; rotary positions of newer models work
+    without.
     """
 
     def add_positions(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -1,21 +1,20 @@
-"""What long completions cost: this environment beside the plain loop, over real HTTP.
+"""Measure the cost of long completions, beside the plain loop, over real HTTP.
 
-`python -m benchmarks.long` measures both in turns, at 200, 2,000, 8,000 and 32,000 tokens a completion: groups of 8, 8
-in flight (`--in-flight 8 64`), a second a reply (`--latency-s 4`), problems of four cheap tasks. Each measurement is a
-fresh process; the inference server is another, with completions made beforehand. The ways:
+`python -m benchmarks.long` measures all ways in turns, at 200, 2,000, 8,000 and 32,000 tokens a completion: groups of
+8, 8 in flight (`--in-flight 8 64`), replies of 1 s (`--latency-s 4`), problems of four cheap tasks. Each measurement is
+a fresh process; the inference server is another process, with completions made beforehand. The ways:
 
-- `plain`: Atropos' vLLM client and managed server, and the library on the event loop; as upstream's environment.
+- `plain`: Atropos' vLLM client and managed server, and the library on the event loop, as upstream's environment.
 - `imported`: `collect_trajectories` called by hand, up to the scored group, with Python's own garbage collector.
 - `calm`: the same with the setting `calm_garbage_collector`.
-- `completions`: the same at an ordinary `vllm serve`, which is asked for token ids.
+- `completions`: the same with an ordinary `vllm serve`, which is asked for token ids.
 - `process`: `process_manager`, which writes the groups to a file.
-- `serve`: `env_manager`, which dumps every group, packs it and sends it to Atropos' run-api, a process of its own.
+- `serve`: `env_manager`, which dumps, packs and sends every group to Atropos' run-api, a separate process.
 
-Processor time is the main process', in microseconds a completion token; the loop's lateness is by how many milliseconds
-wake-ups came late, the 99th percentile and the most, and `held` what of that the loop's thread worked, which other
-processes on the machine cannot raise by much; memory is how much the main process grew over what it had before,
-at most, in bytes for each token of the groups in flight and waiting. Prints lines on stderr as they come, then one line
-of JSON. Needs Linux, and some minutes.
+Figures: processor time of the main process in microseconds per completion token; delays of wake-ups of the event loop
+in milliseconds (99th percentile, longest); `held`, the part of the delays in which the loop's own thread worked, which
+other processes on the machine hardly raise; growth of the main process at its peak, in bytes per token of the groups in
+flight and waiting. Prints lines on stderr, then one line of JSON. Needs Linux, and some minutes.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class Load:
-    """What a way is given to do: `seconds` at least, and LEAST_GROUPS."""
+    """The load of a way: at least `seconds`, and at least LEAST_GROUPS."""
 
     way: str
     tokens: int
@@ -186,7 +185,7 @@ class Managed:
 
     @property
     def waiting(self) -> int:
-        """Groups that wait for run-api, apart from those in flight."""
+        """Groups that wait for run-api, not counting groups in flight."""
         waiting: int = self._env._run.queue.stats.waiting
         return waiting
 
@@ -208,7 +207,7 @@ WAYS: Mapping[str, type[Any]] = {
 
 
 async def keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int) -> None:
-    """Run groups for ever, so many at a time."""
+    """Run groups without end, `in_flight` at a time."""
 
     async def lane() -> None:
         while True:
@@ -221,7 +220,7 @@ async def keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int) -> 
 
 
 async def measure(load: Load) -> dict[str, float]:
-    """Return what one way was measured at."""
+    """Return the figures of one way."""
     side = WAYS[load.way](load)
     before_mb = peak_mb = resident_mb(os.getpid())
     held = load.in_flight
@@ -271,7 +270,7 @@ async def _until(running: asyncio.Future[Any], condition: Callable[[], bool], le
 
 @contextlib.contextmanager
 def inference(processes: Processes, tokens: int, latency_s: float) -> Iterator[str]:
-    """Run an inference server whose completions are so long and take so many seconds."""
+    """Run an inference server with completions of this length and latency."""
     words = ["-m", "reasoning_gym_testing", "--policy", "benchmarks._policies:at_length"]
     words += ["--options", json.dumps({"tokens": tokens}), "--latency-s", str(latency_s)]
     process = processes.start(f"inference-{tokens}-{time.monotonic_ns()}", words, python=True, cwd=Path.cwd())
@@ -280,7 +279,7 @@ def inference(processes: Processes, tokens: int, latency_s: float) -> Iterator[s
 
 
 def take_part_as_trainer(run_api: RunApi, tokens: int) -> None:
-    """Register a trainer that takes nothing, or its share of the machine would be measured too."""
+    """Register a trainer that takes no batches: its processor time would be measured too."""
     run_api.reset_data()
     body = {**REGISTRATION, "batch_size": GROUP_SIZE * 1000, "max_token_len": tokens + PROMPT_ROOM}
     headers = {"Content-Type": "application/json"}

@@ -1,10 +1,9 @@
-"""Measure `process` beside BaseEnv's own loop, and the event loop in `process` and `evaluate`.
+"""Measure the rates of `process` and of BaseEnv's own loop, and delays of the event loop in `process` and `evaluate`.
 
-For the rates a request takes a second, and both loops write the same lines to a file, of problems of cheap tasks. For
-the event loop, over all tasks, it is measured by how many milliseconds wake-ups came late, as the 99th percentile and
-the most: in `process` with requests of a second, and of 0.2 s, with which it is as busy as it can be, and in `evaluate`
-with these. The inference server is a process of its own. Times are those of the loop alone, without the start of the
-workers.
+Rates: requests take 1 s, and both loops write the same lines to a file, of problems of cheap tasks. Delays, over all
+tasks: wake-ups of the event loop in milliseconds (99th percentile, longest), in `process` with requests of 1 s and with
+requests of 0.2 s, which is full load, and in `evaluate` with requests of 0.2 s. The inference server is a separate
+process. Times do not include the start of the workers.
 
 Prints one line of JSON. Takes two minutes.
 """

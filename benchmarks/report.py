@@ -1,7 +1,7 @@
 """Measure `report` on 100,000 rollouts of a curriculum over 106 tasks, and its page in a browser.
 
-Prints one line of JSON: size of the dumps and of the page, from the one to the other the seconds, seconds of CPU and
-the peak of memory, and what a headless Chromium takes until the page can be used.
+Prints one line of JSON: size of the dumps and of the page; seconds, CPU seconds and peak memory of `report`; seconds
+until a headless Chromium can use the page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS = ("so", "we", "look", "at", "all", "numbers", "then", "carry", "one", "ch
 
 
 def write_dumps(folder: Path, groups: int, words: int) -> None:
-    """Write groups of completions of so many words on average, as a run leaves them."""
+    """Write groups as a run does, with completions of this mean number of words."""
     chance = random.Random(0)
     for index in range(groups):
         level = min(1.0, index / groups + chance.uniform(0, 0.1))

@@ -1,19 +1,19 @@
-"""Groups with a signal, by how tasks and levels are drawn, beside uniform draws at one difficulty.
+"""Measure the share of groups with a signal by way of drawing tasks and levels, with simulated learners.
 
-`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`make_bank` states what is assumed of them).
-The library's default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are
-drawn ahead of the one that is scored: 128 ready problems, and 64 groups in flight, which end in any order.
+`python -m benchmarks.sampling` draws from a bank of 100 simulated tasks (`make_bank` states its assumptions). The
+library's default difficulty counts as level 0.4; one task in 25 has no levels, as in the library. 192 groups are drawn
+ahead of the scored group: 128 ready problems and 64 groups in flight, which end in any order.
 
-- uniform: every task alike, at default difficulty
+- uniform: uniform over tasks, at default difficulty
 - tasks: adaptive sampling, at default difficulty
-- levels: every task alike, with the curriculum
+- levels: uniform over tasks, with the curriculum
 - both: adaptive sampling with the curriculum
 
-Each has the share of groups with unequal scores in the whole run and in its second half; `pass_rate`, the mean chance
-that an answer is right, in the second half; `least_share`, the draws of the rarest task by its even share; and
-`effective_tasks`, how many tasks drawn alike would be as varied (the inverse of the chance that two draws fall on the
-same task). `constant` is of learners that stay as they are, `learning` of some that get better: over the run, each
-one's best level rises by 0.4.
+Figures of each way: the share of groups with unequal scores, in the whole run and in its second half; in the second
+half, `pass_rate`, the mean chance of a right answer; `least_share`, the draws of the rarest task divided by its even
+share; `effective_tasks`, the number of uniformly drawn tasks of the same variety (the inverse of the chance that two
+draws have the same task). Learners of `constant` do not change; the best level of each learner of `learning` rises by
+0.4 over the run.
 
 Prints one line of JSON.
 """
@@ -47,10 +47,10 @@ MODES = ("uniform", "tasks", "levels", "both")
 
 @dataclass(frozen=True)
 class Learner:
-    """A simulated policy on one task; at `best_level`, TARGET of its answers are right, and fewer above.
+    """A simulated policy on one task; at `best_level` its pass rate is TARGET, above it is lower.
 
-    Rollouts of one problem are alike: the chance of each problem is drawn from a beta distribution around the
-    learner's, so that two of its rollouts correlate by CORRELATION.
+    Rollouts of one problem correlate by CORRELATION: the pass rate of each problem is drawn from a beta distribution
+    around the learner's pass rate.
     """
 
     task: str
@@ -58,7 +58,7 @@ class Learner:
     slope: float
 
     def chance(self, level: float, risen: float) -> float:
-        """Return the chance of one answer after the best level has risen by so much."""
+        """Return the chance of a right answer after the best level has risen by this much."""
         return _sigmoid(math.log(TARGET / (1.0 - TARGET)) + self.slope * (self.best_level + risen - level))
 
     def successes(self, level: float, risen: float, size: int, random_state: random.Random) -> int:
@@ -103,7 +103,7 @@ def make_sampler(mode: str, tasks: Sequence[str], size: int, seed: int) -> TaskS
 
 
 def serve(mode: str, bank: Sequence[Learner], groups: int, size: int, seed: int, rise: float) -> dict[str, float]:
-    """Return what one way of drawing gave; see the module's text."""
+    """Return the figures of one way of drawing; see the module's docstring."""
     learners = {learner.task: learner for learner in bank}
     sampler = make_sampler(mode, sorted(learners), size, seed)
     random_state = random.Random(f"{size}/{seed}")

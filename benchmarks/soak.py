@@ -1,24 +1,24 @@
-"""A local training under load with a fault every 15 to 20 seconds: what is lost, repeated or torn, what grows.
+"""Train locally for some minutes with a fault every 15 to 20 seconds; count lost, repeated and torn groups, and growth.
 
-`python -m benchmarks.soak [--minutes 10] [--seed N]` runs Atropos' run-api behind a proxy that records what arrives, a
-scripted policy, a trainer and two environments with dumps and checkpoints on, over loopback. After a warm-up, faults
-are drawn from `_faults.KINDS`; at the end the training is left alone to recover, the environments are stopped with
-SIGTERM, and the books are balanced:
+`python -m benchmarks.soak [--minutes 10] [--seed N]` runs run-api behind a proxy that records deliveries, a scripted
+policy, a trainer, and two environments with dumps and checkpoints, over loopback. After a warm-up, faults are drawn
+from `_faults.KINDS`. At the end the training recovers without faults, the environments are stopped with SIGTERM, and
+deliveries, dumps and journals are compared:
 
-- lost: groups with unequal scores that were dumped and never arrived, and groups that arrived and are not in the dumps.
-  What a killed environment (SIGKILL) had dumped, and neither sent nor saved, is counted apart: `undelivered_at_kill`;
-  so is what arrived in the last second before a kill and was not dumped yet: `undumped_at_kill`.
-- repeated: how often a group arrived once more. It may after a fault that broke connections or ended an environment,
-  if it had arrived shortly before that; where no such fault came in between, it also is a `repeated_without_cause`.
+- lost: groups with unequal scores that were dumped and not delivered, and delivered groups that are not in the dumps.
+  Two cases are counted apart: `undelivered_at_kill`, groups that a killed environment (SIGKILL) had dumped but neither
+  sent nor saved; `undumped_at_kill`, groups delivered in the last second before a kill and not dumped.
+- repeated: further deliveries of a group. A repetition is allowed after a fault that broke connections or ended an
+  environment, if the first delivery was shortly before the fault; others also count as `repeated_without_cause`.
 - dumped_twice: groups that are in the dumps twice. served_by_both: problems that both environments were given.
 - torn: dumps and checkpoints that do not parse.
-- growth: of the resident memory, open files and processes of the environment that lives through it all, from the end of
-  the warm-up to the end, in percent. The warm-up holds an outage of each kind in which groups wait in memory. Both
-  measures end with the servers away for a moment, so that connections in use do not count, and those that leak do.
+- growth: of resident memory, open files and processes of the environment that lives through all faults, from the end of
+  the warm-up to the end, in percent. The warm-up has an outage of each kind in which groups wait in memory. Both
+  measurements end with the servers away for a moment: connections in use then do not count, leaked connections do.
 
-Prints one line of JSON, progress goes to stderr. Exits with 1 when any of MUST_BE_NOTHING is something, among them a
-fault that was not recovered from and an exit status other than SIGTERM's, or when growth is over 5 %. Memory is in
-megabytes, recovery in seconds from the end of a fault to the next delivery. Needs Linux.
+Prints one line of JSON; progress goes to stderr. Exits with 1 when a count of MUST_BE_NOTHING is not 0 (among them
+faults without recovery, and exit statuses other than SIGTERM's) or growth is over 5 %. Memory is in megabytes, recovery
+in seconds from the end of a fault to the next delivery. Needs Linux.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LATENCY_S = 0.1
 WARM_UP_SHARE = 0.15
 MIN_WARM_UP_S = 15.0
 WARM_UP_FAULTS = ("dumps_blocked", "run_api_unreachable")
-"""Outages in which groups wait in memory: the room that this takes stays with the process, and is no growth."""
+"""Outages in which groups wait in memory: the process keeps the memory, which is no growth."""
 MEASURE_S = 11.0
 SETTLE_S = 10.0
 LAST_S = 2 * SETTLE_S + MEASURE_S
@@ -78,7 +78,7 @@ MUST_BE_NOTHING = (
 
 
 def soak(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
-    """Run for about so long, with faults drawn by the seed; return what is printed."""
+    """Run for about this time, with faults drawn by the seed; return the figures."""
     chance = random.Random(seed)
     policy = ScriptedPolicy(skill=0.6, seed=seed)
     with LocalTraining(folder / "runs", policy, latency_s=LATENCY_S) as training:
@@ -152,7 +152,7 @@ Scored = tuple[int | None, tuple[float, ...]]
 
 
 def balance(scene: Scene) -> dict[str, Any]:
-    """Compare what arrived with the dumps, and with what environments wrote into their journals."""
+    """Compare deliveries with the dumps and with the environments' journals."""
     arrivals: dict[str, list[float]] = defaultdict(list)
     for delivery in scene.training.proxy.delivered:
         arrivals[delivery.key].append(delivery.at)
@@ -186,7 +186,7 @@ def has_cause(breaks: Sequence[tuple[float, float]], first: float, again: float)
 
 
 def just_before_a_kill(kills: Sequence[float], arrived: float) -> bool:
-    """Tell whether a group arrived so shortly before a kill that its line may not have been written any more."""
+    """Tell whether a group was delivered so shortly before a kill that its line may be missing."""
     return any(killed - 1.0 <= arrived <= killed + 1.0 for killed in kills)
 
 
@@ -231,7 +231,7 @@ def _problem(handed: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def passes(result: Mapping[str, Any]) -> bool:
-    """Tell whether nothing went wrong that must not."""
+    """Tell whether all counts of MUST_BE_NOTHING are 0."""
     grown = (measured["percent"] for measured in result["growth"].values())
     return not any(result[name] for name in MUST_BE_NOTHING) and max(grown) <= GROWTH_LIMIT_PERCENT
 

@@ -1,22 +1,22 @@
-"""Groups a second and event-loop stalls, beside a plain loop with the library on the event loop.
+"""Measure groups/s and delays of the event loop, beside a plain loop that calls the library on the event loop.
 
-`python -m benchmarks.throughput` runs both for each of five random seeds, in turns, on the same machine under the same
-load, so that the ratios mean something where the figures alone do not. Both use Atropos' own server manager with a
-policy that answers at once, half of the time rightly and else wrongly in the asked form: 64 groups in flight, groups of
-8, completions of 200 tokens (`--tokens`), uniform over all tasks that can be built from defaults.
+`python -m benchmarks.throughput` runs both sides in turns, for each of five random seeds, on the same machine: ratios
+are meaningful under any load, absolute figures are not. Both sides use Atropos' own server manager and a policy that
+answers at once, half of the time right and otherwise wrong in the expected form: 64 groups in flight, groups of 8,
+completions of 200 tokens (`--tokens`), uniform over all tasks that can be built from defaults.
 
-Both do the same problems, position by position: some take a thousand times longer to generate than others, so that two
-samples of them are not the same work. The garbage collector is set as each side's own command line sets it: ours calms
-it, Atropos leaves it as Python has it. Stalls are by how much wake-ups of the event loop came late, set-up apart.
+Both sides do the same problems, position by position: some problems take a thousand times longer to generate than
+others, so different samples are different work. The garbage collector is set as each side's command line sets it: ours
+calms it, Atropos keeps Python's defaults. Stalls are delays of wake-ups of the event loop, without set-up.
 
-`--variants` adds what a setting leaves of the throughput, with its figures: `random` and `adaptive` difficulty (the
-latter with adaptive draws of tasks), and `dumps` of every group.
+`--variants` adds the share of throughput that remains with a setting, and its figures: `random` and `adaptive`
+difficulty (the latter with adaptive draws of tasks), and `dumps` of every group.
 
-Prints the rates of each seed on stderr as they come, then one line of JSON: ratios as median, least and greatest over
-the seeds, figures as medians. Stalls are in milliseconds, memory in megabytes (resident set), isolation in milliseconds
-a rollout over calling the verifier of a cheap task directly; what the main process and its workers take is in
-milliseconds of processor time a group. Needs Linux, and about a minute for a seed; more where the plain loop meets one
-of the problems that take the library minutes.
+Prints the rates of each seed on stderr, then one line of JSON: ratios as median, least and greatest over the seeds,
+figures as medians. Stalls are in milliseconds; memory is resident memory in megabytes; isolation is in milliseconds per
+rollout, beyond a direct call of the verifier of a cheap task; the cost of main process and workers is in milliseconds
+of processor time per group. Needs Linux, and about a minute per seed; more when the plain loop meets a problem that
+takes the library minutes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MAX_TOKENS = 8192
 CHEAP_TASK = "chain_sum"
 ISOLATION_GROUPS = 500
 ANSWER: ContextVar[str] = ContextVar("ANSWER", default="1")
-"""The right answer to the problem whose completions are asked for."""
+"""The right answer to the problem of the present request."""
 SETTLE_S = 0.05
 TASKS = sorted(FACTS.keys() - {"composite"})
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -74,7 +74,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Load:
-    """What a side is given to do; `settings` are further ones of the environment."""
+    """The load of a side; `settings` are further settings of the environment."""
 
     groups: int
     warm_up_groups: int
@@ -145,7 +145,7 @@ class PlainLoop:
         self._item()
 
     def _usable_tasks(self) -> list[str]:
-        """Return every task whose dataset builds, found out as set-up without a list must: by building it."""
+        """Return every task whose dataset builds; builds each, as a set-up without a list must."""
         names = []
         for name in sorted(importlib.import_module("reasoning_gym.factory").DATASETS):
             with contextlib.suppress(Exception):  # composite has no defaults; what else fails is not usable either
@@ -224,7 +224,7 @@ def _instant_server_class(load: Load) -> Any:
 
 
 async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) -> dict[str, float]:
-    """Return what one side was measured at."""
+    """Return the figures of one side."""
     heartbeat = Heartbeat()
     side = make_side(load)
     if isinstance(side, Environment):
@@ -259,7 +259,7 @@ async def measure(make_side: type[Environment] | type[PlainLoop], load: Load) ->
 
 
 async def _keep_busy(do_group: Callable[[], Awaitable[None]], in_flight: int, groups: int) -> float:
-    """Run groups, `in_flight` at a time; return the seconds that it took."""
+    """Run groups, `in_flight` at a time; return the seconds."""
     started = time.perf_counter()
     remaining = iter(range(groups))
 
@@ -298,7 +298,7 @@ async def measure_isolation() -> float:
 
 
 def in_fresh_process(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """Run a coroutine function in a fresh interpreter, so that none finds another's imports and caches."""
+    """Run a coroutine function in a fresh interpreter, without imports and caches of others."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         return executor.submit(_run, function, *arguments).result()
 
