@@ -1,4 +1,49 @@
-"""The package's exceptions, and how an error becomes one line for a user. Imports nothing of the package."""
+"""The package's exceptions, the model of errors, and the line that a user reads. Imports nothing of the package.
+
+Every failure is the fault of one of six. The fault decides what follows; the module in brackets makes the decision.
+
+The user: a setting, an option, a file or a reference cannot be used.
+    Nothing is retried. The command ends with one line and status 2 (`commands/main.py`), before the first problem
+    where the fault can be seen by then. Over HTTP, a wrong reference is status 422 (`server.py`).
+    ConfigError, SeveralConfigErrors, InvalidReferenceError
+
+The inference server: the server is away, busy or slow, refuses a request, or sends no usable reply.
+    At the start, an absent server is waited for; a server that cannot be used ends the run
+    (`atropos/inference/server_checks.py`). Later a failed request is sent again, or its group is dropped, or the
+    run ends (`decide` in `atropos/inference/failures.py`). `process` and `evaluate` also end after too many
+    failures in a row (`atropos/group_steps.py`, `evaluations/run.py`).
+    ServerError, RefusedError, TimeoutError
+
+run-api: run-api is away, or refuses a group.
+    At the start, run-api is waited for; another server at its address ends the run. Later a request is sent again
+    for as long as it takes (`atropos/run_api.py`), and scored groups wait. A group is dropped only if run-api
+    refuses the group itself, or if JSON cannot hold the group (`atropos/delivery.py`).
+    ServerError
+
+The library: a task cannot generate a problem: the task raises, passes its deadline, or ends two workers.
+    Another problem is drawn. A task that fails several times in a row is quarantined; the run ends when all tasks
+    are (`problems/stream.py`). After several draws a problem of the evaluation set is left out
+    (`evaluations/problem_set.py`).
+    GenerationError
+
+The infrastructure: a worker process dies, the machine is too slow, a disk is full.
+    A job is done once more on a fresh worker (`workers/pool.py`, `workers/scoring.py`). A group that has no
+    verdicts then is dropped; a group that takes more processor time than its budget is dropped at once. The run
+    ends when workers cannot be started. Over HTTP, missing verdicts are status 503 (`server.py`); for a bridge they
+    are None (`bridge.py`). A full disk ends `process` and `evaluate`, and what is written stays
+    (`atropos/modes/group_file.py`, `evaluations/folder.py`). Dumps wait in memory, up to a limit, and are dropped
+    above the limit (`dumps/writer.py`). A damaged checkpoint is passed over (`storage/checkpoints.py`).
+    ScoringError, WorkerError, OutputError, CheckpointError
+
+The model: a completion has no single answer, or the verifier cannot judge the answer.
+    Only here does a failure score 0, and no error is raised. The verdict has the reason: no answer, several
+    answers, an answer that is unclosed, empty or too long (`rewards.py`), an answer at which the verifier raises
+    (`workers/child.py`), takes too long, or dies twice (`workers/scoring.py`).
+
+A dropped group is counted in `dropped/REASON` with a `DropReason` (`records.py`), logged, and never scored 0. An
+unexpected error in the steps of a group drops the group too (`reasoning_gym_environment.py`, `evaluations/run.py`).
+Elsewhere an unexpected error is a bug, and ends the command with a traceback.
+"""
 
 from __future__ import annotations
 
@@ -73,23 +118,23 @@ class SeveralConfigErrors(ConfigError):
 
 
 class ServerError(ReasoningEnvError):
-    """An inference server that is not there, or that cannot do what its type promises."""
+    """A server is unreachable, refuses a request, or cannot do what its type promises."""
 
 
 class RefusedError(ServerError):
-    """An inference server refuses requests as they are, and has never taken any: asking again is no use."""
+    """The inference server refuses all requests and has never taken one: no other group can succeed."""
 
 
 class GenerationError(ReasoningEnvError):
-    """A problem could not be generated: the task raised, died or ran into its deadline."""
+    """A problem cannot be generated."""
 
 
 class ScoringError(ReasoningEnvError):
-    """Scoring failed through a fault of ours, twice; the group must be dropped, never scored 0."""
+    """A group cannot be scored, for no fault of the model."""
 
 
 class InvalidReferenceError(ReasoningEnvError):
-    """A problem's reference that cannot be read, or whose question comes out differently here."""
+    """A problem's reference cannot be read, or gives another question here."""
 
     exit_code = 2
 
@@ -98,7 +143,7 @@ class InvalidReferenceError(ReasoningEnvError):
 
 
 class WorkerError(ReasoningEnvError):
-    """Worker processes cannot be started or kept alive at all."""
+    """Worker processes cannot be started or kept alive."""
 
 
 def did_you_mean(word: str, choices: Collection[str]) -> str | None:
