@@ -14,9 +14,9 @@ The inference server: the server is away, busy or slow, refuses a request, or se
     failures in a row (`atropos/group_steps.py`, `evaluations/run.py`).
     ServerError, RefusedError, TimeoutError
 
-run-api: run-api is away, or refuses a group.
-    At the start, run-api is waited for; another server at its address ends the run. Later a request is sent again
-    for as long as it takes (`atropos/run_api.py`), and scored groups wait. A group is dropped only if run-api
+The trainer's API, which takes the groups: the API is away, or refuses a group.
+    At the start, the API is waited for; another server at its address ends the run. Later a request is sent again
+    for as long as it takes (`atropos/run_api.py`), and scored groups wait. A group is dropped only if the API
     refuses the group itself, or if JSON cannot hold the group (`atropos/delivery.py`).
     ServerError
 

@@ -267,16 +267,20 @@ def run_api_entry(config: Any) -> dict[str, Any]:
 
 def explain_construction(
     error: Exception, config: Any, servers: ServerBaseline | list[APIServerConfig], slurm: bool
-) -> str:
-    """Return in a line why Atropos could not build the environment, and what to do."""
+) -> ConfigError:
+    """Return why Atropos could not build the environment, and what to do, as an error of one line."""
     if slurm and isinstance(error, TypeError):
-        return "with slurm, Atropos needs NUM_TRAINING_NODES to be set, and cannot do with INFER_TP being set"
+        return ConfigError(
+            "Atropos reads the inference servers from SLURM's variables",
+            setting="slurm",
+            remedy="set NUM_TRAINING_NODES, and do not set INFER_TP",
+        )
     if isinstance(error, OSError) and error.errno is not None:
-        return str(error)
+        return ConfigError(str(error))
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     models = ", ".join(repr(server.model_name) for server in (servers if isinstance(servers, list) else [servers]))
-    return (
-        f"the environment cannot be built, most likely for a tokenizer that cannot be read ({reason}); "
-        f"env.tokenizer_name (now {config.tokenizer_name!r}), openai.tokenizer_name and, for a trl server, "
-        f"openai.model_name (now {models}) take a folder, or a name on the Hugging Face hub"
+    return ConfigError(
+        f"the environment cannot be built, most likely for a tokenizer that cannot be read ({reason})",
+        remedy=f"{{env.tokenizer_name}} (now {config.tokenizer_name!r}), {{openai.tokenizer_name}} and, for a trl "
+        f"server, {{openai.model_name}} (now {models}) take a folder, or a name on the Hugging Face hub",
     )

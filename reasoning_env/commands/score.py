@@ -75,7 +75,7 @@ async def _score(session: Session[Problem], options: argparse.Namespace, text: s
     async with session:
         task, *others = session.plan.tasks
         if others:
-            raise ConfigError(f"name one task; {options.task!r} matches {', '.join(session.plan.tasks)}")
+            raise ConfigError(f"{options.task!r} matches {', '.join(session.plan.tasks)}", remedy="name one task")
         await check_params(session, [task], options.params, options.level)
         problem = await session.make(task, options.seed, params=options.params, level=options.level)
         [verdict] = await session.judge(problem, [text])

@@ -119,8 +119,8 @@ class EvaluationFolder:
                 self._file.append(key, line)
             except OSError as error:
                 raise ReasoningEnvError(
-                    f"{self.path / SAMPLES} cannot be written ({error.strerror}); its lines are kept, and the same "
-                    "command evaluates the other problems"
+                    f"{self.path / SAMPLES} cannot be written ({error.strerror}), and its lines are kept",
+                    remedy="make room, and give the same command again to evaluate the other problems",
                 ) from error
             self._add(key, line)
             return self.samples[task, number]

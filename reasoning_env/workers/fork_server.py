@@ -136,7 +136,7 @@ class ForkServer:
             hello = (await channel.receive(self._timeout_s)).header
         except DeadlineExceeded:
             raise WorkerError(
-                f"no worker process was ready after {self._timeout_s:g} s; raise worker_start_timeout_s"
+                f"no worker process was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
             ) from None
         except (WorkerDied, ProtocolFault) as error:
             raise WorkerError(
@@ -173,7 +173,7 @@ class ForkServer:
         except DeadlineExceeded:
             channel.close()
             raise WorkerError(
-                f"no worker was ready after {self._timeout_s:g} s; raise worker_start_timeout_s"
+                f"no worker was ready after {self._timeout_s:g} s", remedy="raise {worker_start_timeout_s}"
             ) from None
         except (OSError, WorkerDied, ProtocolFault) as error:
             channel.close()

@@ -104,8 +104,8 @@ class GroupFile:
             self._file.append(str(position), *pieces)
         except OSError as error:
             raise OutputError(
-                f"{self.path} cannot be written ({error.strerror}); the {self.lines} groups in it are whole, and the "
-                "same command goes on once there is room"
+                f"{self.path} cannot be written ({error.strerror}), and its {self.lines} groups are whole",
+                remedy="make room, and give the same command again",
             ) from error
 
     def close(self) -> None:
