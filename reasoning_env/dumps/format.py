@@ -73,7 +73,10 @@ def is_torn(line: bytes) -> bool:
 
 
 def encode_group(
-    group: Group, *, more: Mapping[str, Any] | None = None, more_of_rollouts: Sequence[Mapping[str, Any]] | None = None
+    group: Group,
+    *,
+    more: Mapping[str, object] | None = None,
+    more_of_rollouts: Sequence[Mapping[str, object]] | None = None,
 ) -> bytes:
     """Return the group's line with its newline. `more` adds keys to the line, `more_of_rollouts` to each rollout.
 
@@ -94,7 +97,7 @@ def encode_group(
     return f'{{"item_id": {item_id}, "rollouts": [{rollouts}], {rest[1:]}\n'.encode("ascii")
 
 
-def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str, Any]:
+def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str, object]:
     verdict = rollout.verdict
     members = {
         "conversation": [*prompt, {"role": "assistant", "content": rollout.text}],
@@ -110,7 +113,7 @@ def _rollout(prompt: Sequence[Mapping[str, str]], rollout: Rollout) -> dict[str,
     return members
 
 
-def _facts(problem: Problem) -> dict[str, Any]:
+def _facts(problem: Problem) -> dict[str, object]:
     spec = problem.spec
     request = spec.request
     return {
@@ -241,14 +244,17 @@ def read_group(line: bytes) -> DumpedGroup:
     return _GROUP.validate_python(_with_tokens(json.loads(line.decode("utf-8"))))
 
 
-def _with_tokens(line: Any) -> Any:
+def _with_tokens(line: object) -> object:
     """Return a line of `process` with the number of tokens of each completion: masks are -100 over the prompt.
 
     The masks of chat servers are empty, and give no number.
     """
-    masks = line.get("masks") if isinstance(line, dict) else None
-    if isinstance(masks, list) and isinstance(line.get("rollouts"), list) and len(masks) == len(line["rollouts"]):
-        for rollout, mask in zip(line["rollouts"], masks, strict=True):
+    if not isinstance(line, dict):
+        return line
+    masks = line.get("masks")
+    rollouts = line.get("rollouts")
+    if isinstance(masks, list) and isinstance(rollouts, list) and len(masks) == len(rollouts):
+        for rollout, mask in zip(rollouts, masks, strict=True):
             if isinstance(rollout, dict) and isinstance(mask, list) and mask:
                 rollout.setdefault("tokens", len(mask) - mask.count(-100))
     return line

@@ -1,4 +1,4 @@
-"""Find out what a chat template does with a conversation, with a probe, before a model is asked anything."""
+"""Probe a chat template at the start: how it takes a conversation, and how a reply ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REPLY = {"role": "assistant", "content": PROBE_REPLY}
 
 @dataclass(frozen=True)
 class ProbedTemplate:
-    """What the probe found out: the layout, the tokens that end a reply, and the known formats of thinking."""
+    """The findings of the probe: the layout, the tokens that end a reply, and the known formats of thinking."""
 
     layout: Layout
     ending: tuple[int, ...]
@@ -46,7 +46,7 @@ class ProbedTemplate:
 
 
 def probe_template(tokenizer: Tokenizer, name: str, template: str | None, options: Mapping[str, Any]) -> ProbedTemplate:
-    """Return what a tokenizer's chat template does with a conversation.
+    """Probe a tokenizer's chat template.
 
     `name` stands for the tokenizer in messages. `template` is the path of a Jinja file, or `plain`, in place of the
     tokenizer's own template. `options` reach the template as variables.
@@ -96,7 +96,7 @@ def _read_template(path: str) -> str:
 
 
 def _text_start(tokenizer: Tokenizer) -> str:
-    """Return the beginning-of-text token where the tokenizer puts it before a text, else ""."""
+    """Return the beginning-of-text token that the tokenizer puts before a text; "" for none."""
     start = getattr(tokenizer, "bos_token_id", None)
     written = list(tokenizer.encode("a"))[:1]
     return str(tokenizer.bos_token) if start is not None and written == [start] else ""
@@ -115,7 +115,7 @@ def _formats_chats(tokenizer: Tokenizer) -> bool:
 
 
 def _choose_layout(given: Layout, name: str) -> Layout:
-    """Return the first layout that builds a whole prompt. Raises ConfigError where none does."""
+    """Return the first layout that builds a whole prompt. Raises ConfigError without such a layout."""
     faults: list[str] = []
     for system_in_question, content_as_list in product((False, True), repeat=2):
         layout = replace(given, system_in_question=system_in_question, content_as_list=content_as_list)
@@ -137,7 +137,7 @@ def _choose_layout(given: Layout, name: str) -> Layout:
 
 
 def _find_fault(layout: Layout) -> str | None:
-    """Return what is wrong with the prompt of the probe, None for nothing."""
+    """Return the fault of the probe's prompt, None for a whole prompt."""
     question = (SYSTEM, USER)
     try:
         text = layout.text_of(layout.render_tokens(question)) if layout.formats_itself else layout.render(question)
@@ -153,9 +153,9 @@ def _find_fault(layout: Layout) -> str | None:
 
 
 def _find_fault_of_end(layout: Layout, prompt: str) -> str | None:
-    """Return what is wrong with a prompt that ends before the header of a reply, None for nothing.
+    """Return the fault of a prompt that ends before the header of a reply, None for a whole prompt.
 
-    A template that ignores `add_generation_prompt` may do so rightly: it writes no header, or one after every turn.
+    A template may rightly ignore `add_generation_prompt`: if replies have no header, or if a header follows every turn.
     """
     try:
         ended = layout.render((SYSTEM, USER), add_generation_prompt=False)
@@ -181,11 +181,11 @@ def _find_fault_of_end(layout: Layout, prompt: str) -> str | None:
 def _find_ending(layout: Layout) -> list[int]:
     """Return the tokens that the template writes after a reply, or the tokenizer's end-of-text token.
 
-    Where nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
+    If nothing follows the last reply, the token that begins the next turn ends the reply, as in GLM's templates.
 
-    Of several special tokens in a row, those up to the end-of-text token count, or the first where that is not among
-    them. Where words stand before the end-of-text token, as in Kimi K3's templates, the model writes the words too,
-    and the end-of-text token ends the reply alone.
+    Of several special tokens in a row, the tokens up to the end-of-text token count; without that token, the first. If
+    words stand before the end-of-text token, as in Kimi K3's templates, the model writes the words too, and only the
+    end-of-text token ends the reply.
     """
     tokenizer = layout.tokenizer
     end = tokenizer.eos_token_id

@@ -1,7 +1,7 @@
-"""The formats in which models write their thinking, and which of them count for one model.
+"""Formats in which models write their thinking, and the choice of the formats that count for a model.
 
-A format counts only if it was chosen: by the setting `thinking`, or because the model's tokenizer or chat template
-holds its marks.
+A format counts only if the setting `thinking` names the format, or the model's tokenizer or chat template holds the
+marks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ThinkingFormat:
 
     `opening` and `closing` are matched exactly; with `any_case`, in upper and lower case alike. With `channels`, every
     `opening` that is not a `closing` begins a channel of thinking, and `closing` begins the final channel. A model
-    whose vocabulary holds all `tokens` knows the format; they are kept when completions are decoded.
+    whose vocabulary holds all `tokens` knows the format; these tokens are kept when completions are decoded.
     """
 
     name: str

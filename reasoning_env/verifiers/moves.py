@@ -70,7 +70,7 @@ def score_boxnet(answer: str, entry: Entry, dataset: Dataset) -> float:
     return dataset.score_answer(json.dumps(steps[:1000]), entry)
 
 
-def _is_boxnet_step(step: Any) -> bool:
+def _is_boxnet_step(step: object) -> bool:
     return isinstance(step, dict) and all(
         isinstance(move, str) and len(agent) + len(move) <= 100 for agent, move in step.items()
     )

@@ -48,7 +48,7 @@ def score_coin_flip(answer: str, entry: Entry, dataset: Dataset) -> float:
 
 
 def correct_coin_flip(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay a prefix such as 0 by its share of the digits. A probability that is right to three digits is right."""
+    """Pay a prefix such as 0 by the share of right digits. A probability that is right to three digits is right."""
     if score == 0.0:
         return 0.0
     said, right = (float(Fraction(text.replace(",", ""))) for text in (answer, entry["answer"]))

@@ -1,7 +1,7 @@
-"""Serve the answers of a task equally often: tell which option an answer is, and whether a seed picks the answer.
+"""Serve the answers of a task equally often: tell the option of an answer, and whether a seed picks the answer.
 
-Where the library favours one option, the seed picks the option that is served. Where one of many answers is frequent,
-the seed picks a part of the answers, so that no answer is right more than a third of the time, at any parameters.
+If the library favours an option, the seed picks the option that is served. If an open answer is frequent, the seed
+picks a part of all answers: then no answer is right more than a third of the time, at any parameters.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ PARTS = 3
 SALT = "answer 85"
 """Prefix of the hashed text, which decides the answers of each part.
 
-Found by a search over a few hundred prefixes. With most of them two of the frequent answers 1, 2 and 3 fall into one
-part, and a seed of another part needs many draws. With this prefix they fall into three parts. Another prefix would
-serve other problems for the same seeds.
+A search over a few hundred prefixes found this prefix: the frequent answers 1, 2 and 3 fall into three parts. Most
+prefixes put two of these answers into one part, and a seed of another part needs many draws. Another prefix would serve
+other problems for the same seeds.
 """
 
 
 def option(task: str, entry: Entry) -> str:
     """Return the option that the right answer is: the content of the only blank, or the answer itself.
 
-    Where the answer is a sentence about an option, `option_key` of the task's facts names the option in the metadata.
+    If the answer is a sentence about the option, `option_key` of the task's facts names the option in the metadata.
     """
     key = facts(task).option_key
     if key:

@@ -1,8 +1,8 @@
-"""Read an answer as the verifier expects it: without wrappers, and in the form of the expected answer.
+"""Read an answer as the verifier expects: without wrappers, and in the form of the expected answer.
 
-A reading has the content of the answer. Nothing is searched for: a wrapper is taken off only where it stands around the
-whole answer, so that text beside the answer still counts against it. An answer is read in the form of the expected one
-only where both have the same content.
+A reading has the content of the answer. Nothing is searched for: only a wrapper around the whole answer is taken off,
+and text beside the answer still counts against the answer. An answer gets the form of the expected answer only if both
+have the same content.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .grammars.expressions import ExpressionError, parse_list
 class Wrapper:
     """Text around an answer.
 
-    `pattern` matches the whole text, and its group `inner` is the answer. `example` is a text that matches, and
-    `reading` the answer in it. With `has_braces` the answer must have as many closing as opening braces. With
-    `keeps_blanks` only newlines are stripped from the answer, since blanks may belong to its first line.
+    `pattern` matches the whole text, and the group `inner` is the answer. `example` is a text that matches, and
+    `reading` the answer in the example. With `has_braces`, all braces of the answer must be closed. With `keeps_blanks`
+    only newlines are stripped from the answer, since blanks may belong to the first line.
     """
 
     pattern: re.Pattern[str]
@@ -35,7 +35,7 @@ class Wrapper:
     keeps_blanks: bool = False
 
     def match(self, text: str) -> str | None:
-        """Return the answer in a text, None where the text is not wrapped so."""
+        """Return the answer in a text; None for a text without this wrapper."""
         match = self.pattern.fullmatch(text)
         if match is None or not match["inner"].strip():
             return None
@@ -69,9 +69,9 @@ WRAPPERS: Mapping[str, Wrapper] = {
     ),
     "backticks": Wrapper(re.compile(r"(?P<ticks>`{1,2})(?P<inner>[^`]+)(?P=ticks)"), "``16``", "16"),
 }
-"""What may stand around an answer. The first that matches is taken off."""
+"""Wrappers of answers, by name. The first that matches is taken off."""
 MAX_WRAPPERS = 5
-"""How many wrappers are taken off, such as a box in display mathematics in bold."""
+"""Number of wrappers that are taken off; a box in display mathematics in bold has three."""
 
 SIGNS: Mapping[str, str] = {
     **dict.fromkeys(("\\times", "\\cdot", "\N{MULTIPLICATION SIGN}", "\N{MIDDLE DOT}", "\N{DOT OPERATOR}"), "*"),
@@ -159,10 +159,10 @@ def _has_whole_braces(text: str) -> bool:
 
 
 def expected_form(said: str, task: str, entry: Entry) -> str | None:
-    """Return an answer in the form of the expected one; None where it is of another kind or has other content.
+    """Return an answer in the form of the expected answer; None for an answer of another kind or content.
 
-    A number of the same value, a list with the same elements, a fraction or an option in another spelling becomes the
-    expected answer itself. A board becomes its own cells in the expected layout, right or wrong.
+    A number of the same value, a list with the same elements, and a fraction or an option in another spelling become
+    the expected answer. The cells of a board, right or wrong, are put into the expected layout.
     """
     row = facts(task)
     match row.reads_as:
@@ -194,7 +194,7 @@ def _expression(said: str) -> str:
 
 
 def _factors(said: str) -> str | None:
-    """Return whole numbers with the expected sign between them; None for other factors."""
+    """Return whole numbers with the expected sign between the factors; None for other factors."""
     factors = TIMES.split(said)
     if not all(re.fullmatch("[0-9]+", factor) for factor in factors):
         return None
@@ -223,7 +223,7 @@ def _is_same_fraction(said: str, right: str) -> bool:
 
 
 def _fraction(text: str) -> list[str] | None:
-    """Return numerator and denominator as they are written; None for what is no fraction."""
+    """Return numerator and denominator as written; None for text that is no fraction."""
     match = FRACTION.fullmatch(text.strip("$"))
     return None if match is None else [part for part in match.groups() if part]
 
@@ -236,7 +236,7 @@ def _is_same_list(said: str, right: str) -> bool:
 
 
 def _elements(text: str) -> list[object] | None:
-    """Return a list with the values of its numbers, quoted or not; None for what is no list."""
+    """Return the elements of a list, with the values of numbers, quoted or not; None for text that is no list."""
     value: object
     try:
         value = json.loads(text)
@@ -265,7 +265,7 @@ def _value(element: object) -> object:
 
 
 def _words(said: str, separator: str) -> str | None:
-    """Return a list of words with the expected separator between them; None for a list of something else."""
+    """Return a list of words with the expected separator between the words; None for a list of other elements."""
     if not said.startswith("["):
         return COMMA.sub(separator, said)
     try:
@@ -276,7 +276,7 @@ def _words(said: str, separator: str) -> str | None:
 
 
 def _board(said: str, right: str) -> str | None:
-    """Return the cells of a board in the expected layout; None where its rows have other lengths than expected."""
+    """Return the cells of a board in the expected layout; None for rows of other lengths than expected."""
     expected = _layout(right)
     if expected is None:
         return None
@@ -289,7 +289,7 @@ def _board(said: str, right: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """The form of an expected board: how many cells each row has, and the pattern of a cell."""
+    """The form of an expected board: the number of cells in each row, and the pattern of a cell."""
 
     lengths: list[int]
     cell: str
@@ -297,7 +297,7 @@ class _Layout:
 
 @lru_cache(maxsize=1)
 def _layout(right: str) -> _Layout | None:
-    """Return the layout of an expected board; None for what is no board.
+    """Return the layout of an expected board; None for an answer that is no board.
 
     The cache holds one board, because the answers of a group are scored one after the other.
     """
@@ -310,7 +310,7 @@ def _layout(right: str) -> _Layout | None:
 
 
 def _rows(said: str, cell: str) -> list[list[str]] | None:
-    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix. None for what is no board."""
+    """Return the rows of a board in any layout: lines, lists in a list, a LaTeX matrix. None for other text."""
     said = MATRIX_LIMIT.sub("\n", said).replace("\\\\", "\n")
     inner = re.findall(r"\[([^\[\]]*)\]", said)
     lines = inner if re.match(r"\[\s*\[", said) else said.split("\n")

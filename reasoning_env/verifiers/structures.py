@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .entries import Dataset, Entry
@@ -49,7 +49,7 @@ def _as_text(answer: str, write: Callable[[Any], str]) -> str | None:
         return None
 
 
-def _lines(rows: Any) -> str:
+def _lines(rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(" ".join(row) for row in rows)
 
 

@@ -15,7 +15,7 @@ DENIAL = r"\b(?:not|never|neither|nor|deny|denies|cannot)\b|n['\u2019]t\b"
 
 
 def correct_choice(*options: str) -> Correction:
-    """Pay nothing for several options, the right one among them: it must be the only option, and a whole word."""
+    """Pay nothing for an answer that names several options or none, or denies an option."""
 
     def correct(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
         named = {*re.findall(rf"\b(?:{'|'.join(options)})\b", answer.casefold())}
@@ -25,7 +25,7 @@ def correct_choice(*options: str) -> Correction:
 
 
 def correct_halting(answer: str, entry: Entry, dataset: Dataset, score: float) -> float:
-    """Pay nothing for text that is no option: the library takes any text for True."""
+    """Pay nothing for text without an option: the library takes any text for True."""
     words = [word for word in re.findall("[a-z]+", answer.casefold()) if word not in FILLERS]
     return float(words == [str(entry["answer"]).casefold()])
 

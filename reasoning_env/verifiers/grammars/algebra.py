@@ -17,7 +17,7 @@ import operator
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import mpmath
 import sympy
@@ -128,19 +128,22 @@ def _function(call: ast.Call) -> str:
     return call.func.id
 
 
-class _Meaning(Protocol):
+Value = TypeVar("Value")
+
+
+class _Meaning(Protocol[Value]):
     """The values of the parts of a tree."""
 
-    def number(self, digits: str) -> Any: ...
+    def number(self, digits: str) -> Value: ...
 
-    def name(self, name: str) -> Any: ...
+    def name(self, name: str) -> Value: ...
 
-    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any: ...
+    def operate(self, sign: type[ast.AST], operands: list[Value]) -> Value: ...
 
-    def call(self, function: str, arguments: list[Any]) -> Any: ...
+    def call(self, function: str, arguments: list[Value]) -> Value: ...
 
 
-def _evaluate(node: ast.expr, meaning: _Meaning) -> Any:
+def _evaluate(node: ast.expr, meaning: _Meaning[Value]) -> Value:
     """Return the value of a tree. A chain of operators, which may have thousands, takes a loop and no recursion."""
     chain = []
     while isinstance(node, ast.BinOp):
@@ -202,6 +205,10 @@ def build(tree: ast.expr, *, exact_decimals: bool) -> sympy.Expr:
     return value
 
 
+Terms: TypeAlias = "sympy.Expr | list[sympy.Expr]"
+"""An expression, or the terms of a sum that is not added up yet."""
+
+
 class _Symbolic:
     """Sympy expressions. Sums are lists that are added up at once: term by term takes quadratic time."""
 
@@ -218,27 +225,27 @@ class _Symbolic:
             raise ExpressionError(f"{name!r} is not a variable")
         return sympy.Symbol(name)
 
-    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+    def operate(self, sign: type[ast.AST], operands: list[Terms]) -> Terms:
         if sign in (ast.Add, ast.Sub):
             terms = operands[0] if isinstance(operands[0], list) else [operands[0]]
             right = _total(operands[1])
             terms.append(-right if sign is ast.Sub else right)
             return terms
-        operands = [_total(operand) for operand in operands]
+        totals = [_total(operand) for operand in operands]
         if sign is ast.Pow:
-            _check_power(*operands)
-        return OPERATIONS[sign](*operands)
+            _check_power(*totals)
+        return OPERATIONS[sign](*totals)
 
-    def call(self, function: str, arguments: list[Any]) -> sympy.Expr:
-        arguments = [_total(argument) for argument in arguments]
-        if (len(arguments) == 1 and function in FUNCTIONS) or (len(arguments) == 2 and function == "log"):
-            return getattr(sympy, function)(*arguments)
-        if len(arguments) == 1 and function in SIZE:
-            return sympy.Abs(*arguments)
-        raise ExpressionError(f"{function} with {len(arguments)} arguments is not an elementary function")
+    def call(self, function: str, arguments: list[Terms]) -> sympy.Expr:
+        totals = [_total(argument) for argument in arguments]
+        if (len(totals) == 1 and function in FUNCTIONS) or (len(totals) == 2 and function == "log"):
+            return getattr(sympy, function)(*totals)
+        if len(totals) == 1 and function in SIZE:
+            return sympy.Abs(*totals)
+        raise ExpressionError(f"{function} with {len(totals)} arguments is not an elementary function")
 
 
-def _total(value: Any) -> Any:
+def _total(value: Terms) -> sympy.Expr:
     return sympy.Add(*value) if isinstance(value, list) else value
 
 
@@ -248,7 +255,7 @@ def _reserved_names() -> frozenset[str]:
     return frozenset({*dir(sympy), *SIZE}) - {"C"}
 
 
-def _check_power(base: Any, exponent: Any) -> None:
+def _check_power(base: sympy.Expr, exponent: sympy.Expr) -> None:
     if not exponent.is_number:
         return
     if not exponent.is_Rational and not exponent.is_Float:
@@ -263,6 +270,11 @@ def _check_power(base: Any, exponent: Any) -> None:
 
 
 # ---- numbers
+
+
+Number: TypeAlias = "mpmath.mpf | mpmath.mpc | complex"
+Context: TypeAlias = "mpmath.ctx_mp.MPContext | mpmath.ctx_fp.FPContext"
+"""One of mpmath's contexts: `mp` calculates with many digits, `fp` in floating point."""
 
 
 def _agreeing_points(said: ast.expr, target: ast.expr, variable: str) -> int | None:
@@ -300,11 +312,11 @@ def _values_differ(said: ast.expr, target: ast.expr) -> bool:
     return bool(abs(value - right) > ROUNDING * (1 + abs(right) + abs(value)))
 
 
-def _is_near(value: Any, right: Any) -> bool:
+def _is_near(value: Number, right: Number) -> bool:
     return bool(abs(value - right) <= TOLERANCE * (1 + abs(right) + abs(value)))
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: Number) -> bool:
     return bool(abs(mpmath.im(value)) <= TOLERANCE * (1 + abs(value)))
 
 
@@ -323,24 +335,24 @@ class _Constants:
 
     are_plain = True
 
-    def number(self, digits: str) -> Any:
+    def number(self, digits: str) -> Number | None:
         return self._checked(mpmath.mpf(digits))
 
-    def name(self, name: str) -> None:
+    def name(self, name: str) -> Number | None:
         return None
 
-    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+    def operate(self, sign: type[ast.AST], operands: list[Number | None]) -> Number | None:
         return None if None in operands else self._checked(OPERATIONS[sign](*operands))
 
-    def call(self, function: str, arguments: list[Any]) -> None:
+    def call(self, function: str, arguments: list[Number | None]) -> Number | None:
         return None
 
-    def _checked(self, value: Any) -> Any:
+    def _checked(self, value: Number) -> Number:
         self.are_plain = self.are_plain and (value == 0 or 1 / PLAIN <= abs(value) <= PLAIN)
         return value
 
 
-def _value(tree: ast.expr, variable: str, point: Any, context: Any) -> Any:
+def _value(tree: ast.expr, variable: str, point: Number, context: Context) -> Number | None:
     """Return a tree's value in one of mpmath's contexts; None where the value is no finite number."""
     try:
         value = _evaluate(tree, _Numeric(variable, point, context))
@@ -352,20 +364,20 @@ def _value(tree: ast.expr, variable: str, point: Any, context: Any) -> Any:
 class _Numeric:
     """Numbers of one of mpmath's contexts, with the variable at one point."""
 
-    def __init__(self, variable: str, point: Any, context: Any) -> None:
+    def __init__(self, variable: str, point: Number, context: Context) -> None:
         self._context = context
         self._values = {variable: point, "pi": +context.pi, "E": +context.e, "I": context.mpc(0, 1)}
 
-    def number(self, digits: str) -> Any:
+    def number(self, digits: str) -> Number:
         return self._context.mpf(digits)
 
-    def name(self, name: str) -> Any:
+    def name(self, name: str) -> Number:
         return self._values.get(name, self._context.mpf(OTHER_VALUE))
 
-    def operate(self, sign: type[ast.AST], operands: list[Any]) -> Any:
+    def operate(self, sign: type[ast.AST], operands: list[Number]) -> Number:
         return OPERATIONS[sign](*operands)
 
-    def call(self, function: str, arguments: list[Any]) -> Any:
+    def call(self, function: str, arguments: list[Number]) -> Number:
         if len(arguments) == 2 and function == "log":
             return self._context.log(arguments[0]) / self._context.log(arguments[1])
         if len(arguments) == 1 and function in FUNCTIONS:
