@@ -40,7 +40,7 @@ def compare_command(argv: Sequence[str], *, program: str = "reasoning-gym-enviro
         data = collect(runs, program, accuracy=options.accuracy)
         data["view"] = "compare"
         write_page(options.html, make_page(encode(data)))
-        print(f"{options.html}: open it in a browser; it begins with the evaluations side by side")
+        print(f"{options.html}: open it in a browser; the first view has the evaluations side by side")
         return 0
     if options.json:
         print_json(

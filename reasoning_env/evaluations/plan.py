@@ -48,8 +48,8 @@ class Preset:
 
     `params` holds the parameters, by task, that are not the library's defaults. `library` is a release of the library:
     in the tasks of `other_questions` the release asks other questions than the published models were asked, in the
-    tasks of `other_scoring` it asks the same questions and its verifiers have changed. `published` holds mean scores by
-    model and task, `short` the models' names for narrow columns.
+    tasks of `other_scoring` the release asks the same questions with changed verifiers. `published` holds mean scores
+    by model and task, `short` the models' names for narrow columns.
     """
 
     name: str

@@ -32,10 +32,9 @@ NO_REFERENCES = "the lines of {} have no references, by which problems are compa
 
 @dataclass(frozen=True)
 class ProblemScore:
-    """What a model scored on one problem of an evaluation.
+    """The score of one problem in an evaluation: the mean over its completions, or the share of correct completions.
 
-    `score` is the mean score of the completions, or the share of correct ones. `index` is the problem's number in its
-    task.
+    `index` is the problem's number in its task.
     """
 
     task: str
@@ -52,7 +51,7 @@ class ProblemScore:
 
 
 @dataclass(frozen=True)
-class ScoredRun:
+class RunScores:
     """An evaluation, or another run without `results`, and its problems' scores by reference without release.
 
     `lacks_references` tells that a line has no reference, so that the evaluation cannot be compared.
@@ -71,7 +70,7 @@ class ScoredRun:
         versions = {f"version of {name}": version for name, version in self.results["versions"].items()}
         return {"preset": self.results["preset"], **self.results["settings"], **versions}
 
-    def can_be_compared(self, other: ScoredRun) -> bool:
+    def can_be_compared(self, other: RunScores) -> bool:
         """Tell whether all lines have references, and some problem is in both evaluations."""
         if self.lacks_references or other.lacks_references:
             return False
@@ -102,19 +101,19 @@ class Difference:
 class Comparison:
     """Two evaluations over the problems that both have; `tasks` come with the largest change first."""
 
-    first: ScoredRun
-    second: ScoredRun
+    first: RunScores
+    second: RunScores
     overall: Difference
     tasks: Sequence[Difference]
 
     @property
     def unpaired(self) -> int:
-        """How many problems only one evaluation has: the other failed at them, was stopped before, or asks others."""
+        """How many problems only one evaluation has: the other failed, was stopped, or has another set."""
         return len(self.first.problems.keys() ^ self.second.problems.keys())
 
     @property
     def different(self) -> Sequence[str]:
-        """The problems, as task and index, of which both sets have one, and not the same one."""
+        """The places in the sets, each a task and an index, at which the evaluations have different problems."""
         both = _unpaired_places(self.first, self.second) & _unpaired_places(self.second, self.first)
         return [f"{task} {index}" for task, index in sorted(both, key=str)]
 
@@ -128,13 +127,13 @@ class Comparison:
         ]
 
 
-def _unpaired_places(run: ScoredRun, other: ScoredRun) -> set[tuple[str, int | None]]:
+def _unpaired_places(run: RunScores, other: RunScores) -> set[tuple[str, int | None]]:
     """Return task and index of the problems that the other evaluation does not have."""
     unpaired = [problem for name, problem in run.problems.items() if name not in other.problems]
     return {(problem.task, problem.index) for problem in unpaired}
 
 
-def read_scores(path: Path, *, accuracy: bool = False) -> ScoredRun:
+def read_scores(path: Path, *, accuracy: bool = False) -> RunScores:
     """Read an evaluation folder; `accuracy` takes the share of correct completions, not the mean score.
 
     Damaged lines are skipped with a warning. Raises ConfigError:
@@ -162,10 +161,10 @@ def read_scores(path: Path, *, accuracy: bool = False) -> ScoredRun:
         logger.warning("%s", fault)
     if not problems and not lacks_references:
         raise ConfigError(f"{path / SAMPLES} holds no scored completion")
-    return ScoredRun(path, results, problems, lacks_references)
+    return RunScores(path, results, problems, lacks_references)
 
 
-def compare(first: ScoredRun, second: ScoredRun) -> Comparison:
+def compare(first: RunScores, second: RunScores) -> Comparison:
     """Compare two evaluations over the problems that both have.
 
     Raises ConfigError:
@@ -216,7 +215,7 @@ def _changes(pairs: Sequence[tuple[float, float]]) -> list[float]:
     return [after - before for before, after in pairs]
 
 
-def differing_settings(first: ScoredRun, second: ScoredRun) -> list[str]:
+def differing_settings(first: RunScores, second: RunScores) -> list[str]:
     """Return the names of the settings and versions that differ."""
     names = sorted(first.settings.keys() | second.settings.keys())
     return [name for name in names if first.settings.get(name) != second.settings.get(name)]
@@ -233,7 +232,7 @@ def describe_difference(name: str, first: object, second: object) -> str:
     return f"{name}: {visible(repr(first), limit=60)} and {visible(repr(second), limit=60)}"
 
 
-def _explain(first: ScoredRun, second: ScoredRun) -> str:
+def _explain(first: RunScores, second: RunScores) -> str:
     """Return up to three differing settings, those that decide the problems if any of these differ."""
     differing = differing_settings(first, second)
     fields = ReasoningSettings.model_fields
@@ -244,11 +243,11 @@ def _explain(first: ScoredRun, second: ScoredRun) -> str:
         or name.startswith("version of")
         or (name in fields and decides(fields[name], "problems"))
     ]
-    said = [
+    descriptions = [
         describe_difference(name, first.settings.get(name), second.settings.get(name))
         for name in (deciding or differing)[:3]
     ]
-    return "; ".join([*said, f"they have {len(first.problems)} and {len(second.problems)} problems"])
+    return "; ".join([*descriptions, f"they have {len(first.problems)} and {len(second.problems)} problems"])
 
 
 @dataclass(frozen=True)
@@ -285,7 +284,7 @@ class RankedModel:
         )
 
 
-def rank(evaluations: Sequence[ScoredRun]) -> Table:
+def rank(evaluations: Sequence[RunScores]) -> Table:
     """Return a row for each evaluation and for each model published beside an evaluation, the best first."""
     rows: dict[str, RankedModel] = {}
     for evaluation in evaluations:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from reasoning_env.problems.references import hash_question
+from reasoning_env.reports.html.page import collect, encode
+from reasoning_env.reports.runs import find_runs
 
 RESULTS: dict[str, Any] = {
     "format": 1,
@@ -54,3 +56,9 @@ def write_evaluation(folder: Path, *groups: dict[str, Any], results: Any = RESUL
     write(folder / "samples.jsonl", *groups)
     (folder / "results.json").write_text(json.dumps(results))
     return folder
+
+
+def report(*paths: Path, characters: int = 10**6) -> dict[str, Any]:
+    """Return the data of the page about these paths, with a sample of so many characters."""
+    data: dict[str, Any] = json.loads(encode(collect(find_runs(paths), "env", characters / 1_000_000)))
+    return data

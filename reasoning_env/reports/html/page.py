@@ -25,7 +25,7 @@ from ...problems.references import without_release
 from ...prompts.thinking import TAGS, Thinking, named_thinking
 from ...runtime.terminal import progress_bar
 from ...storage.files import replace_file
-from ..comparison import NO_REFERENCES, ScoredRun, compare
+from ..comparison import NO_REFERENCES, RunScores, compare
 from ..runs import StoredRun
 from .figures import PAGE_OUTCOMES, Figures, RunFigures
 from .sample import RolloutSample, encode_messages, encode_rollout
@@ -149,7 +149,7 @@ def collect(runs: Sequence[StoredRun], program: str, sample_mb: float = 16.0, *,
 
 def _comparisons(runs: Sequence[tuple[StoredRun, Figures]], tasks: Sequence[str]) -> list[Pair]:
     """Compare each pair of runs that have problems in common."""
-    scored = [ScoredRun(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
+    scored = [RunScores(run.path, run.results, figures.problems, figures.lacks_references) for run, figures in runs]
     pairs: list[Pair] = []
     for (a, first), (b, second) in itertools.combinations(enumerate(scored), 2):
         if first.can_be_compared(second):

@@ -13,8 +13,7 @@ import pytest
 
 from reasoning_env.commands.compare import compare_command
 from reasoning_env.commands.report import report_command
-
-from .lines import RESULTS, group, rollout, write, write_evaluation
+from tests.reports.lines import RESULTS, group, rollout, write, write_evaluation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (requirements-dev.txt)")
 

@@ -1,0 +1,90 @@
+"""The page's data beside figures and rollouts, and the page itself."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoning_env.errors import ConfigError
+from reasoning_env.reports.comparison import compare, read_scores
+from reasoning_env.reports.html.page import make_page, write_page
+from tests.reports.lines import RESULTS, group, report, rollout, write, write_evaluation
+
+
+def test_headline_of_comparable_tasks(tmp_path: Path) -> None:
+    results = {
+        **RESULTS,
+        "tasks": {"gcd": {"completions": 2, "differs": None}, "maze": {"completions": 2, "differs": "scoring"}},
+        "comparable": {"mean_score": 0.4, "library_score": 0.6},
+    }
+    folder = write_evaluation(tmp_path / "e", group(rollout()), group(rollout(), task="maze"), results=results)
+    [run] = report(folder)["runs"]
+    assert run["published"]["comparable"] == {"tasks": ["gcd"], "own": {"as published": 0.6, "strict": 0.4}}
+
+
+def test_page_agrees_with_compare(tmp_path: Path) -> None:
+    first, second = (
+        write_evaluation(
+            tmp_path / name, *(group(rollout(float(index % step == 0)), index=index) for index in range(9))
+        )
+        for name, step in (("a", 2), ("b", 3))
+    )
+    [compared] = report(first, second)["comparisons"]
+    assert compared["overall"] == asdict(compare(read_scores(first), read_scores(second)).overall)
+
+
+def test_missing_references_are_noted(tmp_path: Path) -> None:
+    folders = [
+        write_evaluation(tmp_path / "a", group(rollout(), reference=None)),
+        write_evaluation(tmp_path / "b", group(rollout())),
+    ]
+    data = report(*folders)
+    assert data["comparisons"] == []
+    assert [note for note in data["notes"] if "no references" in note and str(folders[0]) in note] == data["notes"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({}, ["tasks", "gcd", "--prompt", "--seed", "7"]),
+        ({"level": 0.25}, ["tasks", "gcd", "--prompt", "--seed", "7", "--level", "0.25"]),
+        ({"level": 0.25, "params": {"a": [1]}}, ["tasks", "gcd", "--prompt", "--seed", "7", "--params", '{"a": [1]}']),
+        ({"task": "$(id); x"}, ["tasks", "$(id); x", "--prompt", "--seed", "7"]),
+    ],
+)
+def test_command_shows_the_problem(tmp_path: Path, facts: dict[str, Any], words: list[str]) -> None:
+    data = report(write(tmp_path / "a.jsonl", group(rollout(), **facts)))
+    assert shlex.split(data["groups"][0]["command"]) == ["env", *words]
+
+
+def test_page_allows_only_its_own_script() -> None:
+    data = json.dumps({"text": "</script><script>alert(1)</script>"}).encode()
+    page = make_page(data)
+    held = re.search(r'id="data">([^<]*)<', page)
+    assert held is not None
+    assert gzip.decompress(base64.b64decode(held[1])) == data
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    for tag in ("script", "style"):
+        [text] = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert page.count("<script") == 2
+
+
+def test_unwritable_output(tmp_path: Path) -> None:
+    (tmp_path / "r.html").mkdir()
+    (tmp_path / "r.html" / "x").touch()
+    for path in (tmp_path / "none" / "r.html", tmp_path / "r.html"):
+        with pytest.raises(ConfigError, match=re.escape(str(path))):
+            write_page(path, "page")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["r.html", "x"]
