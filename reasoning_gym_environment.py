@@ -1,8 +1,8 @@
 """The Atropos environment over reasoning-gym: the front door of this folder.
 
-Run it (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or subclass it.
-Each of BaseEnv's hooks hands over to a collaborator in `reasoning_env`. Everything here runs on one event loop; worker
-processes and threads do what is slow.
+Run this file (`python reasoning_gym_environment.py serve`), import `ReasoningGymEnv` into a training config, or
+subclass the class. Each of BaseEnv's hooks calls a collaborator in `reasoning_env`. All code here runs on one event
+loop; worker processes and threads do slow work.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ else:  # dropped into another source tree and imported from there
     from .reasoning_env.commands import main as command_line
 
 if __name__ == "__main__":
-    # Transformers' advice to install PyTorch: nothing here runs a model.
+    # Transformers advises to install PyTorch, but nothing here runs a model.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    if not command_line.needs_environment(sys.argv[1:]):  # and not the imports below, which take seconds
+    if not command_line.needs_environment(sys.argv[1:]):  # the imports below take seconds
         raise SystemExit(command_line.main(sys.argv[1:], {}, environment_file=Path(__file__).resolve()))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; the event loop takes it over
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback out of an import; the event loop sets its own handler
     command_line.start_library(Path(__file__).resolve().parent)
-    gc.disable()  # until they are done: it would cost half a second, and finds nothing
+    gc.disable()  # during the imports: collections would cost half a second, and find nothing
 
 try:
     from atroposlib.envs.base import BaseEnv, ScoredDataGroup
@@ -80,16 +80,16 @@ class ReasoningGymEnv(BaseEnv):
         atropos.set_log_levels(config, logger)
         server_configs = atropos.complete_servers(server_configs, config.tokenizer_name)
         try:
-            # BaseEnv would make the file of groups at once, and leave it empty behind a start that fails.
+            # BaseEnv would make the file of groups at once, and leave an empty file behind a start that fails.
             base = config.model_copy(update={"data_path_to_save_groups": None})
             self.server_cls = atropos.choose_server_class(self.server_cls, server_configs)
             with atropos.tokenizer_if_needed(server_configs, testing=testing):
                 super().__init__(base, server_configs, slurm, testing)
-        except Exception as error:  # tokenizers raise all sorts of things for files that they cannot read
+        except Exception as error:  # tokenizers raise many types of errors for unreadable files
             raise atropos.explain_construction(error, config, server_configs, slurm) from error
         self.config: ReasoningGymEnvConfig = config
         self.env_id = 0
-        # One request for a whole group: the server shares the prompt's work among its completions.
+        # One request for a whole group: the server processes the prompt once for all completions.
         self.server.max_n_completions = max(config.group_size, getattr(self.server, "max_n_completions", 1))
         path = config.data_path_to_save_groups
         self.jsonl_writer = atropos.BackgroundWriter(path) if path else None
@@ -109,7 +109,7 @@ class ReasoningGymEnv(BaseEnv):
 
     @classmethod
     def config_init(cls) -> tuple[ReasoningGymEnvConfig, list[APIServerConfig]]:
-        """Return defaults that work with any server on this machine: what it can do is found out at the start."""
+        """Return defaults for any type of server on this machine; the type is found out at the start."""
         url = "http://localhost:9001/v1"
         model = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
         server = atropos.ServerConfig(base_url=url, api_key="x", model_name=model)
@@ -118,41 +118,46 @@ class ReasoningGymEnv(BaseEnv):
     async def get_next_item(self) -> atropos.RolloutItem:
         """Return the next problem that fits, with its prompt; problems are generated ahead of demand.
 
-        It is in flight until its group is delivered, refused or dropped. Raises ServerError in `process` when too many
-        groups failed in a row, and the error that ended the workers.
+        The problem is in flight until its group is delivered, refused or dropped.
+
+        Raises:
+            ServerError: In `process`, too many groups failed in a row.
+            RefusedError: The inference server refuses all requests.
+            WorkerError: There are no workers.
         """
         return await self._run.steps.next()
 
     async def collect_trajectories(
         self, item: atropos.RolloutItem
     ) -> tuple[ScoredDataGroup | None, list[atropos.RolloutItem]]:
-        """Sample and score a group; None when it was dropped (counted and logged) or carries no signal.
+        """Sample and score a group; returns None if the group was dropped (counted and logged) or carries no signal.
 
-        This is the line of one problem. `get_next_item` has drawn and generated it and made its prompt; here it is
-        completed, judged, learnt from and dumped; `handle_send_to_api` sends what is returned.
+        These are the steps of one group. `get_next_item` drew and generated the problem and made its prompt. This
+        method gets completions, judges them, learns from the verdicts and dumps the group. `handle_send_to_api` sends
+        the returned group.
         """
         steps = self._run.steps
         try:
             rollouts = await steps.complete(item)
-        except Exception as error:  # clients raise all sorts of things; it never becomes a score of 0
+        except Exception as error:  # clients raise many types of errors; none becomes a score of 0
             reason = DropReason.TIMED_OUT if isinstance(error, TimeoutError) else DropReason.INFERENCE
             steps.drop(item.problem, reason, error)
             return None, []
         try:
             scored = await self.score(Group(item.problem, item.prompt.messages, tuple(rollouts)))
-        except Exception as error:  # of ours or of a subclass
+        except Exception as error:  # ours or a subclass'
             steps.drop(item.problem, DropReason.SCORING, error)
             return None, []
         steps.end_unless_sent(item.problem, scored)
         return scored, []
 
     async def score(self, group: Group) -> ScoredDataGroup | None:
-        """Score a group, count and dump it; None if all its scores are equal and such groups are filtered.
+        """Score, count and dump a group; returns None for a group of equal scores if such groups are filtered.
 
-        Once it is counted, nothing must wait until the group is sent, or a cancelled worker's group would be counted
-        and then collected again: not what a subclass puts around this method, and not `postprocess_histories`.
+        Between counting and sending nothing may be awaited: a cancelled worker's group would be counted, then collected
+        again. This holds for a subclass' code around this method, and for `postprocess_histories`.
 
-        Raises ScoringError when a fault of ours persists; the group is then dropped, never scored 0.
+        Raises ScoringError if an infrastructure error persists: the group is then dropped, never scored 0.
         """
         steps = self._run.steps
         judged = await steps.judge(group)
@@ -169,7 +174,7 @@ class ReasoningGymEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Check and send groups as BaseEnv does; a problem whose groups are not sent is done."""
+        """Check and send groups as BaseEnv does, and end the flight of their problem once all are delivered."""
         token_limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
         await atropos.send_groups(
             self, self._run, scored_data, item, do_send=do_send_to_api, token_limit=max(token_limit, 0)
@@ -182,16 +187,16 @@ class ReasoningGymEnv(BaseEnv):
         return atropos.enqueue(self._run, scored_data)
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Sample completions for the fixed set's problems, keep them in a folder of `evals/`, report scores.
+        """Evaluate the model on the fixed set, keep the completions in a folder of `evals/`, and report scores.
 
-        Where no problem can be evaluated, the command `evaluate` fails; in other modes the log says so.
+        If no problem can be evaluated, the command `evaluate` raises ReasoningEnvError; other modes log the failure.
         """
         metrics = await self._run.mode.evaluate(self._run.evaluations, self.curr_step)
         if metrics is not None:
             await self.wandb_log(metrics)
 
     def load_checkpoint(self) -> None:
-        """Restore the state of the current step, or of the last step before it, which registering has read."""
+        """Restore the state saved at the current step of the trainer, or at the last step before."""
         resumed = self._open_checkpoints().load()
         if resumed is None:
             return
@@ -201,16 +206,16 @@ class ReasoningGymEnv(BaseEnv):
             setattr(self, name, value)
 
     def save_checkpoint(self, step: int, data: dict[str, Any] | None = None) -> None:
-        """Save everything that decides the next problem and the next metric; a thread writes the file.
+        """Save the state that decides the next problem and the next metric; a thread writes the file.
 
-        `data`, which JSON must be able to hold, is saved with it, and set as attributes when it is loaded.
+        `data` is saved beside the state, and set as attributes when the state is loaded; JSON must be able to hold it.
         """
         self._open_checkpoints()
         self._checkpoint_data = dict(data or {})
         self._run.save(step)
 
     def _open_checkpoints(self) -> atropos.CheckpointStore:
-        """Lock the folder of checkpoints, unless that has happened; raises RuntimeError before `setup`."""
+        """Lock the folder of checkpoints; does nothing the second time. Raises RuntimeError before `setup`."""
         checkpoints = self._run.checkpoints
         if checkpoints is None:
             raise RuntimeError("setup() comes first")
@@ -233,7 +238,7 @@ class ReasoningGymEnv(BaseEnv):
         return self._run.session.pool.worker_pids
 
     async def setup_wandb(self) -> None:
-        """Start wandb as BaseEnv does it, but in a thread; run-api is asked for nothing where there is none."""
+        """Start wandb as BaseEnv does, but in a thread; modes without a trainer use no names of a trainer."""
         if self.config.use_wandb:
             names = await self._run.mode.wandb_names(self._run.run_api)
             if names is not None:
@@ -243,7 +248,7 @@ class ReasoningGymEnv(BaseEnv):
             await atropos.start_run(config.wandb_name, self._run.uuid, self.wandb_project, self.wandb_group, config)
 
     async def register_env(self) -> None:
-        """Register at run-api, and go on from a saved state where the trainer is past its first step.
+        """Register at run-api, and resume from a saved state if the trainer is past its first step.
 
         Raises ConfigError for a checkpoint of another seed or task selection and for a folder of checkpoints that
         another process holds, and ServerError when something else than run-api answers.
@@ -270,7 +275,7 @@ class ReasoningGymEnv(BaseEnv):
         self.checkpoint_interval = registration.checkpoint_interval
 
     async def get_server_info(self) -> None:
-        """Take over the trainer's batch size and token limit; raises ConfigError if groups exceed the batch."""
+        """Read the trainer's batch size and token limit; raises ConfigError if a group exceeds the batch."""
         info = await self._run.run_api.info()
         if info["batch_size"] != -1:
             self.config.batch_size = info["batch_size"]
@@ -279,7 +284,7 @@ class ReasoningGymEnv(BaseEnv):
         atropos.check_batch_size(self.config)
 
     async def create_rollout_table(self, wandb_metrics: dict[str, Any]) -> dict[str, Any]:
-        """Add the table of kept rollouts, where wandb is used."""
+        """Add the table of kept rollouts to the metrics, if wandb is used."""
         if self.config.use_wandb:
             wandb_metrics |= atropos.rollout_table(self.rollouts_for_wandb)
         return wandb_metrics
@@ -292,11 +297,11 @@ class ReasoningGymEnv(BaseEnv):
         await atropos.keep_rollouts(self, groups, None if item is None else item.problem, self._run.chat.decode)
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        """Log the interval's metrics, with `wandb_metrics` beside them."""
+        """Log the metrics of the interval, and `wandb_metrics`."""
         await atropos.log_metrics(self, {**(wandb_metrics or {}), **self._run.report()}, self._run.inference.clients)
 
     async def get_status(self) -> None:
-        """Ask run-api for the state as BaseEnv does; waits while run-api is away, and re-registers if needed."""
+        """Ask run-api for this environment's state; waits while run-api is away, and registers again if needed."""
         session, config = self._run.run_api, self.config
         status = self.status_dict = await session.status()
         if session.registration is not self._registration:
@@ -310,45 +315,47 @@ class ReasoningGymEnv(BaseEnv):
         self._run.trainer.note(batch_waits=whole_batch and status["current_step"] == self.curr_step)
 
     async def env_manager(self) -> None:
-        """Serve until the run is over, Ctrl-C or SIGTERM; nothing that was accepted is lost in any of them."""
+        """Serve until the run is over, Ctrl-C or SIGTERM; none of them loses an accepted group."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Serve()), self.close)
 
     async def process_manager(self) -> None:
-        """Write `total_steps` groups to a file, then end; the same call goes on with a file that has fewer."""
+        """Write `total_steps` groups to a file; the same call resumes a file with fewer groups."""
         await atropos.run_until_signal(lambda: self._run_in(atropos.Process()), self.close)
 
     async def _run_evaluate(self) -> None:
         await atropos.run_until_signal(lambda: self._run_in(atropos.Evaluate()), self.close)
 
     async def _run_in(self, mode: atropos.Serve | atropos.Process | atropos.Evaluate) -> EvaluationResult | None:
-        """Do all that a command does, up to `close`; returns what the mode returns."""
+        """Run in a mode up to its end, without `close`; returns the results in the mode `evaluate`, else None."""
         self._run.mode = mode
         return await mode.run(self, self._run)
 
     async def close(self) -> None:
-        """Finish or keep what is in flight, save the state, leave run-api and end all that was started.
+        """Finish or keep groups in flight, save the state, leave run-api and end all processes and tasks.
 
-        Groups in flight get `shutdown_grace_s`, and those on their way to run-api what is left of it, or some seconds.
-        Safe to call twice.
+        Groups in flight get `shutdown_grace_s` to finish. Groups on their way to run-api get the rest of that time, and
+        at least some seconds. Safe to call twice.
         """
         await atropos.close(self, self._run)
 
     @property
     def results(self) -> Mapping[str, Any] | None:
-        """Results of the last evaluation, as its results.json holds them; None before."""
+        """Results of the last evaluation, the content of its results.json; None before the first evaluation."""
         last = self._run.evaluations.last
         return None if last is None else last.results
 
     def print_summary(self, keep: str | None = None, *, as_json: bool = False) -> None:
-        """Print what came of the run; `keep` chooses the completions that `process` makes chat data of.
+        """Print a summary of the run.
 
-        `as_json` prints the results of an evaluation as JSON.
+        Args:
+            keep: Which completions `process` makes chat data of; None for no chat data.
+            as_json: Print the results of `evaluate` as JSON.
         """
         self._run.mode.print_summary(self._run.session.metrics, keep=keep, as_json=as_json)
 
     @classmethod
     def cli(cls) -> None:
-        """Run the command line, BaseEnv's `serve`, `process` and `evaluate` included; ends the process."""
+        """Run the command line, with BaseEnv's `serve`, `process` and `evaluate`; ends the process."""
         raise SystemExit(command_line.main(sys.argv[1:], atropos.commands(cls), environment_file=FILE))
 
 
@@ -370,12 +377,27 @@ def evaluate(
 ) -> EvaluationResult:
     """Score a model on a fixed set of problems, as the command `evaluate` does; works in a notebook too.
 
-    `limit` is how many problems of each task are asked, `repeats` how many completions of each. The server is at
-    `base_url`, or where the variable OPENAI_BASE_URL says; with the default `server_type` it needs chat completions
-    only, and no tokenizer. The evaluation is kept in a folder of `folder` (`evals/`); the same call goes on with one
-    that was interrupted. `settings` are further settings of the environment (`eval_level=0.5`).
+    The same call resumes an evaluation that was interrupted.
 
-    Raises ConfigError for what cannot be, ServerError where no server answers, and WorkerError.
+    Args:
+        model: Name of the model at the server.
+        base_url: Address of the server; by default the variable OPENAI_BASE_URL.
+        api_key: Key of the server.
+        server_type: `chat` needs chat completions only, and no tokenizer.
+        tasks: Names, patterns and categories of tasks.
+        preset: Published protocol to follow.
+        limit: Problems of each task.
+        repeats: Completions of each problem.
+        temperature: Sampling temperature.
+        max_tokens: Tokens of a completion at most.
+        seed: Seed of the set of problems.
+        folder: Gets a folder for the evaluation; by default `evals/`.
+        settings: Further settings of the environment (`eval_level=0.5`).
+
+    Raises:
+        ConfigError: A setting is invalid.
+        ServerError: No server answers.
+        WorkerError: The worker processes cannot be started.
     """
     given = {
         "openai.model_name": ("model", model),

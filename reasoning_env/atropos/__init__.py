@@ -1,6 +1,6 @@
 """The adapter: the only folder that knows Atropos' servers, run-api and environment class.
 
-What is exported here is what the front door is made of.
+The front door imports the names that are exported here.
 """
 
 from ..runtime.signals import run_until_signal

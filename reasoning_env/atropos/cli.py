@@ -1,6 +1,6 @@
 """The commands that need the environment class: `serve`, `process`, `evaluate` and `settings`.
 
-No key is in what they print and log.
+Output and log contain no key.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 FOLDER = Path(__file__).resolve().parents[2]
-"""The front door's."""
+"""Folder of the front door."""
 
 
 def commands(env_cls: Any) -> dict[str, Callable[[Sequence[str]], int]]:
@@ -65,9 +65,9 @@ def environment_options(env_cls: Any, command: str) -> OptionParser:
 
 
 def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str]) -> int:
-    """Run a command, which is the environment's method `manager`; returns the exit status.
+    """Run a command, the environment's method `manager`, and return the exit status.
 
-    Raises ConfigError for what a user got wrong, and whatever else ends the command.
+    Raises ConfigError for a user's mistake, and any other error that ends the command.
     """
     parser = environment_options(env_cls, command)
     options = parser.read(argv)
@@ -78,7 +78,7 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
         print(launch.as_yaml(), end="")
         return 0
     secrets = find_secrets(launch.servers)
-    # Whoever keeps the command line, as wandb does, keeps no key.
+    # Programs that keep the command line, as wandb does, keep no key.
     sys.argv[1:] = [command, *(redact(word, secrets) for word in argv)]
     start_log(secrets, quiet="quiet" in options, verbose="verbose" in options)
     logger.info("%s", launch.describe(), extra={"detail": True})
@@ -98,7 +98,7 @@ def run_environment(env_cls: Any, command: str, manager: str, argv: Sequence[str
 
 
 def evaluate_model(env_cls: Any, arguments: Mapping[str, Any], names: Mapping[str, str]) -> EvaluationResult:
-    """Do what the command `evaluate` does, and return the result; blocks, and may be called where an event loop runs.
+    """Do the work of the command `evaluate` and return the result; blocks, also in a thread with a running event loop.
 
     `arguments` are settings as `section.name`; `names` has the caller's names of them. Ctrl-C ends the evaluation, and
     finished problems are kept. Raises ConfigError for a caller's mistake, and any other error that ends the command.
@@ -120,9 +120,9 @@ async def _evaluate(env_cls: Any, launch: Launch) -> EvaluationResult:
 
 
 def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine on a thread of its own and return its result, also where an event loop runs already.
+    """Run a coroutine on a thread of its own and return the result; the calling thread may have a running event loop.
 
-    Ctrl-C cancels the coroutine, waits for its end, and is raised then.
+    Ctrl-C cancels the coroutine, waits for its end, then raises KeyboardInterrupt.
     """
     started = threading.Event()
     running: list[asyncio.Task[Any]] = []
@@ -145,11 +145,11 @@ def run_on_thread(work: Coroutine[Any, Any, R]) -> R:
 
 
 async def check_first(launch: Launch, command: str) -> None:
-    """Check task names, and then that a server is there: what is wrong there is found before a tokenizer is loaded.
+    """Check names of tasks, then the inference server, before the tokenizer is loaded.
 
     A tokenizer that must be fetched takes a minute and a half to fail without a network.
     """
-    config: Any = launch.config
+    config = launch.config
     if command == "process":
         check_path(config.data_path_to_save_groups)
     await check_names_of_tasks(config, find_checkout(FOLDER))
@@ -161,7 +161,7 @@ async def check_first(launch: Launch, command: str) -> None:
 
 
 def check_score(results: Mapping[str, Any] | None, least: float | None) -> None:
-    """Raise ReasoningEnvError where the mean score of an evaluation is below `least`."""
+    """Raise ReasoningEnvError if the mean score of an evaluation is below `least`."""
     score = (results or {}).get("overall", {}).get("mean_score")
     if least is not None and (score is None or score < least):
         came = "no completion was scored" if score is None else f"the mean score is {score:.3f}"
@@ -197,9 +197,9 @@ def errors_for_user(names: Mapping[str, str], secrets: Sequence[str] = ()) -> It
 
 
 def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = False) -> None:
-    """Send all logs to stderr; those of other packages are cut down to what a user can act on.
+    """Send all logs to stderr; of other packages' logs only lines that a user can act on.
 
-    Records with a `detail` are shown with `verbose` alone, which also names who says a line.
+    `verbose` adds records with a `detail`, and the name of the logger to each line.
     """
     handler = StderrHandler()
     who = " %(name)s" if verbose else ""
@@ -212,7 +212,7 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
     logging.captureWarnings(True)
     for name in ("httpx", "httpx2", "openai"):  # a line for each request
         logging.getLogger(name).setLevel(logging.WARNING)
-    # Each try to reach the hub, and warnings for developers. A failure that stays is raised here.
+    # Lines for each try to reach the hub, and warnings for developers. A lasting failure is an error of ours.
     for name in ("huggingface_hub", "py.warnings"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
@@ -221,14 +221,14 @@ def start_log(secrets: Sequence[str], *, quiet: bool = False, verbose: bool = Fa
 
 
 def find_secrets(servers: ServerBaseline | Iterable[ServerBaseline]) -> list[str]:
-    """Return servers' keys, passwords in their URLs and keys in usual variables, the longest first."""
+    """Return keys of servers, passwords in their URLs and keys in usual variables, the longest first."""
     variables = ("OPENAI_API_KEY", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
     candidates = [os.environ.get(name) for name in variables]
     for server in [servers] if isinstance(servers, ServerBaseline) else servers:
         key = str(getattr(server, "api_key", None) or "")
         candidates += [os.environ.get(key[1:]) if key.startswith("$") else key]
         candidates += [urlsplit(getattr(server, "base_url", None) or "").password]
-    # Shorter texts are no keys: `x` stands for none, and is part of too many words.
+    # Shorter texts are no keys: `x` means no key, and is part of too many words.
     secrets = {secret for secret in candidates if secret and len(secret) >= 4}
     return sorted(secrets, key=len, reverse=True)  # one may be part of another
 
@@ -258,7 +258,7 @@ SettingRow = tuple[str, str, str, str]
 
 
 def print_settings(env_cls: Any, argv: Sequence[str]) -> int:
-    """Print all settings, or those with some words; returns 0. Raises ConfigError where none has the words."""
+    """Print all settings, or the settings with some words; returns 0. Raises ConfigError if there are none."""
     options = settings_parser(sys.argv[0]).read(argv)
     words, sections = options["words"], setting_rows(env_cls)
     matching = {title: [row for row in rows if _has_words(row, words)] for title, rows in sections.items()}
@@ -303,13 +303,13 @@ def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
     defaults, servers = env_cls.config_init()
     sections: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
-    for section, config_cls in (("env", type(defaults)), ("openai", server_class(servers))):
+    for section, config_cls, ranges in (("env", type(defaults), BASE_RANGES), ("openai", server_class(servers), {})):
         schema = config_cls.model_json_schema()
         definitions |= schema.get("$defs", {})
         properties = {name: value for name, value in schema["properties"].items() if name in names}
-        for name in properties:  # pydantic leaves out defaults that are made anew each time
+        for name in properties:  # pydantic leaves out defaults that a factory makes
             properties[name].setdefault("default", config_cls.model_fields[name].get_default(call_default_factory=True))
-        for name, limits in BASE_RANGES.items() if section == "env" else ():
+        for name, limits in ranges.items():
             if name in properties:
                 properties[name]["description"] = (
                     f"{properties[name].get('description', '')} It must be {limits.words}.".strip()
@@ -324,7 +324,7 @@ def settings_schema(env_cls: Any, names: Container[str]) -> dict[str, Any]:
 
 
 def _rows(fields: Mapping[str, FieldInfo], ranges: Mapping[str, Range]) -> list[SettingRow]:
-    """Return the rows of some settings; `ranges` has those that the fields themselves do not know."""
+    """Return the rows of some settings; `ranges` has ranges that are not in the fields themselves."""
     return [
         (
             name,

@@ -24,7 +24,7 @@ from ..settings import ReasoningSettings, TemplateOptions, fingerprint
 
 @dataclass(frozen=True)
 class Range:
-    """What passes a test, in words."""
+    """A test of a value, and in words the values that pass."""
 
     allows: Callable[[Any], bool]
     words: str
@@ -68,11 +68,11 @@ BASE_RANGES = {
     ),
     "tokenizer_name": Range(bool, "the name or folder of a tokenizer"),
 }
-"""What the fields of Atropos' own config allow; Atropos checks only their types."""
+"""Ranges of the fields of Atropos' own config; Atropos checks only their types."""
 
 
 def check_base_settings(values: object) -> None:
-    """Raise ConfigError for the first field that is out of its range."""
+    """Raise ConfigError for the first field out of its range."""
     for name, allowed in BASE_RANGES.items():
         value = getattr(values, name)
         if not allowed.allows(value):
@@ -161,9 +161,9 @@ class ReasoningGymEnvConfig(ReasoningSettings, BaseEnvConfig):
 
 
 def calm_garbage_collector() -> None:
-    """Leave what exists now out of later collections, and collect less often.
+    """Leave all objects that exist now out of later collections, and collect less often.
 
-    A walk over all that was imported takes 40 to 130 ms, and one over all that is under way 20 ms.
+    A collection over all imported modules takes 40 to 130 ms, over the groups under way 20 ms.
     """
     gc.collect()
     gc.freeze()
@@ -171,17 +171,17 @@ def calm_garbage_collector() -> None:
 
 
 def put_event_loop_first() -> None:
-    """Set up this process, which is ours alone, so that nothing holds the event loop for long.
+    """Set up a process that runs this environment alone: no collection and no thread holds the event loop for long.
 
-    Beside the collections: Python lets another thread work for 5 ms before the event loop gets the interpreter back,
-    at each of several steps of a wake-up.
+    By default Python lets another thread work for 5 ms before the event loop gets the interpreter back, at each of
+    several steps of a wake-up.
     """
     calm_garbage_collector()
     sys.setswitchinterval(0.001)
 
 
 def check_url(setting: str, url: str | None) -> None:
-    """Raise ConfigError unless `url` is empty or one server's URL; `setting` is its name for users."""
+    """Raise ConfigError unless `url` is empty or the URL of one server; `setting` is the name of the setting."""
     if not url:
         return
     problem = None
@@ -193,25 +193,25 @@ def check_url(setting: str, url: str | None) -> None:
             problem = "a URL begins with http:// or https://, and the server's name"
         else:
             _ = parts.port
-    except ValueError as error:  # of a port that is none, or of brackets
+    except ValueError as error:  # an invalid port, or brackets
         problem = "the port must be a number from 0 to 65535" if "ort" in str(error) else str(error)
     if problem:
         raise ConfigError(problem, setting=setting, got=url)
 
 
 def set_log_levels(config: Any, own: logging.Logger) -> None:
-    """Set the levels of our loggers and of Atropos'; no other code touches another package's loggers."""
+    """Set the levels of our loggers and of Atropos' loggers."""
     core = logging.getLogger(__package__.rpartition(".")[0])
     for ours in (own, core):
         ours.setLevel(logging.DEBUG if config.debug_logging else logging.INFO)
-    # The levels that Atropos' loggers have unless they are suppressed.
+    # The levels of Atropos' loggers without suppression.
     for name, level in {"atroposlib": logging.NOTSET, "atroposlib.envs.base": logging.DEBUG}.items():
         logging.getLogger(name).setLevel(logging.WARNING if config.suppress_base_env_logs else level)
 
 
 def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
-    """Return the settings that decide the groups of a run, problems and answers."""
-    # Of Atropos' own fields; those of this environment say it themselves.
+    """Return the settings that decide the groups of a run: their problems and answers."""
+    # Fields of Atropos; fields of the core say themselves what they decide.
     names = (
         "group_size",
         "max_token_length",
@@ -227,7 +227,7 @@ def made_with(config: Any, plan: TaskPlan) -> dict[str, Any]:
 
 
 def make_chat_format(tokenizer: Any, config: ReasoningGymEnvConfig) -> ChatFormat:
-    """Return the chat format that the settings say; raises ConfigError where it cannot build a whole prompt."""
+    """Return the chat format of the settings; raises ConfigError if the format cannot build a whole prompt."""
     return ChatFormat(
         tokenizer,
         config.tokenizer_name,
@@ -243,7 +243,7 @@ def does_stop_after_answer(config: ReasoningGymEnvConfig) -> bool:
 
 
 def check_batch_size(config: Any) -> None:
-    """Raise ConfigError where there is no batch size, or groups exceed it."""
+    """Raise ConfigError if there is no batch size, or a group exceeds the batch."""
     if config.batch_size == -1:
         raise ConfigError("neither the trainer nor a setting gives a batch size", remedy="set {env.batch_size}")
     if config.group_size > config.batch_size:
@@ -255,7 +255,7 @@ def check_batch_size(config: Any) -> None:
 
 
 def run_api_entry(config: Any) -> dict[str, Any]:
-    """Return what run-api is told of the environment when it registers."""
+    """Return the content of the environment's registration at run-api."""
     return {
         "max_token_length": config.max_token_length,
         "desired_name": config.wandb_name,
@@ -268,7 +268,7 @@ def run_api_entry(config: Any) -> dict[str, Any]:
 def explain_construction(
     error: Exception, config: Any, servers: ServerBaseline | list[APIServerConfig], slurm: bool
 ) -> ConfigError:
-    """Return why Atropos could not build the environment, and what to do, as an error of one line."""
+    """Return an error that says in a line why Atropos could not build the environment, and what to do."""
     if slurm and isinstance(error, TypeError):
         return ConfigError(
             "Atropos reads the inference servers from SLURM's variables",

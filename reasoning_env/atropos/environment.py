@@ -33,7 +33,7 @@ class GroupWriter(Protocol):
 
 
 class Environment(Protocol):
-    """An environment, as the modes use it: they call its hooks, which a subclass may override."""
+    """The attributes and hooks of an environment that the adapter uses; a subclass may override the hooks."""
 
     config: ReasoningGymEnvConfig
     tokenizer: Any

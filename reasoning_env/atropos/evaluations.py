@@ -1,4 +1,4 @@
-"""Evaluate a model on the fixed set, into a folder and as metrics; say before what will be sent."""
+"""Evaluate the served model on the fixed set, with results in a folder and as metrics; say beforehand what is sent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .inference.servers import CHAT, ReplyKind
 logger = logging.getLogger(__name__)
 
 NO_LIMIT = 2**24
-"""More tokens than any server takes: where a preset's budget is the only limit."""
+"""A limit of tokens above any server's: then a preset's budget is the only limit."""
 
 
 class ModelEvaluations:
@@ -129,7 +129,7 @@ class ModelEvaluations:
         """Return what identifies the evaluation: `results.json` begins with it, and an equal evaluation resumes it."""
         config = self._config
         server = self._server_config
-        # Values that the settings leave open, as they were decided.
+        # Values that the settings left open, as they were decided.
         settings = {
             "tasks": plan.tasks,
             "task_params": {task: dict(params) for task, params in plan.params.items()},
@@ -161,7 +161,7 @@ class ModelEvaluations:
 
 
 async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
-    """Return what an evaluation would send, in a line; asks no server, whose context may be shorter."""
+    """Return a line on what an evaluation would send; asks no server, although a server's context may be shorter."""
     session = Session(config, checkout=checkout)
     try:
         await session.start()
@@ -173,7 +173,7 @@ async def preview(config: ReasoningGymEnvConfig, checkout: Path | None) -> str:
 
 
 def describe(session: Session[Any], sampling: Sampling) -> str:
-    """Return in a line what an evaluation asks for, and the most that it can cost."""
+    """Return a line on what an evaluation asks for: problems, completions, tokens at most, prompt, sampling."""
     plan = session.eval_plan
     problems = len(plan.tasks) * plan.samples_per_task
     completions, most = problems * plan.repeats, sampling.max_completion_tokens or sampling.token_limit
@@ -198,9 +198,9 @@ def _in_millions(number: int) -> str:
 def limit_sampling(
     config: ReasoningGymEnvConfig, plan: EvaluationPlan, sampling: Sampling, contexts: Iterable[int | None]
 ) -> tuple[Sampling, list[str]]:
-    """Return the sampling with the budget of completions that the user or the preset sets, and remarks on it.
+    """Return the sampling with the budget of tokens that the user or the preset sets for a completion, and remarks.
 
-    Such a budget counts up to what the servers' `contexts`, and a `max_token_length` that was set, allow.
+    The budget is limited by the servers' `contexts`, in tokens, and by `max_token_length` if the user set it.
     """
     if plan.preset is None and config.eval_max_completion_tokens is None:
         return sampling, []
@@ -209,7 +209,7 @@ def limit_sampling(
         limits.append(config.max_token_length)
     limit = min(filter(None, limits), default=NO_LIMIT)
     remarks = []
-    # But for some large puzzles, prompts of presets take at most 1024 tokens.
+    # Prompts of presets have at most 1024 tokens, except some large puzzles.
     if plan.preset is not None and limit < MAX_COMPLETION_TOKENS + 1024:
         remarks.append(
             f"prompt and completion have {limit} tokens here, and the published completions {MAX_COMPLETION_TOKENS}: "

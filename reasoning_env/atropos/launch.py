@@ -1,8 +1,8 @@
 """Build a command's configs: defaults, then a file, then options, the later ones winning.
 
-Atropos' own parsing is silent about some mistakes (it ignores what it does not know in a file, and takes the value of
-an option that begins with a minus for an option), and prints all settings with the keys among them. Here each mistake
-is refused in one line, and no key is shown.
+Atropos' own parsing is silent about some mistakes (unknown names in a file are ignored, and an option's value that
+begins with a minus is taken for an option), and prints all settings, keys included. Here each mistake is an error of
+one line, and no key is shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .config import ReasoningGymEnvConfig, check_url
 
 
 class Sections(BaseModel):
-    """What a file of `--config` may hold; `openai` is a server's settings, or a list of such."""
+    """Content of a file for `--config`; `openai` holds the settings of a server, or a list of settings."""
 
     env: dict[str, Any] = Field(default_factory=dict)
     openai: Annotated[
@@ -35,7 +35,7 @@ class Sections(BaseModel):
 
 @dataclass(frozen=True)
 class Launch:
-    """A command's configs; `given` are the settings that differ from its defaults, as `section.name`."""
+    """The configs of a command; `given` holds the settings that differ from the defaults, as `section.name`."""
 
     config: ReasoningGymEnvConfig
     servers: ServerBaseline | list[APIServerConfig]
@@ -44,7 +44,7 @@ class Launch:
     given: Mapping[str, Any]
 
     def describe(self) -> str:
-        """Return in one line what differs from the defaults."""
+        """Return a line with the settings that differ from the defaults."""
         words = [f"{name}={value!r}" for name, value in self.given.items()]
         return "settings that differ from the defaults: " + (", ".join(words) or "none")
 
@@ -60,9 +60,9 @@ class Launch:
 
 
 def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Launch:
-    """Join what environment class, file and options say; raises ConfigError for invalid settings.
+    """Join the settings of environment class, file and options; raises ConfigError for invalid settings.
 
-    A server whose URL nobody says is that of the variable OPENAI_BASE_URL, as for other clients.
+    The default of a server's URL is the variable OPENAI_BASE_URL, as for other clients.
     """
     defaults, default_servers = env_cls.config_init()
     file = read_config_file(Path(options["config"])) if "config" in options else Sections()
@@ -73,7 +73,7 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Laun
         base |= {"ensure_scores_are_not_same": False, "include_messages": True, "max_num_workers_per_node": 64}
         base["data_path_to_save_groups"] = base["data_path_to_save_groups"] or f"data/{env_cls.name or 'groups'}.jsonl"
     if command == "evaluate":
-        base |= {"use_wandb": False}  # its results are in a folder; nobody should need an account for them
+        base |= {"use_wandb": False}  # the results are in a folder, and need no account
     given = {**sections.env, **_section("env", options)}
     config = make_settings(type(defaults), {**base, **given}, "env.")
     if "env.eval_seed" in options and getattr(config, "eval_preset", None) is not None:
@@ -90,7 +90,7 @@ def build_launch(env_cls: Any, command: str, options: Mapping[str, Any]) -> Laun
 
 
 def read_config_file(path: Path) -> Sections:
-    """Return a file's sections. Reads the file once, as it may be a pipe. Raises ConfigError where that fails."""
+    """Return the sections of a file, which may be a pipe; raises ConfigError if the file cannot be read."""
     content = _read_yaml(path)
     sections = ", ".join(Sections.model_fields)
     if not isinstance(content, dict):
@@ -107,7 +107,7 @@ def read_config_file(path: Path) -> Sections:
 
 
 def _read_yaml(path: Path) -> object:
-    """Return what a YAML file holds. Raises ConfigError for a file that cannot be read and for what is not YAML."""
+    """Return the content of a YAML file; raises ConfigError if the file cannot be read, or is not YAML."""
     try:
         return yaml.safe_load(path.read_text())
     except OSError as error:
@@ -124,7 +124,7 @@ def _read_yaml(path: Path) -> object:
 
 
 def server_class(defaults: ServerBaseline | list[APIServerConfig]) -> type[APIServerConfig]:
-    """Return the class of an inference server's settings, given those that an environment class has by default."""
+    """Return the class of an inference server's settings, given an environment class' default servers."""
     first = defaults[0] if isinstance(defaults, list) and defaults else defaults
     return type(first) if isinstance(first, APIServerConfig) else APIServerConfig
 

@@ -1,4 +1,4 @@
-"""The adapter's collaborators around the session, from an environment's construction to its end."""
+"""`Run`: the collaborators of one environment, from its construction to its end."""
 
 from __future__ import annotations
 
@@ -43,17 +43,23 @@ logger = logging.getLogger(__name__)
 
 
 class Run:
-    """What one environment is made of; `start` brings up what needs the library.
+    """The collaborators of one environment; `start` starts the worker processes.
 
-    `config` is the environment's, `manager` returns BaseEnv's server manager, `tokenizer` is BaseEnv's; `folder` is the
-    front door's, in which a checkout of the library may lie. `trainer_limit` tells the trainer's limit of tokens, which
-    counts where it is positive. `server_config` is that of the first server, which need not be there with `testing`.
+    Args:
+        config: All settings of the environment.
+        manager: Returns BaseEnv's server manager.
+        tokenizer: BaseEnv's; None if all servers are chat servers.
+        folder: Folder of the front door, in which a checkout of the library may lie.
+        trainer_limit: Returns the trainer's limit of tokens; 0 or less is no limit.
+        server_config: Settings of the first inference server.
+        testing: Look for no inference server at the start.
+        pool: Worker processes to use; by default the session starts its own.
     """
 
     save_interval_s = 10.0
-    """How often the state is saved beside the trainer's checkpoints, in case the environment is killed."""
+    """Seconds between two saves of the latest state, beside the trainer's checkpoints, in case of a kill."""
     least_drain_s = 3.0
-    """How long groups on their way to run-api get at the end, even where no grace is left."""
+    """Seconds at least that groups on their way to run-api get at the end."""
 
     def __init__(
         self,
@@ -114,7 +120,7 @@ class Run:
 
     @property
     def servers(self) -> Sequence[Any]:
-        """Atropos' inference servers, and what tests have put in their place."""
+        """Atropos' inference servers, or what tests have put in their place."""
         return self.inference.servers
 
     # ---- beginning and end
@@ -123,7 +129,7 @@ class Run:
         """Start the workers and, unless this is a test, make sure that an inference server answers.
 
         `collect_state` returns BaseEnv's part of a checkpoint. Raises ConfigError, ServerError or WorkerError, each
-        with its remedy; no process is left then.
+        with its remedy; after an error no process is left.
         """
         await self.session.start()
         try:
@@ -144,12 +150,12 @@ class Run:
             calm_garbage_collector()
 
     async def start_dumps(self) -> None:
-        """Make the dumps' folder and thread; raises ConfigError where it cannot be done."""
+        """Make the folder and the thread of the dumps; raises ConfigError if the folder cannot be made."""
         if self.dumper is not None:
             await asyncio.to_thread(self.dumper.start)
 
     def begin_delivery(self, env_id: int, step: Callable[[], int]) -> None:
-        """Begin to draw problems, to deliver groups and to save the state; run-api must know the environment."""
+        """Begin to draw problems, deliver groups and save the state; the environment must be registered at run-api."""
         assert self.checkpoints is not None, "start() comes first"
         self._step = step
         # Two environments share no problem: a folder has one instance, and run-api gives each number once.
@@ -159,14 +165,14 @@ class Run:
             self._background.append(asyncio.create_task(self._save_regularly(step)))
 
     async def stop_background(self) -> None:
-        """Stop what runs beside the groups, and log how far the run has come."""
+        """Stop the tasks beside the groups, and log the last progress."""
         if self._background:
             await cancel_all(self._background)
             self._background.clear()
             self.mode.log_last_progress(self.progress())
 
     async def stop_sending(self, deadline: float) -> None:
-        """Deliver what waits until `deadline`, a monotonic time, but at least for some seconds; then stop."""
+        """Deliver waiting groups until `deadline`, a monotonic time, and for `least_drain_s` at least; then stop."""
         await self.queue.drain(max(deadline - time.monotonic(), self.least_drain_s))
         await self.queue.close()
         waiting = self.queue.stats.waiting
@@ -178,17 +184,17 @@ class Run:
     # ---- the state
 
     def resume(self, resumed: Checkpoint) -> None:
-        """Go on from a checkpoint, before anything is drawn or sent."""
+        """Resume from a checkpoint; must be called before a problem is drawn."""
         assert self.checkpoints is not None, "start() comes first"
         self.session.begin(self.config.instance, resumed.state)
 
     def save(self, step: int, *, latest: bool = False) -> None:
-        """Save the state under the step and as the latest, or only as the latest; a thread writes the file."""
+        """Save the state, with `latest` as the latest only, else under the step too; a thread writes the file."""
         if self.checkpoints is not None and self.checkpoints.folder is not None:
             self.checkpoints.save(step, {**self.session.state(), **self._collect_state()}, latest=latest)
 
     async def save_last(self, step: int) -> None:
-        """Save the state at the end, and let go of its folder."""
+        """Save the state at the end, and release its folder."""
         if self.checkpoints is None:
             return
         if self.session.in_flight and self.checkpoints.folder is not None:
@@ -197,27 +203,27 @@ class Run:
         await asyncio.to_thread(self.checkpoints.close)
 
     async def _save_regularly(self, step: Callable[[], int]) -> None:
-        """Save the latest state while it changes, and the disk keeps up."""
+        """Save the latest state if it has changed and the last save is done."""
         saved: object = None
         while True:
             await asyncio.sleep(self.save_interval_s)
-            # In an outage nothing changes, but a great deal may wait.
+            # In an outage nothing changes, although many groups wait.
             now = (step(), self.progress_line(), self.queue.stats)
             if now != saved and self.checkpoints is not None and not self.checkpoints.busy:
                 try:
                     self.save(step(), latest=True)
                     saved = now
-                except Exception:  # of what a subclass adds to the state
+                except Exception:  # a subclass adds to the state
                     logger.exception("the state could not be saved")
 
-    # ---- what there is to tell
+    # ---- reports
 
     def report(self) -> dict[str, float]:
-        """Return the metrics of the interval that this ends; none before `start`."""
+        """Return the metrics since the last report; none before `start`."""
         return self.session.report(**self._stats())
 
     def progress_line(self) -> str:
-        """Return the log line on how far the run has come."""
+        """Return the log line with the progress of the run."""
         return self.mode.progress_line(self.progress())
 
     def progress(self) -> dict[str, object]:
@@ -236,7 +242,7 @@ class Run:
         }
 
     async def _tell_progress(self) -> None:
-        """Show a panel on a terminal, while that is there, and log lines anywhere else."""
+        """Show a panel on a terminal while the terminal is there, else log lines."""
         if self.mode.shows_panel and shows_panel():
             with contextlib.suppress(OSError), live_panel() as show:
                 while True:

@@ -70,7 +70,7 @@ def enqueue(run: Run, groups: ScoredDataGroup | list[ScoredDataGroup]) -> list[a
 
 
 def is_complete(group: Mapping[str, Any] | None, config: ReasoningGymEnvConfig) -> bool:
-    """Tell whether a packed group has all its members and, where such groups are filtered, different scores."""
+    """Tell whether a packed group has all its members and, if equal scores are filtered, different scores."""
     if group is None:
         return False
     full_size = (group.get("group_overrides") or {}).get("group_size", config.group_size)
@@ -85,7 +85,7 @@ def is_complete(group: Mapping[str, Any] | None, config: ReasoningGymEnvConfig) 
 
 
 def is_short_enough(group: Mapping[str, Any], token_limit: int) -> bool:
-    """Tell whether all members stay below the trainer's limit of tokens, if that is positive."""
+    """Tell whether all members stay below `token_limit` tokens; 0 is no limit."""
     longest = max(map(len, group["tokens"]))
     if 0 < token_limit <= longest:
         logger.warning("a group with %d tokens is not sent: the trainer's limit is %d", longest, token_limit)

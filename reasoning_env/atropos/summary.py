@@ -1,4 +1,4 @@
-"""What `serve` and `process` show on a terminal while they run, and what commands say at their end."""
+"""The panel of `serve` and `process` on a terminal, and the table of tasks at the end of a command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..runtime.terminal import Table
 
 
 def print_tasks(metrics: MetricsRecorder) -> None:
-    """Print a row for each task that groups were scored of, and one for all of them."""
+    """Print a row for each task with scored groups, the lowest score first, and a row for all tasks."""
     columns = {"TASK": "", "GROUPS": "d", "ROLLOUTS": "d", "MEAN SCORE": ".3f", "RIGHT": ".3f", "NO ANSWER": ".3f"}
     tasks = sorted(metrics.tasks.items(), key=lambda item: (item[1].score.mean or 0.0, item[0]))
     Table(columns, [_row(*item) for item in [*tasks, ("all", metrics.total)]]).print()

@@ -1,4 +1,4 @@
-"""wandb: whether there is an account, the start of a run, the table of rollouts, Atropos' timings."""
+"""wandb: accounts, the start of a run, the table of rollouts, metrics with Atropos' timings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def has_account() -> bool:
-    """Tell whether wandb would find a key in the environment or in netrc, where `wandb login` puts it."""
+    """Tell whether wandb would find a key in the environment variables or in netrc, the file of `wandb login`."""
     if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
         return True
     host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
@@ -37,7 +37,7 @@ def has_account() -> bool:
 
 
 def go_offline_without_account() -> None:
-    """Have wandb keep metrics in files, and log so once, if there is no account and WANDB_MODE is unset."""
+    """Let wandb keep metrics in files, and log so, if there is no account and WANDB_MODE is unset."""
     if "WANDB_MODE" not in os.environ and not has_account():
         os.environ["WANDB_MODE"] = "offline"
         os.environ.setdefault("WANDB_SILENT", "true")
@@ -47,7 +47,7 @@ def go_offline_without_account() -> None:
 async def start_run(
     name: str | None, run_uuid: str, project: str | None, group: str | None, config: ReasoningGymEnvConfig
 ) -> None:
-    """Start a wandb run, in a thread because that takes a second or more."""
+    """Start a wandb run in a thread: the start takes a second or more."""
     await asyncio.to_thread(
         wandb.init,
         name=f"{name}-{time.strftime('%Y-%m-%d')}-{run_uuid[:6]}" if name else None,
@@ -60,7 +60,7 @@ async def start_run(
 def table_rows(
     group: ScoredDataGroup, keep: int, decode: Callable[[Sequence[int]], str], task: str, expected: str
 ) -> list[tuple[str, float, str, str]]:
-    """Return the table's rows of a group's first `keep` rollouts, of all for -1."""
+    """Return rows (text, score, expected answer, task) of a group's first `keep` rollouts; of all rollouts for -1."""
     count = len(group["tokens"]) if keep == -1 else min(keep, len(group["tokens"]))
     return [(decode(group["tokens"][number]), group["scores"][number], expected, task) for number in range(count)]
 
@@ -82,7 +82,7 @@ async def keep_rollouts(
 
 
 def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, Any]:
-    """Return the table of kept rollouts as a metric, or nothing where none were kept."""
+    """Return the table of kept rollouts as a metric; no metric without rollouts."""
     if not groups:
         return {}
     table = wandb.Table(columns=["text", "score", "expected_answer", "task"])
@@ -93,7 +93,7 @@ def rollout_table(groups: Sequence[Sequence[tuple[Any, ...]]]) -> Mapping[str, A
 
 
 def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
-    """Return Atropos' metrics of the lengths of completions that were sent; `limit` is the trainer's."""
+    """Return Atropos' metrics of the lengths, in tokens, of sent completions; `limit` is the trainer's."""
     if not lengths:
         return {}
     values = np.array(lengths)
@@ -103,9 +103,10 @@ def length_metrics(lengths: Sequence[int], limit: int) -> dict[str, float]:
 
 
 async def log_metrics(env: Environment, metrics: Mapping[str, Any], clients: Sequence[Any]) -> None:
-    """Log metrics with BaseEnv's own beside them, and begin a new interval.
+    """Log metrics together with BaseEnv's own, and begin a new interval.
 
-    BaseEnv's method asks all servers for metrics, which stand-ins for servers do not have, and keeps the last one's.
+    Unlike BaseEnv's method, this function asks no stand-in of a test for metrics, and keeps the metrics of every
+    server.
     """
     lengths = length_metrics(env.completion_lengths, env.max_token_len)
     collected = env.perf_stats(await env.create_rollout_table({**metrics, **lengths}))
@@ -121,7 +122,7 @@ async def log_metrics(env: Environment, metrics: Mapping[str, Any], clients: Seq
 
 
 def trim_timings(clients: Sequence[Any]) -> None:
-    """Shorten each client's timings to its `rolling_buffer_length`; Atropos only ever adds to them."""
+    """Shorten each client's timings to its `rolling_buffer_length`; Atropos never shortens them."""
     for client in clients:
         for name in ("request_timings", "attempts_list", "eval_request_timings", "eval_attempts_list"):
             del getattr(client, name)[: -(client.config.rolling_buffer_length or 1)]

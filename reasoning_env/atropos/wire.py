@@ -1,4 +1,4 @@
-"""Packed groups as JSON: in pieces, as files take them, and compressed, as run-api takes them."""
+"""Packed groups as JSON: in pieces for files, compressed for run-api."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from typing import Any
 from pydantic_core import to_json
 
 LONG_FIELDS = ("tokens", "masks", "inference_logprobs")
-"""The fields of a packed group that have a number for each token."""
+"""Fields of a packed group with a number for each token."""
 _PIECE_BYTES = 2**18
-"""How much is encoded before it is compressed or written: after each such call a thread waits for the event loop's, and
-to join a whole group's megabytes holds that one up."""
+"""Bytes that are encoded before they are compressed or written.
+
+A thread gives the interpreter's lock back to the event loop between pieces; joining a group's megabytes would hold the
+lock.
+"""
 
 
 def encode_body(group: Mapping[str, Any]) -> list[bytes]:
-    """Return a group as JSON without its closing brace, compressed; `join_bodies` adds the rest.
+    """Return a group as compressed JSON without its closing brace, which `join_bodies` adds.
 
-    By Huffman coding alone: the token ids and log-probabilities of long completions hardly repeat, so that to look for
-    repetitions takes twice the time and brings nothing. Of short completions to long prompts it would leave a third.
+    The compression is Huffman coding alone. Token ids and log-probabilities of long completions hardly repeat: a search
+    for repetitions takes twice the time and saves nothing. For short completions to long prompts the search would leave
+    a third of the bytes.
     """
-    # 31 stands for gzip's format, with the largest window.
+    # 31: gzip's format, with the largest window.
     compressor = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
     compressed = [compressor.compress(piece) for piece in chain([b"{"], encode_members(group.items()))]
     return [*compressed, compressor.flush()]
 
 
 def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
-    """Return the pieces of one request's body; what was compressed in pieces is a compressed whole."""
+    """Return the pieces of a request's body; gzip data that are joined are gzip data."""
     end = gzip.compress(f',"env_id":{env_id}}}'.encode())
     if len(bodies) == 1:
         return [*bodies[0], end]
@@ -43,9 +47,9 @@ def join_bodies(bodies: Sequence[Sequence[bytes]], env_id: int) -> list[bytes]:
 
 
 def encode_members(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield a packed group as the members of a JSON object, without its braces, in pieces; slow for long ones.
+    """Yield the members of a JSON object, without its braces, in pieces; slow for long completions.
 
-    Raises TypeError or ValueError for what JSON cannot hold.
+    Raises TypeError or ValueError for values that JSON cannot hold.
     """
     waiting, size = [], 0
     for piece in _small_pieces(fields):
@@ -58,7 +62,7 @@ def encode_members(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
 
 
 def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
-    """Yield the members; those that have a number for each token in pieces."""
+    """Yield the members; LONG_FIELDS are yielded in several pieces."""
     comma = ""
     for name, value in fields:
         yield f"{comma}{json.dumps(name)}:".encode()
@@ -77,8 +81,8 @@ def _small_pieces(fields: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
 def _numbers(sequence: Sequence[float]) -> Iterator[bytes]:
     """Yield the JSON of a list or an array, 4,096 items at a time.
 
-    They are encoded by pydantic's core: json takes ten times as long for log-probabilities. A call holds the
-    interpreter's lock until it is done, so that the event loop waits for it.
+    Pydantic's core encodes log-probabilities ten times as fast as json. A call holds the interpreter's lock up to its
+    end, and the event loop waits.
     """
     yield b"["
     for begin in range(0, len(sequence), 4096):

@@ -1,1 +1,1 @@
-"""The ways to run: serve, process and evaluate, what they write, and how they end."""
+"""Modes of an environment: imported, serve, process and evaluate; the files of groups; the end."""

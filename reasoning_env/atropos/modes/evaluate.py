@@ -1,4 +1,4 @@
-"""The command `evaluate`: one evaluation and nothing else, which the same command goes on with."""
+"""The command `evaluate`: one evaluation, which the same command resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Evaluate(Mode):
-    """One evaluation runs and nothing else."""
+    """One evaluation runs, without training."""
 
     name = "evaluate"
 
@@ -32,7 +32,7 @@ class Evaluate(Mode):
         """Log nothing: the results are printed."""
 
     def print_summary(self, metrics: MetricsRecorder, *, keep: str | None, as_json: bool) -> None:
-        """Print the results, or what there is of them after an interruption; nothing without any."""
+        """Print the results, after an interruption of the problems that are done; prints nothing without results."""
         if self._evaluations is None or self._evaluations.last is None:
             return
         results = self._evaluations.last.results
@@ -43,7 +43,7 @@ class Evaluate(Mode):
             print(f"\n{self._evaluations.describe()}", flush=True)
 
     async def evaluate(self, evaluations: Evaluations, step: int) -> dict[str, float] | None:
-        """Evaluate the model, or go on with an equal evaluation that was interrupted; raises ReasoningEnvError."""
+        """Evaluate the model, or resume an equal evaluation that was interrupted; raises ReasoningEnvError."""
         self._evaluations = evaluations
         return await evaluations.run(step=None, resume=True)
 

@@ -1,7 +1,7 @@
-"""The file that `process` writes groups to: one line a group, as they are done.
+"""The file that `process` writes groups to: one line a group, in the order in which groups are scored.
 
-A line holds Atropos' own fields and the facts of a dump line; its key is the position of its problem. Beside the file
-lies its header, the settings that decide its content.
+A line holds Atropos' own fields and the fields of a dump line; its key is the position of the problem. The header, a
+file beside, holds the settings that decide the content.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 
 
 class OutputError(ReasoningEnvError):
-    """The disk takes no more groups; what is written stays, and the same command goes on later."""
+    """The disk takes no more groups. Written groups stay, and the same command resumes later."""
 
 
 def check_path(name: str | None) -> Path:
-    """Return the path of a file that can be made, its folder included; raises ConfigError otherwise."""
+    """Return the path of the file; raises ConfigError if the file, or its folder, cannot be made."""
     if not name:
         raise ConfigError("must be the name of a file", setting=SETTING)
     path = Path(name)
@@ -46,15 +46,15 @@ def check_path(name: str | None) -> Path:
 
 
 def encode_line(fields: Mapping[str, Any], group: Group) -> list[bytes]:
-    """Return a group's line in pieces: `fields` are Atropos' own. Takes some 0.4 ms per 1000 tokens."""
+    """Return the line of a group in pieces; `fields` are Atropos' own. Takes about 0.4 ms for 1000 tokens."""
     return [b"{", *encode_members(fields.items()), b",", encode_group(group)[1:]]
 
 
 class GroupFile:
-    """A file of groups made with the settings `made_with`, which this process alone writes to.
+    """A file of groups made with the settings `made_with`; only this process writes to the file.
 
-    Where `path` holds groups of other settings, the name gets the first number under which there are none. Nothing is
-    made before `open`. Everything here blocks; any thread may call it.
+    If `path` holds groups of other settings, the name gets the first number without such groups. `open` makes the file.
+    All methods block; any thread may call them.
     """
 
     def __init__(self, path: Path, made_with: Mapping[str, Any]) -> None:
@@ -64,18 +64,18 @@ class GroupFile:
 
     @property
     def lines(self) -> int:
-        """How many groups the file holds."""
+        """Number of groups in the file."""
         return 0 if self._file is None else len(self._file.keys)
 
     @property
     def positions(self) -> frozenset[int]:
-        """The positions of the problems whose groups the file holds."""
+        """Positions of the problems with a group in the file."""
         return frozenset() if self._file is None else frozenset(map(int, self._file.keys))
 
     def open(self, on_line: Callable[[bytes], None] = lambda line: None) -> None:
-        """Find or make the file; `on_line` is called with each line that is there.
+        """Open or make the file; `on_line` is called with each line of the file.
 
-        Raises ConfigError where that fails, and where another process writes to it.
+        Raises ConfigError if that fails, or if another process writes to the file.
         """
         configured = self.path
         try:
@@ -98,7 +98,7 @@ class GroupFile:
             logger.warning("%s holds groups of other settings (%s); these go to %s", configured, changed, self.path)
 
     def append(self, position: int, *pieces: bytes) -> None:
-        """Write a problem's group, a line in pieces; raises OutputError, and then leaves nothing of it."""
+        """Write the group of a problem, a line in pieces; raises OutputError, and then no part of the line is left."""
         assert self._file is not None, "open() comes first"
         try:
             self._file.append(str(position), *pieces)
@@ -119,7 +119,7 @@ class GroupFile:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    """Return the settings that a file was made with; empty where no header tells them."""
+    """Return the settings of a file from its header; empty without a header."""
     with suppress(OSError, ValueError):
         header = json.loads(header_path(path).read_bytes())
         if isinstance(header, dict) and isinstance(header.get("made_with"), dict):
@@ -128,6 +128,6 @@ def _read_header(path: Path) -> dict[str, Any]:
 
 
 def numbered_paths(path: Path) -> Iterator[Path]:
-    """Yield the path, then the path with each number behind its name, as Atropos numbers files."""
+    """Yield the path, then the path with 1, 2, 3 ... behind its name, as Atropos numbers files."""
     yield path
     yield from (path.with_stem(f"{path.stem}_{number}") for number in count(1))

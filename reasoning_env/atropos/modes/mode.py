@@ -1,7 +1,7 @@
 """The modes of an environment: what depends on whether user code, `serve`, `process` or `evaluate` runs it.
 
-An environment has one `Mode` at a time. `Imported` is the mode of a new environment; each command puts its own mode in
-its place. All other code asks the mode and never which mode it is.
+An environment has one `Mode` at a time. A new environment is `Imported`; each command sets its own mode. Code outside
+this folder uses the methods of `Mode`, and never tests which mode it has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE_S = 30.0
 
 
 class Evaluations(Protocol):
-    """What a mode uses of the evaluations of an environment (`..evaluations.ModelEvaluations`)."""
+    """What a mode uses of `ModelEvaluations`, which evaluate the model of an environment."""
 
     @property
     def last(self) -> EvaluationResult | None: ...
@@ -41,7 +41,7 @@ class Evaluations(Protocol):
 
 
 class Mode:
-    """What the modes say; the defaults are those of a command that a user waits for."""
+    """A mode; the defaults hold for a command that a user waits for."""
 
     name: str
     packs_lists = False

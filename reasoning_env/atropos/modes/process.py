@@ -1,8 +1,8 @@
-"""The loop of `process`: as many groups under way as the server takes, each written as soon as it is done.
+"""The command `process`: many groups under way at a time, each written as soon as it is scored.
 
-BaseEnv's own loop collects one group at a time. Here another problem replaces a group that fails, so that the file gets
-as many groups as were asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command
-goes on with the problems that the file lacks.
+BaseEnv's own loop collects one group at a time. Here another problem replaces a group that fails, and the file gets the
+number of groups that was asked for. At Ctrl-C and SIGTERM the groups under way get `shutdown_grace_s`. The same command
+resumes with the problems that the file lacks.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Process(Mode):
         await self._write_groups(env, run, file)
 
     async def _write_groups(self, env: Environment, run: Run, file: GroupFile) -> None:
-        """Begin groups until the file has all of them; whatever ends it, no group is under way then."""
+        """Begin groups until the file has all groups; at its end, with or without an error, no group is under way."""
         under_way: set[asyncio.Task[None]] = set()
         logged_at = 0.0
         try:
@@ -126,12 +126,12 @@ class Process(Mode):
             await cancel_all(under_way)
 
     async def _write_group(self, env: Environment, file: GroupFile, item: RolloutItem) -> None:
-        """Sample a group and write it; a group that is dropped is counted and logged, and not written."""
+        """Sample a group and write it; a dropped group is counted and logged, and not written."""
         position = item.problem.spec.index
         packed, _ = await env.collect_trajectories(item)
         if packed:
             packed = await env.postprocess_histories(packed)
-        # A subclass that scores by itself keeps no group: its line has the facts of the problem alone.
+        # A subclass that scores by itself keeps no group: the line then has the facts of the problem alone.
         group = self._scored.pop(position, Group(item.problem, item.prompt.messages, ()))
         if not packed:
             return
@@ -143,11 +143,11 @@ class Process(Mode):
 
 
 async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[float]]]:
-    """Open the file; return its problems and the scores of their completions where the draws follow those."""
+    """Open the file; with `learns`, return its problems, each with the scores of its completions."""
     scored: list[tuple[Problem, list[float]]] = []
 
     def read(line: bytes) -> None:
-        with suppress(ValueError, RecursionError):  # somebody edited it
+        with suppress(ValueError, RecursionError):  # a line that a user has edited
             scored.append(_problem_and_scores(read_group(line)))
 
     await (_in_thread(file.open, read) if learns else _in_thread(file.open))
@@ -155,14 +155,14 @@ async def _open(file: GroupFile, *, learns: bool) -> list[tuple[Problem, list[fl
 
 
 def _problem_and_scores(line: DumpedGroup) -> tuple[Problem, list[float]]:
-    """Return the problem of a group that was written, as far as estimates need it, and its completions' scores."""
+    """Return the problem of a written group, with the fields that estimates need, and the scores of its completions."""
     spec = ProblemSpec(ProblemRequest(line.item_id, line.seed or 0), Split.TRAIN, line.index or 0)
     problem = Problem(spec, "", None, "{}", b"", level=line.level)
     return problem, [rollout.judged_score for rollout in line.rollouts]
 
 
 async def _in_thread(work: Callable[..., None], *arguments: Any) -> None:
-    """Have a thread work to its end, whatever happens to the caller: a file must not be closed meanwhile."""
+    """Run `work` in a thread to its end, even if the caller is cancelled: the file must not be closed meanwhile."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         await asyncio.shield(working)

@@ -1,4 +1,4 @@
-"""The file that `serve` writes the groups to that it sends: a line each, with Atropos' own fields alone."""
+"""The file of the groups that `serve` sends: a line a group, with Atropos' own fields alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ logger = logging.getLogger(__name__)
 
 
 class BackgroundWriter:
-    """Writes each group as a line, in order and on a thread, to a file that is made for the first group.
+    """Writes each group as a line, in order and on a thread; the first group makes the file.
 
-    Where there is such a file already, the name gets a number, as with Atropos. Raises ConfigError for a path at which
-    no file can be made.
+    If the file exists, the name gets a number, as in Atropos. Raises ConfigError if no file can be made at the path.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,11 +28,11 @@ class BackgroundWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
 
     def write(self, obj: Mapping[str, Any]) -> None:
-        # A copy, because the caller goes on to add keys to its own.
+        # A copy: the caller adds keys to the group later.
         self._thread.submit(self._write, dict(obj)).add_done_callback(_log_error)
 
     def close(self) -> None:
-        """Write what is left and close; safe to call twice."""
+        """Write waiting groups and close the file. Safe to call twice."""
         self._thread.shutdown(wait=True)
         if self._file is not None:
             self._file.close()

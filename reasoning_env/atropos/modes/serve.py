@@ -1,8 +1,8 @@
-"""The loop of `serve`: BaseEnv's own, without the five seconds that it sleeps at its start.
+"""The command `serve`: BaseEnv's own loop, without its five seconds of sleep at the start.
 
-BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), so a subclass can override them.
-BaseEnv also cancels a worker that runs over `worker_timeout` and forgets its item; here a request for completions has
-that limit itself, and a problem stays in flight until its group is scored or dropped.
+BaseEnv's hooks do the work (`get_status`, `env_step_checks`, `add_train_workers`), and a subclass can override them.
+BaseEnv also cancels a worker that runs over `worker_timeout` and forgets its item. Here a request for completions has
+that time limit, and a problem stays in flight until its group is scored or dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Serve(Mode):
         await run.start_dumps()
         await run.run_api.wait_until_there(self.startup_timeout_s(env.config))
         await env.setup()
-        _refuse_chat(run)  # of a server of type auto this is known only now
+        _refuse_chat(run)  # the replies of a server of type auto are known only now
         await env.setup_wandb()
         await env.register_env()
         await env.get_server_info()
@@ -106,7 +106,7 @@ def _is_over(env: Environment) -> bool:
 
 
 def _has_enough(env: Environment) -> bool:
-    """Tell whether run-api's queue holds all that may be off policy, this environment's share included."""
+    """Tell whether run-api's queue holds as many groups as may be off policy, and this environment's share of them."""
     if env.derived_batch_size == -1:
         return True
     config, status = env.config, env.status_dict
@@ -121,7 +121,7 @@ def _has_enough(env: Environment) -> bool:
 
 
 def _put_back_workers(env: Environment) -> None:
-    """Cancel the workers; their items are collected again, in `backlog`."""
+    """Cancel the workers, and put their items into `backlog`, to be collected again."""
     env.backlog.extend(running["item"] for running in env.running_items.values())
     for worker in env.workers:
         worker.cancel()

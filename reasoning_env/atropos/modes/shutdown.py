@@ -1,4 +1,4 @@
-"""End an environment in order; an error in one part does not keep the others from ending."""
+"""End an environment in order; after an error in one step the other steps still run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def close(env: Environment, run: Run) -> None:
         await run.stop_background()
 
     async def close_clients() -> None:
-        # Atropos never closes its clients, whose connections outlive the environment.
+        # Atropos never closes its clients, and their connections would outlive the environment.
         for client in filter(None, [getattr(client, "openai", None) for client in run.inference.clients]):
             await client.close()
 
@@ -44,22 +44,22 @@ async def close(env: Environment, run: Run) -> None:
 
 
 async def _run_all(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    """Run steps in order; an error is logged and does not keep later steps from running."""
+    """Run steps in order; an error is logged, and the next step runs."""
     for step in steps:
         try:
             await step()
-        except Exception:  # whatever one part does, the others must end
+        except Exception:  # the other steps must run
             logger.exception("an error at the end")
 
 
 async def finish_in_flight(
     groups: Collection[asyncio.Task[Any]], grace_s: float, *, outage_s: Callable[[], float]
 ) -> None:
-    """Give groups in flight `grace_s` to finish, unless inference has failed for a second.
+    """Wait for groups in flight up to `grace_s` seconds, unless inference has failed for a second.
 
-    Groups that have ended may be among them.
+    `groups` may contain groups that have ended; `outage_s` returns the seconds for which inference has failed.
     """
-    await asyncio.sleep(0)  # workers that were cancelled already end in this turn of the event loop and the next
+    await asyncio.sleep(0)  # cancelled workers end in this turn of the event loop and the next
     await asyncio.sleep(0)
     left = [group for group in groups if not group.done()]
     if not left:
